@@ -1,0 +1,205 @@
+"""From YAML to the model: shape by JSON Schema, then the model, then the rules a schema cannot say."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from tools.language.errors import SpecError
+from tools.language.model import (
+    Alternative,
+    Block,
+    Choice,
+    Field,
+    Fields,
+    Message,
+    Parameter,
+    Part,
+    Repeat,
+    Spec,
+    State,
+    Structure,
+    Type,
+    Version,
+)
+from tools.language.notation import Notation, parse_notation
+from tools.language.rules import check
+from tools.language.source import Place, Source, read
+
+__all__ = ["SPEC", "load", "load_text"]
+
+SPEC = Path(__file__).parents[2] / "spec"
+"""The folder of the specifications."""
+
+
+def load(path: Path) -> Spec:
+    """Read a specification file; raise SpecError with file, line and remedy when it breaks a rule."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}. Give a UTF-8 YAML file.") from None
+    return load_text(text, path.name)
+
+
+def load_text(text: str, file: str = "spec.yaml") -> Spec:
+    """Read a specification from text; see load."""
+    source = read(text, file)
+    _check_shape(source)
+    spec = _Loader(source).spec()
+    check(spec, source)
+    return spec
+
+
+@cache
+def _validator() -> Draft202012Validator:
+    return Draft202012Validator(json.loads((SPEC / "language.schema.json").read_text("utf-8")))
+
+
+@cache
+def _types() -> tuple[Type, ...]:
+    rows = yaml.safe_load((SPEC / "types.yaml").read_text("utf-8"))["types"]
+    return tuple(Type(**row) for row in rows)
+
+
+def _check_shape(source: Source) -> None:
+    error = best_match(_validator().iter_errors(source.data))
+    if error is None:
+        return
+    place = tuple(error.absolute_path)
+    expected = error.schema if isinstance(error.schema, bool) else error.schema.get(str(error.validator))
+    where = "/".join(map(str, place)) or "the file"
+    raise source.error(
+        place,
+        f"{where}: {error.message[:300]}",
+        f"The rule '{error.validator}' of spec/language.schema.json wants {json.dumps(expected)[:300]}.",
+    )
+
+
+class _Loader:
+    """Turns checked data into the model, keeping the line of everything."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def spec(self) -> Spec:
+        data = self.source.data
+        return Spec(
+            protocol=data["protocol"],
+            title=data["title"],
+            source=data["source"],
+            file=self.source.file,
+            messages=tuple(self._message(m, ("messages", i)) for i, m in enumerate(data["messages"])),
+            parts=tuple(self._part(p, ("parts", i)) for i, p in enumerate(data.get("parts", ()))),
+            versions=tuple(Version(**row) for row in data.get("versions", ())),
+            parameters=tuple(Parameter(name, **row) for name, row in data.get("parameters", {}).items()),
+            states=tuple(State(**row) for row in data.get("states", ())),
+            types=_types(),
+        )
+
+    def _message(self, data: Mapping[str, Any], place: Place) -> Message:
+        blocks = self._blocks(data["blocks"], (*place, "blocks"))
+        first = Structure(blocks).elements[0]
+        tag = first.constant if isinstance(first, Field) else None
+        if not isinstance(tag, bytes):
+            raise self.source.error(
+                place,
+                f"message {data['name']} does not start with its tag",
+                "Write a first field such as Byte1('X').",
+            )
+        known = {
+            k: data[k] for k in ("description", "server", "since", "unasked", "sender", "enters") if k in data
+        }
+        return Message(
+            blocks=blocks,
+            name=data["name"],
+            tag=tag,
+            within=tuple(data.get("in", ())),
+            line=self.source.line(place),
+            **known,
+        )
+
+    def _part(self, data: Mapping[str, Any], place: Place) -> Part:
+        known = {k: data[k] for k in ("name", "description", "server") if k in data}
+        return Part(
+            blocks=self._blocks(data["blocks"], (*place, "blocks")), line=self.source.line(place), **known
+        )
+
+    def _blocks(self, data: Sequence[Mapping[str, Any]], place: Place) -> tuple[Block, ...]:
+        return tuple(self._block(block, (*place, i), i + 1) for i, block in enumerate(data))
+
+    def _block(self, data: Mapping[str, Any], place: Place, number: int) -> Block:
+        line = self.source.line(place)
+        if "fields" in data:
+            return Fields(data["type"], self._fields(data["fields"], (*place, "fields"), number), line)
+        known = {k: data[k] for k in ("name", "description") if k in data}
+        if "alternatives" in data:
+            branches = enumerate(data["alternatives"])
+            alternatives = tuple(self._alternative(a, (*place, "alternatives", i)) for i, a in branches)
+            return Choice(
+                data["type"],
+                alternatives=alternatives,
+                optional=data.get("optional", False),
+                line=line,
+                **known,
+            )
+        item = Structure(self._blocks(data["blocks"], (*place, "blocks")))
+        return Repeat(
+            data["type"], count=data["count"], item=item, class_name=data.get("class"), line=line, **known
+        )
+
+    def _alternative(self, data: Mapping[str, Any], place: Place) -> Alternative:
+        notation = parse_notation(data["field"])
+        if not isinstance(notation.constant, bytes):
+            raise self.source.error(
+                place,
+                f"the alternative {data['name']} starts with {data['field']!r}",
+                "Start it with a tag such as Byte1('X').",
+            )
+        known = {k: data[k] for k in ("name", "description", "server", "since", "python") if k in data}
+        then = data.get("then")
+        if isinstance(then, list):
+            then = Structure((Fields("then", self._fields(then, (*place, "then"), 1)),))
+        return Alternative(tag=notation.constant, then=then, line=self.source.line(place), **known)
+
+    def _fields(self, data: Sequence[Mapping[str, Any]], place: Place, block: int) -> tuple[Field, ...]:
+        return tuple(self._field(field, (*place, i), (block, i + 1)) for i, field in enumerate(data))
+
+    def _field(self, data: Mapping[str, Any], place: Place, position: tuple[int, int]) -> Field:
+        notation = parse_notation(data["field"])
+        if notation.position not in (None, position):
+            raise self.source.error(
+                place,
+                f"{data['field']!r} stands at position {position[0]}_{position[1]}",
+                f"Write {position[0]}_{position[1]}_ in front, or no position at all.",
+            )
+        keys = ("name", "description", "when", "since", "server", "length", "values", "bits")
+        known = {k: data[k] for k in keys if k in data}
+        found = self._lookup(notation, data.get("signed", False), place)
+        line = self.source.line(place)
+        return Field(notation=_bare(data["field"]), constant=notation.constant, line=line, **found, **known)
+
+    def _lookup(self, notation: Notation, signed: bool, place: Place) -> dict[str, Any]:
+        if notation.base == "Byte1" and notation.constant is not None:
+            return {}
+        matches = [t for t in _types() if t.notation == notation.base]
+        exact = [t for t in matches if t.signed == signed or len(matches) == 1]
+        if exact:
+            return {"type": exact[0]}
+        if notation.base in {part["name"] for part in self.source.data.get("parts", ())}:
+            return {"part": notation.base}
+        known = ", ".join(t.notation for t in _types() if not t.signed)
+        raise self.source.error(
+            place,
+            f"unknown notation {notation.base!r}" + (" (signed)" if signed else ""),
+            f"Write one of {known}, a tag such as Byte1('X'), a constant such as Int8(0), or the name of a part.",
+        )
+
+
+def _bare(text: str) -> str:
+    notation = parse_notation(text)
+    return text.split("_", 2)[2] if notation.position else text
