@@ -1,0 +1,169 @@
+"""Emits the construct definitions: one Struct a message, in the order of the specification, one field a line."""
+
+from collections.abc import Iterator
+
+from tools.generate.text import docstring, formatted, header
+from tools.language import Choice, Field, Message, Part, Repeat, Spec
+from tools.language.model import Alternative, Element, Structure
+
+__all__ = ["emit_definitions"]
+
+IMPORTS = """
+from collections.abc import Mapping
+from typing import Final
+
+from construct import FocusedSeq, Struct, Switch, this
+
+from pgoutput_construct.wire import {messages} as m
+from pgoutput_construct.wire.composites import Counted, Kind, Record, SizeOf, Valued, when
+from pgoutput_construct.wire.primitives import (
+    Absent, Bits, Constant, Data, End, FullXid, Letter, LogPosition, Moment, Oid, OneOf, SInt32, Since, String, UInt8,
+    UInt16, UInt32, UInt64, Xid,
+)
+"""
+
+
+def emit_definitions(spec: Spec, messages: str) -> str:
+    """Return the module of definitions; ``messages`` is the module that holds their classes."""
+    public = [
+        *(part.name for part in spec.parts_in_order),
+        *(message.class_name for message in spec.messages),
+    ]
+    chunks = [
+        header(spec),
+        docstring(
+            [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)], ""
+        ),
+        IMPORTS.format(messages=messages),
+        f"__all__ = {['DEFINITIONS', *sorted(public)]!r}",
+        *(_part(part) for part in spec.parts_in_order),
+        *(_message(message) for message in spec.messages),
+        _table(spec),
+    ]
+    return formatted("\n\n".join(chunks))
+
+
+def _about(spec: Spec) -> Iterator[str]:
+    if spec.parameters:
+        names = ", ".join(f"{p.name} ({p.type})" for p in spec.parameters)
+        yield f"Every parse and build takes the parameters as keywords: {names}."
+    yield f"Source: PostgreSQL's documentation, {spec.source}."
+
+
+def _part(part: Part) -> str:
+    return f"{part.name} = {_structure(part, part.name)}"
+
+
+def _message(message: Message) -> str:
+    since = message.since if message.since and not message.unasked else None
+    lines = [*_lines(message), "End"]
+    if since:
+        lines.insert(0, f"Since({since})")
+    return f"{message.class_name} = Struct(\n" + "".join(f"{line},\n" for line in lines) + ")"
+
+
+def _structure(structure: Structure, class_name: str | None) -> str:
+    """Return a structure inside another: known by its one field, or a record of its class."""
+    single = structure.single
+    if single is not None and len(structure.elements) == 1:
+        return _construct(single)
+    lines = "".join(f"{line},\n" for line in _lines(structure))
+    if single is not None:
+        return f'FocusedSeq("{single.name}", \n{lines})'
+    return f"Record(m.{class_name}, Struct(\n{lines}))"
+
+
+def _lines(structure: Structure) -> Iterator[str]:
+    for element in structure.elements:
+        if isinstance(element, Choice) and not element.valued:
+            yield from _kind_lines(element, structure)
+        elif isinstance(element, Field) and element.name in structure.sizes:
+            yield f'"{element.name}" / SizeOf("{structure.sizes[element.name]}", {_construct(element)})'
+        else:
+            yield f'"{element.name}" / {_construct(element)}'
+
+
+def _kind_lines(choice: Choice, structure: Structure) -> Iterator[str]:
+    tags = "".join(_tag(a) for a in choice.alternatives)
+    following = structure.elements[structure.elements.index(choice) + 1] if choice.optional else None
+    before = f", before={following.constant!r}" if isinstance(following, Field) else ""
+    yield f'"{choice.kind_name}" / Kind("{tags}"{before}{_since(choice)})'
+    cases = ", ".join(f'"{_tag(a)}": {_then(a)}' for a in choice.alternatives)
+    yield f'"{choice.name}" / Switch(this.{choice.kind_name}, {{{cases}}}, default=Absent)'
+
+
+def _since(choice: Choice) -> str:
+    newer = {_tag(a): a.since for a in choice.alternatives if a.since}
+    return f", since={newer!r}" if newer else ""
+
+
+def _tag(alternative: Alternative) -> str:
+    return alternative.tag.decode("ascii")
+
+
+def _then(alternative: Alternative) -> str:
+    if alternative.then is None:
+        return "Absent"
+    return alternative.then if isinstance(alternative.then, str) else _structure(alternative.then, None)
+
+
+def _construct(element: Element) -> str:
+    if isinstance(element, Repeat):
+        return f"Counted(this.{element.count}, {_structure(element.item, element.class_name)})"
+    if isinstance(element, Choice):
+        return _valued(element)
+    construct = _leaf(element)
+    return f"when({_condition(element)}, {construct})" if element.conditional else construct
+
+
+def _valued(choice: Choice) -> str:
+    values = "".join(f'"{_tag(a)}": {_python(a)},\n' for a in choice.alternatives)
+    cases = "".join(f'"{_tag(a)}": {_then(a)},\n' for a in choice.alternatives if a.then)
+    return f"Valued({{\n{values}}}, {{\n{cases}}}{_since(choice)})"
+
+
+def _python(alternative: Alternative) -> str:
+    return alternative.python if alternative.python in ("None", "bytes") else f"m.{alternative.python}"
+
+
+def _condition(field: Field) -> str:
+    version = f"this._params.proto_version >= {field.since}" if field.since else None
+    flag = f"this._params.{field.when}" if field.when else None
+    return f"({version}) & {flag}" if version and flag else version or str(flag)
+
+
+def _leaf(field: Field) -> str:
+    if field.part:
+        return field.part
+    if field.constant is not None:
+        return f"Constant({_constant_bytes(field)!r})"
+    assert field.type is not None
+    if field.values:
+        return _values(field, field.type.construct)
+    if field.bits:
+        return f"Bits({field.type.construct}, {sum(field.bits):#x})"
+    if field.type.construct == "Data":
+        return f"Data(this.{field.length})" if field.length else "Data()"
+    return field.type.construct
+
+
+def _values(field: Field, construct: str) -> str:
+    values = list(field.values or ())
+    if all(isinstance(value, str) for value in values):
+        return f'Letter("{"".join(map(str, values))}")'
+    return f"OneOf({construct}, {', '.join(map(str, values))})"
+
+
+def _constant_bytes(field: Field) -> bytes:
+    if isinstance(field.constant, bytes):
+        return field.constant
+    assert field.type is not None and field.type.bytes is not None and field.constant is not None
+    return field.constant.to_bytes(field.type.bytes, "big")
+
+
+def _table(spec: Spec) -> str:
+    rows = "".join(f"m.{message.class_name}: {message.class_name},\n" for message in spec.messages)
+    return (
+        f"DEFINITIONS: Final[Mapping[type, Struct]] = {{\n{rows}}}\n"
+        '"""The definition of each message class."""'
+    )

@@ -1,0 +1,55 @@
+"""The table of outputs: which file each emitter writes, from which specification."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tools.generate.definitions import emit_definitions
+from tools.generate.messages import emit_messages
+from tools.generate.text import GENERATED
+from tools.language import Spec, load
+
+__all__ = ["OUTPUTS", "Output", "orphans", "render"]
+
+
+@dataclass(frozen=True)
+class Output:
+    """One generated file: its path under the project, its specification, and what emits it."""
+
+    path: str
+    spec: str
+    emit: Callable[[Spec], str]
+
+
+WIRE = "pgoutput_construct/wire"
+
+OUTPUTS = (
+    Output(f"{WIRE}/messages.py", "pgoutput.yaml", partial(emit_messages, union="PgoutputMessage")),
+    Output(f"{WIRE}/definitions.py", "pgoutput.yaml", partial(emit_definitions, messages="messages")),
+    Output(f"{WIRE}/frames.py", "replication.yaml", partial(emit_messages, union="Frame")),
+    Output(f"{WIRE}/frame_definitions.py", "replication.yaml", partial(emit_definitions, messages="frames")),
+)
+
+
+def render(spec_folder: Path) -> Mapping[str, str]:
+    """Return the text of every output by its path; raise SpecError for a broken specification."""
+    specs = {name: load(spec_folder / name) for name in {output.spec for output in OUTPUTS}}
+    return {output.path: output.emit(specs[output.spec]) for output in OUTPUTS}
+
+
+def orphans(root: Path) -> list[str]:
+    """Return the files that say that they are generated and that no emitter writes any more."""
+    written = {output.path for output in OUTPUTS}
+    found = []
+    for folder in ("pgoutput_construct", "spec"):
+        for path in sorted((root / folder).rglob("*")):
+            name = path.relative_to(root).as_posix()
+            if path.suffix in (".py", ".md", ".json") and name not in written and _is_generated(path):
+                found.append(name)
+    return found
+
+
+def _is_generated(path: Path) -> bool:
+    with path.open("rb") as file:
+        return GENERATED.encode() in file.readline()
