@@ -1,0 +1,151 @@
+"""The constructs that hold others: conditions, counts, repeats, choices, and records of a class."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import IO, Any
+
+from construct import Array, Construct, Container, Default, IfThenElse, Subconstruct
+
+from pgoutput_construct.wire.primitives import Absent, FieldError, Leaf, Number, take
+
+__all__ = ["Counted", "Kind", "Record", "SizeOf", "Valued", "record", "when", "wire_fields"]
+
+Reference = Callable[[Any], Any]
+"""A name of an earlier field or a parameter, written as construct's ``this.name``."""
+
+
+def when(condition: Reference, subcon: Construct) -> Construct:
+    """Return a field that is there when the condition holds, and None otherwise."""
+    return Default(IfThenElse(condition, subcon, Absent), None)
+
+
+class SizeOf(Subconstruct):
+    """A count or length that is measured on build, from the field beside it that it measures."""
+
+    def __init__(self, measured: str, number: Number) -> None:
+        super().__init__(number)
+        self.measured = measured
+        self.flagbuildnone = True
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        value = context.get(self.measured)
+        try:
+            size = len(value)
+        except TypeError:
+            place = path.rpartition(" -> ")[0] + " -> " + self.measured
+            raise FieldError(f"must have a length, not {value!r:.80}", place, stream.tell()) from None
+        return self.subcon._build(size, stream, context, path)
+
+
+class Counted(Array):
+    """A repeat whose items carry their index in the path: ``columns[3]``."""
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> tuple[Any, ...]:
+        count = self.count(context)
+        return tuple(self.subcon._parsereport(stream, context, f"{path} -> [{i}]") for i in range(count))
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if not isinstance(obj, tuple | list):
+            raise FieldError(f"must be a tuple, not {obj!r:.80}", path, stream.tell())
+        for i, item in enumerate(obj):
+            self.subcon._build(item, stream, context, f"{path} -> [{i}]")
+        return obj
+
+
+class Kind(Leaf):
+    """The tag of a choice, a str of one letter. Where the choice is optional, None when what follows it comes at once."""
+
+    def __init__(
+        self, tags: Iterable[str], before: bytes | None = None, since: Mapping[str, int] | None = None
+    ) -> None:
+        super().__init__()
+        self.tags = tuple(tags)
+        self.before = before
+        self.since = since or {}
+        self.flagbuildnone = before is not None
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> str | None:
+        offset = stream.tell()
+        byte = take(stream, 1, path)
+        if byte == self.before:
+            stream.seek(offset)
+            return None
+        return self._checked(byte.decode("latin-1"), context, path, offset)
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if obj is None and self.before is not None:
+            return None
+        stream.write(self._checked(obj, context, path, stream.tell()).encode("ascii"))
+        return obj
+
+    def _checked(self, tag: Any, context: Any, path: str, offset: int) -> str:
+        if not isinstance(tag, str) or tag not in self.tags:
+            also = f" or {self.before!r}" if self.before else ""
+            raise FieldError(f"must be one of {', '.join(self.tags)}{also}, not {tag!r:.80}", path, offset)
+        if context._params.proto_version < self.since.get(tag, 0):
+            raise FieldError(f"{tag!r} belongs to protocol version {self.since[tag]} and newer", path, offset)
+        return tag
+
+
+class Valued(Leaf):
+    """A choice whose branch shows in the Python value itself: None, a constant, or a class of bytes.
+
+    ``values`` maps each tag to the constant or the class; ``cases`` maps the tags of classes to what follows them.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        cases: Mapping[str, Construct],
+        since: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__()
+        self.values = values
+        self.cases = cases
+        self.kind = Kind(values, since=since)
+        self.flagbuildnone = None in values.values()
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
+        tag = self.kind._parse(stream, context, path)
+        value = self.values[str(tag)]
+        if tag not in self.cases:
+            return value
+        content = self.cases[tag]._parsereport(stream, context, path)
+        return content if type(content) is value else value(content)
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        tag = next((tag for tag, value in self.values.items() if obj is value or type(obj) is value), None)
+        if tag is None:
+            names = [getattr(value, "__name__", str(value)) for value in self.values.values()]
+            raise FieldError(f"must be one of {', '.join(names)}, not {obj!r:.80}", path, stream.tell())
+        self.kind._build(tag, stream, context, path)
+        if tag in self.cases:
+            self.cases[tag]._build(obj, stream, context, path)
+        return obj
+
+
+class Record(Subconstruct):
+    """A Struct whose values are objects of a generated class."""
+
+    def __init__(self, cls: type, subcon: Construct) -> None:
+        super().__init__(subcon)
+        self.cls = cls
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
+        return record(self.cls, self.subcon._parsereport(stream, context, path))
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if not isinstance(obj, self.cls | Mapping):
+            raise FieldError(f"must be a {self.cls.__name__}, not {obj!r:.80}", path, stream.tell())
+        self.subcon._build(wire_fields(obj), stream, context, path)
+        return obj
+
+
+def record(cls: type, container: Container) -> Any:
+    """Return an object of a generated class from what its Struct has read."""
+    return cls(**{field.name: container[field.name] for field in fields(cls)})
+
+
+def wire_fields(obj: Any) -> Mapping[str, Any]:
+    """Return the fields of an object of a generated class as its Struct builds them."""
+    return {field.name: getattr(obj, field.name) for field in fields(obj)} if is_dataclass(obj) else obj

@@ -1,0 +1,56 @@
+"""Parse and build: one message, or one frame of the envelope."""
+
+from typing import cast
+
+from pgoutput_construct.wire import definitions, frame_definitions, frames, messages
+from pgoutput_construct.wire.frames import Frame
+from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.reference import Reference, payload_bytes
+
+__all__ = ["build", "build_frame", "parse", "parse_frame"]
+
+_MESSAGES = Reference(messages.BY_TAG, definitions.DEFINITIONS)
+_FRAMES = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)
+
+
+def parse(
+    payload: bytes | bytearray | memoryview,
+    proto_version: int = 1,
+    streaming: str = "off",
+    in_stream: bool = False,
+) -> PgoutputMessage:
+    """Return the message in a payload (the data of one XLogData, or one row of the SQL interface).
+
+    ``proto_version`` and ``streaming`` are the options given to START_REPLICATION; ``in_stream`` says whether the
+    message stands between Stream Start and Stream Stop, which Session keeps track of.
+
+    Strict: truncated, trailing or unknown bytes, values that PostgreSQL does not define, and messages that the
+    protocol version does not have raise DecodeError with the field's path and offset in bytes.
+    Source: PostgreSQL's documentation, "Logical Replication Message Formats".
+    """
+    given = options(proto_version, streaming, in_stream)
+    return cast(PgoutputMessage, _MESSAGES.parse(payload_bytes(payload), given.parameters()))
+
+
+def build(
+    message: PgoutputMessage, proto_version: int = 1, streaming: str = "off", in_stream: bool = False
+) -> bytes:
+    """Return the bytes of a message, the inverse of parse under the same options.
+
+    A value that the field, the options or the stream state cannot carry raises EncodeError with the field's path.
+    """
+    return _MESSAGES.build(message, options(proto_version, streaming, in_stream).parameters())
+
+
+def parse_frame(data: bytes | bytearray | memoryview) -> Frame:
+    """Return the frame in one CopyData of a replication connection, sent by either side; raise DecodeError.
+
+    Source: PostgreSQL's documentation, "Streaming Replication Protocol", START_REPLICATION.
+    """
+    return cast(Frame, _FRAMES.parse(payload_bytes(data), {}))
+
+
+def build_frame(frame: Frame) -> bytes:
+    """Return the bytes of a frame, to be sent as one CopyData; raise EncodeError."""
+    return _FRAMES.build(frame, {})

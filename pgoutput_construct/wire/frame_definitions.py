@@ -1,0 +1,97 @@
+# Generated from spec/replication.yaml by: python -m tools.generate. Do not edit.
+
+"""Streaming replication envelope: the construct definitions, which parse and build.
+
+Source: PostgreSQL's documentation, protocol-replication.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from construct import Struct
+
+from pgoutput_construct.wire import frames as m
+from pgoutput_construct.wire.primitives import (
+    Constant,
+    Data,
+    End,
+    FullXid,
+    LogPosition,
+    Moment,
+    OneOf,
+    UInt8,
+    UInt32,
+    Xid,
+)
+
+__all__ = [
+    "DEFINITIONS",
+    "HotStandbyFeedback",
+    "PrimaryKeepalive",
+    "PrimaryStatusRequest",
+    "PrimaryStatusUpdate",
+    "StandbyStatusUpdate",
+    "XLogData",
+]
+
+XLogData = Struct(
+    "tag" / Constant(b"w"),
+    "wal_start" / LogPosition,
+    "wal_end" / LogPosition,
+    "send_time" / Moment,
+    "data" / Data(),
+    End,
+)
+
+PrimaryKeepalive = Struct(
+    "tag" / Constant(b"k"),
+    "wal_end" / LogPosition,
+    "send_time" / Moment,
+    "reply_requested" / OneOf(UInt8, 0, 1),
+    End,
+)
+
+PrimaryStatusUpdate = Struct(
+    "tag" / Constant(b"s"),
+    "lsn" / LogPosition,
+    "oldest_full_xid" / FullXid,
+    "next_full_xid" / FullXid,
+    "send_time" / Moment,
+    End,
+)
+
+StandbyStatusUpdate = Struct(
+    "tag" / Constant(b"r"),
+    "write_lsn" / LogPosition,
+    "flush_lsn" / LogPosition,
+    "apply_lsn" / LogPosition,
+    "send_time" / Moment,
+    "reply_requested" / OneOf(UInt8, 0, 1),
+    End,
+)
+
+HotStandbyFeedback = Struct(
+    "tag" / Constant(b"h"),
+    "send_time" / Moment,
+    "xmin" / Xid,
+    "xmin_epoch" / UInt32,
+    "catalog_xmin" / Xid,
+    "catalog_xmin_epoch" / UInt32,
+    End,
+)
+
+PrimaryStatusRequest = Struct(
+    "tag" / Constant(b"p"),
+    "send_time" / Moment,
+    End,
+)
+
+DEFINITIONS: Final[Mapping[type, Struct]] = {
+    m.XLogData: XLogData,
+    m.PrimaryKeepalive: PrimaryKeepalive,
+    m.PrimaryStatusUpdate: PrimaryStatusUpdate,
+    m.StandbyStatusUpdate: StandbyStatusUpdate,
+    m.HotStandbyFeedback: HotStandbyFeedback,
+    m.PrimaryStatusRequest: PrimaryStatusRequest,
+}
+"""The definition of each message class."""

@@ -1,0 +1,536 @@
+# Generated from spec/pgoutput.yaml by: python -m tools.generate. Do not edit.
+
+"""Logical replication messages: the message classes, fields in wire order.
+
+Constants, counts and lengths are on the wire and not here; what is absent on the wire is None.
+Source: PostgreSQL's documentation, protocol-logicalrep-message-formats.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, TypeAlias
+
+from pgoutput_construct.wire.types import FormattedBytes, Lsn, Marker, Timestamp
+
+__all__ = [
+    "PROTOCOL_VERSIONS",
+    "UNCHANGED",
+    "Begin",
+    "BeginPrepare",
+    "Binary",
+    "Commit",
+    "CommitPrepared",
+    "Delete",
+    "Insert",
+    "Message",
+    "Origin",
+    "PgoutputMessage",
+    "Prepare",
+    "Relation",
+    "RelationColumn",
+    "RollbackPrepared",
+    "StreamAbort",
+    "StreamCommit",
+    "StreamPrepare",
+    "StreamStart",
+    "StreamStop",
+    "Truncate",
+    "TupleData",
+    "Type",
+    "Unchanged",
+    "Update",
+]
+
+
+class Unchanged(Marker):
+    """An unchanged TOASTed value, which is not sent."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED: Final = Unchanged.UNCHANGED
+"""An unchanged TOASTed value, which is not sent."""
+
+
+class Binary(FormattedBytes):
+    """The value as binary, by its type's send function; under the option binary."""
+
+    __slots__ = ()
+
+
+VALUES: Final[Mapping[str, object]] = {
+    "null": None,
+    "unchanged": UNCHANGED,
+    "text": bytes,
+    "binary": Binary,
+}
+"""What each kind of value is in Python: a constant, or a class of bytes."""
+
+TupleData: TypeAlias = tuple[Unchanged | bytes | Binary | None, ...]
+"""The values of one row, or of its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelationColumn:
+    """One published column of the table."""
+
+    flags: int
+    """Bit 1 is set when the column is part of the replica identity."""
+    name: str
+    """Name of the column."""
+    type_oid: int
+    """OID of the column's type."""
+    type_modifier: int
+    """Type modifier, as atttypmod in pg_attribute; -1 for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Opens a transaction that has committed; its changes follow.
+
+    Source: protocol-logicalrep-message-formats, Begin; PostgreSQL 10 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"B"
+
+    final_lsn: Lsn
+    """LSN of the commit record, the same as Commit's commit_lsn."""
+    commit_time: Timestamp
+    """Time of the commit, in microseconds since 2000-01-01 UTC."""
+    xid: int
+    """Transaction ID."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message written by pg_logical_emit_message(), sent when the option messages is on.
+
+    Source: protocol-logicalrep-message-formats, Message; PostgreSQL 14 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"M"
+
+    xid: int | None
+    """Top-level transaction ID, present only inside a stream."""
+    flags: int
+    """Bit 1 is set when the message belongs to a transaction."""
+    lsn: Lsn
+    """LSN of the message."""
+    prefix: str
+    """Prefix given by the writer."""
+    content: bytes
+    """Content given by the writer, never converted to the client's encoding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Ends a transaction.
+
+    Source: protocol-logicalrep-message-formats, Commit; PostgreSQL 10 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"C"
+
+    commit_lsn: Lsn
+    """LSN at which the commit record starts."""
+    end_lsn: Lsn
+    """LSN after the commit record: the position to confirm."""
+    commit_time: Timestamp
+    """Time of the commit, in microseconds since 2000-01-01 UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Names the replication origin of the transaction that has just begun.
+
+    Source: protocol-logicalrep-message-formats, Origin; PostgreSQL 10 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"O"
+
+    origin_lsn: Lsn
+    """LSN of the commit on the origin server, 0/0 inside a stream."""
+    name: str
+    """Name of the origin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Describes a table before its first change.
+
+    Source: protocol-logicalrep-message-formats, Relation; PostgreSQL 10 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"R"
+
+    xid: int | None
+    """Transaction or subtransaction ID, present only inside a stream."""
+    relation_oid: int
+    """OID of the table."""
+    namespace: str
+    """Schema of the table, empty for pg_catalog."""
+    name: str
+    """Name of the table."""
+    replica_identity: str
+    """Replica identity setting, as relreplident in pg_class."""
+    columns: tuple[RelationColumn, ...]
+    """One published column of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """Names a type that is not built in, before the Relation that uses it.
+
+    Source: protocol-logicalrep-message-formats, Type; PostgreSQL 10 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"Y"
+
+    xid: int | None
+    """Transaction or subtransaction ID, present only inside a stream."""
+    type_oid: int
+    """OID of the type."""
+    namespace: str
+    """Schema of the type, empty for pg_catalog."""
+    name: str
+    """Name of the type; for a domain, of its base type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """A new row.
+
+    Source: protocol-logicalrep-message-formats, Insert; PostgreSQL 10 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"I"
+
+    xid: int | None
+    """Transaction or subtransaction ID, present only inside a stream."""
+    relation_oid: int
+    """OID of a table that a Relation has described."""
+    new: TupleData
+    """Values of the new row, in the order of the Relation's columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A changed row.
+
+    Source: protocol-logicalrep-message-formats, Update; PostgreSQL 10 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"U"
+
+    xid: int | None
+    """Transaction or subtransaction ID, present only inside a stream."""
+    relation_oid: int
+    """OID of a table that a Relation has described."""
+    old_kind: str | None
+    """What old is: K (key), O (row)."""
+    old: TupleData | None
+    """The row before the change: the whole row, or its key where that changed or is TOASTed, or nothing."""
+    new: TupleData
+    """Values of the new row, in the order of the Relation's columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """A removed row.
+
+    Source: protocol-logicalrep-message-formats, Delete; PostgreSQL 10 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"D"
+
+    xid: int | None
+    """Transaction or subtransaction ID, present only inside a stream."""
+    relation_oid: int
+    """OID of a table that a Relation has described."""
+    old_kind: str
+    """What old is: K (key), O (row)."""
+    old: TupleData
+    """The removed row: whole, or its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Tables emptied by one TRUNCATE.
+
+    Source: protocol-logicalrep-message-formats, Truncate; PostgreSQL 11 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"T"
+
+    xid: int | None
+    """Transaction or subtransaction ID, present only inside a stream."""
+    options: int
+    """Bit 1 for CASCADE, bit 2 for RESTART IDENTITY."""
+    relation_oids: tuple[int, ...]
+    """One emptied table."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStart:
+    """Opens one segment of a transaction that is still running.
+
+    Source: protocol-logicalrep-message-formats, Stream Start; PostgreSQL 14 and newer, protocol version 2 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"S"
+
+    xid: int
+    """Top-level transaction ID."""
+    first_segment: int
+    """1 for the transaction's first segment and 0 for the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStop:
+    """Ends a segment; others may follow.
+
+    Source: protocol-logicalrep-message-formats, Stream Stop; PostgreSQL 14 and newer, protocol version 2 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"E"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCommit:
+    """Ends a streamed transaction; its changes now count.
+
+    Source: protocol-logicalrep-message-formats, Stream Commit; PostgreSQL 14 and newer, protocol version 2 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"c"
+
+    xid: int
+    """Top-level transaction ID."""
+    commit_lsn: Lsn
+    """LSN at which the commit record starts."""
+    end_lsn: Lsn
+    """LSN after the commit record: the position to confirm."""
+    commit_time: Timestamp
+    """Time of the commit, in microseconds since 2000-01-01 UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAbort:
+    """Takes back a streamed transaction or one of its subtransactions.
+
+    Source: protocol-logicalrep-message-formats, Stream Abort; PostgreSQL 14 and newer, protocol version 2 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"A"
+
+    xid: int
+    """Top-level transaction ID."""
+    subxid: int
+    """ID of what is taken back: a subtransaction, or the top-level transaction itself."""
+    abort_lsn: Lsn | None = None
+    """LSN after the abort record, 0/0 for a transaction lost in a crash."""
+    abort_time: Timestamp | None = None
+    """Time of the abort, in microseconds since 2000-01-01 UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginPrepare:
+    """Opens a transaction that has been prepared; its changes follow.
+
+    Source: protocol-logicalrep-message-formats, Begin Prepare; PostgreSQL 15 and newer, protocol version 3 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"b"
+
+    prepare_lsn: Lsn
+    """LSN at which the prepare record starts."""
+    end_lsn: Lsn
+    """LSN after the prepare record."""
+    prepare_time: Timestamp
+    """Time of the prepare, in microseconds since 2000-01-01 UTC."""
+    xid: int
+    """Transaction ID."""
+    gid: str
+    """Name given in PREPARE TRANSACTION."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Ends the changes of a prepared transaction.
+
+    Source: protocol-logicalrep-message-formats, Prepare; PostgreSQL 15 and newer, protocol version 3 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"P"
+
+    prepare_lsn: Lsn
+    """LSN at which the prepare record starts."""
+    end_lsn: Lsn
+    """LSN after the prepare record: the position to confirm."""
+    prepare_time: Timestamp
+    """Time of the prepare, in microseconds since 2000-01-01 UTC."""
+    xid: int
+    """Transaction ID."""
+    gid: str
+    """Name given in PREPARE TRANSACTION."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPrepared:
+    """Commits a transaction that was prepared earlier.
+
+    Source: protocol-logicalrep-message-formats, Commit Prepared; PostgreSQL 15 and newer, protocol version 3 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"K"
+
+    commit_lsn: Lsn
+    """LSN at which the commit record starts."""
+    end_lsn: Lsn
+    """LSN after the commit record: the position to confirm."""
+    commit_time: Timestamp
+    """Time of the commit, in microseconds since 2000-01-01 UTC."""
+    xid: int
+    """Transaction ID."""
+    gid: str
+    """Name given in PREPARE TRANSACTION."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPrepared:
+    """Takes back a transaction that was prepared earlier.
+
+    Source: protocol-logicalrep-message-formats, Rollback Prepared; PostgreSQL 15 and newer, protocol version 3 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"r"
+
+    prepare_end_lsn: Lsn
+    """LSN after the prepare record, which tells whether that prepare was received."""
+    rollback_end_lsn: Lsn
+    """LSN after the rollback record: the position to confirm."""
+    prepare_time: Timestamp
+    """Time of the prepare, in microseconds since 2000-01-01 UTC."""
+    rollback_time: Timestamp
+    """Time of the rollback, in microseconds since 2000-01-01 UTC."""
+    xid: int
+    """Transaction ID."""
+    gid: str
+    """Name given in PREPARE TRANSACTION."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPrepare:
+    """Ends a streamed transaction that has been prepared.
+
+    Source: protocol-logicalrep-message-formats, Stream Prepare; PostgreSQL 15 and newer, protocol version 3 and newer.
+    """
+
+    TAG: ClassVar[bytes] = b"p"
+
+    prepare_lsn: Lsn
+    """LSN at which the prepare record starts."""
+    end_lsn: Lsn
+    """LSN after the prepare record: the position to confirm."""
+    prepare_time: Timestamp
+    """Time of the prepare, in microseconds since 2000-01-01 UTC."""
+    xid: int
+    """Top-level transaction ID."""
+    gid: str
+    """Name given in PREPARE TRANSACTION."""
+
+
+PgoutputMessage: TypeAlias = (
+    Begin
+    | Message
+    | Commit
+    | Origin
+    | Relation
+    | Type
+    | Insert
+    | Update
+    | Delete
+    | Truncate
+    | StreamStart
+    | StreamStop
+    | StreamCommit
+    | StreamAbort
+    | BeginPrepare
+    | Prepare
+    | CommitPrepared
+    | RollbackPrepared
+    | StreamPrepare
+)
+"""Any of the messages."""
+
+BY_TAG: Final[Mapping[bytes, type[PgoutputMessage]]] = {
+    b"B": Begin,
+    b"M": Message,
+    b"C": Commit,
+    b"O": Origin,
+    b"R": Relation,
+    b"Y": Type,
+    b"I": Insert,
+    b"U": Update,
+    b"D": Delete,
+    b"T": Truncate,
+    b"S": StreamStart,
+    b"E": StreamStop,
+    b"c": StreamCommit,
+    b"A": StreamAbort,
+    b"b": BeginPrepare,
+    b"P": Prepare,
+    b"K": CommitPrepared,
+    b"r": RollbackPrepared,
+    b"p": StreamPrepare,
+}
+"""The class of each first byte."""
+
+PROTOCOL_VERSIONS: Final[Mapping[int, int]] = {
+    1: 10,
+    2: 14,
+    3: 15,
+    4: 16,
+}
+"""The protocol versions, each with the first PostgreSQL that speaks it."""
+
+STATES: Final[Mapping[str, str | None]] = {
+    "idle": None,
+    "transaction": None,
+    "preparing": None,
+    "stream": "in_stream",
+}
+"""Where in the stream a message can stand, the first state first; and the parameter that a state sets."""
+
+WITHIN: Final[Mapping[type[PgoutputMessage], frozenset[str]]] = {
+    Begin: frozenset({"idle"}),
+    Message: frozenset({"idle", "transaction", "preparing", "stream"}),
+    Commit: frozenset({"transaction"}),
+    Origin: frozenset({"transaction", "preparing", "stream"}),
+    Relation: frozenset({"transaction", "preparing", "stream"}),
+    Type: frozenset({"transaction", "preparing", "stream"}),
+    Insert: frozenset({"transaction", "preparing", "stream"}),
+    Update: frozenset({"transaction", "preparing", "stream"}),
+    Delete: frozenset({"transaction", "preparing", "stream"}),
+    Truncate: frozenset({"transaction", "preparing", "stream"}),
+    StreamStart: frozenset({"idle"}),
+    StreamStop: frozenset({"stream"}),
+    StreamCommit: frozenset({"idle"}),
+    StreamAbort: frozenset({"idle"}),
+    BeginPrepare: frozenset({"idle"}),
+    Prepare: frozenset({"preparing"}),
+    CommitPrepared: frozenset({"idle"}),
+    RollbackPrepared: frozenset({"idle"}),
+    StreamPrepare: frozenset({"idle"}),
+}
+"""The states in which each message can come."""
+
+ENTERS: Final[Mapping[type[PgoutputMessage], str]] = {
+    Begin: "transaction",
+    Commit: "idle",
+    StreamStart: "stream",
+    StreamStop: "idle",
+    BeginPrepare: "preparing",
+    Prepare: "idle",
+}
+"""The state that follows a message; the others leave it as it is."""

@@ -1,0 +1,320 @@
+"""The leaves that the generated definitions are made of.
+
+construct's own leaves are not used for bytes that come from elsewhere: theirs do not know their offset, a String
+without its NUL is read byte by byte, and text with a NUL inside is built without complaint.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import IO, Any
+
+from construct import Construct, ConstructError, SizeofError
+
+from pgoutput_construct.wire.types import Lsn, Timestamp
+
+__all__ = [
+    "Absent",
+    "Bits",
+    "Constant",
+    "Data",
+    "End",
+    "FieldError",
+    "FullXid",
+    "Letter",
+    "LogPosition",
+    "Moment",
+    "Number",
+    "Oid",
+    "OneOf",
+    "SInt32",
+    "Since",
+    "String",
+    "UInt8",
+    "UInt16",
+    "UInt32",
+    "UInt64",
+    "Xid",
+]
+
+
+class FieldError(ConstructError):
+    """A field that cannot be read or built, and where."""
+
+    def __init__(self, reason: str, path: str, offset: int | None) -> None:
+        super().__init__(reason, path=path)
+        self.reason = reason
+        self.offset = offset
+
+
+def take(stream: IO[bytes], size: int, path: str) -> bytes:
+    """Read exactly size bytes, never more than are there; raise FieldError at the offset where they should start."""
+    offset = stream.tell()
+    data = stream.read(size)
+    if len(data) != size:
+        raise FieldError(f"needs {_plural(size)}, but only {_plural(len(data))} left", path, offset)
+    return data
+
+
+def _plural(size: int) -> str:
+    return f"{size} byte" if size == 1 else f"{size} bytes"
+
+
+class Leaf(Construct):
+    """A construct without parts; sizeof works where fixed_size is set."""
+
+    fixed_size: int | None = None
+
+    def _sizeof(self, context: Any, path: str) -> int:
+        if self.fixed_size is None:
+            raise SizeofError("its size depends on the bytes", path=path)
+        return self.fixed_size
+
+
+class Number(Leaf):
+    """A big-endian integer; ``code`` is struct's, ``convert`` wraps what is read."""
+
+    def __init__(self, code: str, convert: Callable[[int], int] | None = None) -> None:
+        super().__init__()
+        self.packer = struct.Struct(">" + code)
+        self.convert = convert
+        self.fixed_size = self.packer.size
+        bits = 8 * self.packer.size
+        self.range = (-(1 << bits - 1), (1 << bits - 1) - 1) if code.islower() else (0, (1 << bits) - 1)
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> int:
+        (value,) = self.packer.unpack(take(stream, self.packer.size, path))
+        return value if self.convert is None else self.convert(value)
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        low, high = self.range
+        if not isinstance(obj, int) or not low <= obj <= high:
+            raise FieldError(f"must be an int from {low} to {high}, not {obj!r:.80}", path, stream.tell())
+        stream.write(self.packer.pack(obj))
+        return obj
+
+
+UInt8 = Number("B")
+UInt16 = Number("H")
+UInt32 = Number("I")
+UInt64 = Number("Q")
+SInt32 = Number("i")
+Oid = Number("I")
+Xid = Number("I")
+FullXid = Number("Q")
+LogPosition = Number("Q", Lsn)
+Moment = Number("q", Timestamp)
+
+
+class Checked(Leaf):
+    """A number of which only some values are allowed."""
+
+    def __init__(self, number: Number) -> None:
+        super().__init__()
+        self.number = number
+        self.fixed_size = number.fixed_size
+
+    def problem(self, value: int) -> str | None:
+        """Return what is wrong with a value, or None."""
+        raise TypeError(f"{type(self).__name__} does not say which values it allows")
+
+    def _checked(self, value: int, path: str, offset: int) -> int:
+        problem = self.problem(value)
+        if problem is not None:
+            raise FieldError(problem, path, offset)
+        return value
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> int:
+        offset = stream.tell()
+        return self._checked(self.number._parse(stream, context, path), path, offset)
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if isinstance(obj, int):
+            self._checked(obj, path, stream.tell())
+        return self.number._build(obj, stream, context, path)
+
+
+class OneOf(Checked):
+    """A number that is one of a few."""
+
+    def __init__(self, number: Number, *values: int) -> None:
+        super().__init__(number)
+        self.values = values
+
+    def problem(self, value: int) -> str | None:
+        """Return what is wrong with a value, or None."""
+        return None if value in self.values else f"must be one of {self.values}, not {int(value)}"
+
+
+class Bits(Checked):
+    """Flags: a number without other bits than those of the mask."""
+
+    def __init__(self, number: Number, mask: int) -> None:
+        super().__init__(number)
+        self.mask = mask
+
+    def problem(self, value: int) -> str | None:
+        """Return what is wrong with a value, or None."""
+        return f"must have no bits beyond {self.mask:#x}, not {int(value):#x}" if value & ~self.mask else None
+
+
+class Letter(Leaf):
+    """One byte that is one of a few ASCII letters; a str of one character in Python."""
+
+    fixed_size = 1
+
+    def __init__(self, letters: str) -> None:
+        super().__init__()
+        self.letters = letters
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> str:
+        offset = stream.tell()
+        byte = take(stream, 1, path)
+        letter = byte.decode("latin-1")
+        if letter not in self.letters:
+            raise FieldError(f"must be one of {', '.join(self.letters)}, not {byte!r}", path, offset)
+        return letter
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if not (isinstance(obj, str) and len(obj) == 1 and obj in self.letters):
+            raise FieldError(
+                f"must be one of {', '.join(self.letters)}, not {obj!r:.80}", path, stream.tell()
+            )
+        stream.write(obj.encode("ascii"))
+        return obj
+
+
+class Constant(Leaf):
+    """Bytes that are always the same: tags and reserved flags. Building needs no value."""
+
+    def __init__(self, value: bytes) -> None:
+        super().__init__()
+        self.value = value
+        self.fixed_size = len(value)
+        self.flagbuildnone = True
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> bytes:
+        offset = stream.tell()
+        data = take(stream, len(self.value), path)
+        if data != self.value:
+            raise FieldError(f"must be {self.value!r}, not {data!r}", path, offset)
+        return data
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if obj is not None and obj != self.value:
+            raise FieldError(f"is always {self.value!r}, not {obj!r:.80}", path, stream.tell())
+        stream.write(self.value)
+        return self.value
+
+
+class _String(Leaf):
+    """Bytes up to a NUL, read as UTF-8; bytes that are not UTF-8 survive as surrogate escapes."""
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> str:
+        offset = stream.tell()
+        data = bytearray()
+        while chunk := stream.read(256):
+            end = chunk.find(0)
+            if end >= 0:
+                data += chunk[:end]
+                stream.seek(offset + len(data) + 1)
+                return data.decode("utf-8", "surrogateescape")
+            data += chunk
+        raise FieldError("has no NUL at its end", path, offset)
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        try:
+            data = obj.encode("utf-8", "surrogateescape")
+            faithful = b"\0" not in data and data.decode("utf-8", "surrogateescape") == obj
+        except (AttributeError, UnicodeEncodeError):
+            faithful = False
+        if not faithful:
+            problem = "must be a str without NUL that UTF-8 with surrogateescape gives back"
+            raise FieldError(f"{problem}, not {obj!r:.80}", path, stream.tell())
+        stream.write(data + b"\0")
+        return obj
+
+
+String = _String()
+
+
+class Data(Leaf):
+    """As many bytes as an earlier field says, or all that are left."""
+
+    def __init__(self, length: Callable[[Any], int] | None = None) -> None:
+        super().__init__()
+        self.length = length
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> bytes:
+        return stream.read() if self.length is None else take(stream, self.length(context), path)
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if not isinstance(obj, bytes):
+            raise FieldError(f"must be bytes, not {obj!r:.80}", path, stream.tell())
+        stream.write(obj)
+        return obj
+
+
+class _Absent(Leaf):
+    """Nothing on the wire, None in Python. construct's Pass would drop a value that it is given, silently."""
+
+    fixed_size = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flagbuildnone = True
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
+        return None
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if obj is not None:
+            problem = "must be None: these options, or this kind, do not carry it"
+            raise FieldError(f"{problem}; got {obj!r:.80}", path, stream.tell())
+
+
+Absent = _Absent()
+
+
+class _End(Leaf):
+    """The end of the bytes: anything left over is an error."""
+
+    fixed_size = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flagbuildnone = True
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
+        offset = stream.tell()
+        left = len(stream.read())
+        if left:
+            raise FieldError(f"ends here, but {_plural(left)} follow", path, offset)
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        return None
+
+
+End = _End()
+
+
+class Since(Leaf):
+    """No bytes: a check that the protocol version has this message."""
+
+    fixed_size = 0
+
+    def __init__(self, version: int) -> None:
+        super().__init__()
+        self.version = version
+        self.flagbuildnone = True
+
+    def _check(self, context: Any, path: str, offset: int) -> None:
+        asked = context._params.proto_version
+        if asked < self.version:
+            problem = f"belongs to protocol version {self.version} and newer, not to version {asked}"
+            raise FieldError(f"{problem}: say proto_version={self.version}", path, offset)
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
+        self._check(context, path, stream.tell())
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        self._check(context, path, stream.tell())

@@ -1,0 +1,111 @@
+"""The values that need a type of their own: WAL positions, moments, markers, and bytes of another format."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+
+from pgoutput_construct.errors import PgoutputError
+
+__all__ = ["FormattedBytes", "Lsn", "Marker", "Timestamp"]
+
+_LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_INFINITY = 2**63 - 1
+_MINUS_INFINITY = -(2**63)
+
+
+class Lsn(int):
+    """A log sequence number: a byte position in the WAL, 0 to 2**64 - 1 (PostgreSQL's XLogRecPtr).
+
+    An int that prints as PostgreSQL's pg_lsn does, ``16/B374D848``, and is made from that text or from an int.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, value: int | str = 0) -> "Lsn":
+        """Raise PgoutputError for text that is no LSN."""
+        if not isinstance(value, str):
+            return super().__new__(cls, value)
+        match = _LSN.fullmatch(value)
+        if match is None:
+            raise PgoutputError(f"{value!r} is not an LSN: write two hexadecimal numbers such as 16/B374D848")
+        return super().__new__(cls, int(match[1], 16) << 32 | int(match[2], 16))
+
+    def __str__(self) -> str:
+        return f"{self >> 32:X}/{self & 0xFFFFFFFF:X}"
+
+    def __repr__(self) -> str:
+        return f"Lsn('{self}')"
+
+
+class Timestamp(int):
+    """Microseconds since 2000-01-01 00:00 UTC (PostgreSQL's TimestampTz), signed 64 bits.
+
+    It prints as ISO 8601, as ``infinity`` or ``-infinity``, or as the number where datetime cannot hold the year.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def from_datetime(cls, moment: datetime) -> "Timestamp":
+        """Convert an aware datetime; raise PgoutputError for one without a time zone."""
+        if moment.tzinfo is None:
+            raise PgoutputError(f"{moment!r} has no time zone: give one, such as datetime.UTC")
+        return cls((moment - _EPOCH) // _MICROSECOND)
+
+    @classmethod
+    def now(cls) -> "Timestamp":
+        """Return this machine's clock."""
+        return cls.from_datetime(datetime.now(UTC))
+
+    @classmethod
+    def from_text(cls, text: str) -> "Timestamp":
+        """Read back what str gives; raise PgoutputError for anything else."""
+        special = {"infinity": _INFINITY, "-infinity": _MINUS_INFINITY}.get(text)
+        if special is not None:
+            return cls(special)
+        try:
+            return (
+                cls(text) if re.fullmatch(r"-?\d+", text) else cls.from_datetime(datetime.fromisoformat(text))
+            )
+        except ValueError as error:
+            raise PgoutputError(
+                f"{text!r} is not a timestamp: write ISO 8601 with a zone, or microseconds"
+            ) from error
+
+    def to_datetime(self) -> datetime:
+        """Convert to an aware datetime in UTC; raise PgoutputError outside the years 1 to 9999."""
+        try:
+            return _EPOCH + timedelta(microseconds=self)
+        except OverflowError:
+            raise PgoutputError(
+                f"{int(self)} microseconds since 2000 is outside the years that datetime holds"
+            ) from None
+
+    def __str__(self) -> str:
+        if self in (_INFINITY, _MINUS_INFINITY):
+            return "infinity" if self > 0 else "-infinity"
+        try:
+            return self.to_datetime().isoformat()
+        except PgoutputError:
+            return int.__repr__(self)
+
+    def __repr__(self) -> str:
+        return f"Timestamp({int.__repr__(self)})"
+
+
+class Marker(Enum):
+    """A value that says why there is none; an enum, so that it stays the same object when pickled."""
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class FormattedBytes(bytes):
+    """The base of bytes in another format than text; they equal the same bytes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({bytes(self)!r})"
