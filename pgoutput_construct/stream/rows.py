@@ -1,0 +1,89 @@
+"""Inserts, updates, deletes and truncates as rows of Python values, in the order of the stream."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.stream.relations import RelationCache
+from pgoutput_construct.stream.values import ValueLoader
+from pgoutput_construct.wire.messages import (
+    UNCHANGED,
+    Delete,
+    Insert,
+    PgoutputMessage,
+    Relation,
+    Truncate,
+    TupleData,
+    Update,
+)
+
+__all__ = ["RowChange", "RowReader"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """One change of one row (of a whole table, for a truncate)."""
+
+    op: str
+    """insert, update, delete or truncate."""
+    relation: Relation
+    """The table as it was described when the change was sent."""
+    xid: int | None
+    """Transaction or subtransaction ID inside a stream, None outside."""
+    new: dict[str, Any] | None
+    """The new row by column name; columns whose TOASTed value was not sent are missing here."""
+    old: dict[str, Any] | None
+    """The old row, or only its key columns, by column name; None where it was not sent."""
+    unchanged: tuple[str, ...]
+    """The columns of the new row whose TOASTed value is unchanged and was not sent."""
+
+
+class RowReader:
+    """Turns messages into rows; feed it every message of the stream in order, inside one Session's order."""
+
+    def __init__(self, relations: RelationCache | None = None) -> None:
+        self.relations = relations or RelationCache()
+        self.values = ValueLoader(self.relations.types)
+
+    def read(self, message: PgoutputMessage, stream_xid: int | None = None) -> Iterator[RowChange]:
+        """Yield the rows in a message (a truncate has one a table); raise ProtocolError for rows without a Relation.
+
+        ``stream_xid`` is the top-level xid of the open stream (Session.stream_xid), None outside.
+        """
+        self.relations.update(message, stream_xid)
+        match message:
+            case Insert() | Update() | Delete():
+                yield self._change(message, self.relations.get(message.relation_oid, stream_xid))
+            case Truncate():
+                for oid in message.relation_oids:
+                    relation = self.relations.get(oid, stream_xid)
+                    yield RowChange("truncate", relation, message.xid, None, None, ())
+
+    def _change(self, message: Insert | Update | Delete, relation: Relation) -> RowChange:
+        new = None if isinstance(message, Delete) else self._row(relation, message.new)
+        old = None if isinstance(message, Insert) else self._old(relation, message)
+        unchanged = tuple(name for name, value in (new or {}).items() if value is UNCHANGED)
+        sent = None if new is None else {name: value for name, value in new.items() if value is not UNCHANGED}
+        return RowChange(type(message).__name__.lower(), relation, message.xid, sent, old, unchanged)
+
+    def _old(self, relation: Relation, message: Update | Delete) -> dict[str, Any] | None:
+        if message.old is None:
+            return None
+        row = self._row(relation, message.old)
+        if message.old_kind != "K":
+            return row
+        keys = {column.name for column in relation.columns if column.flags & 1}
+        return {name: value for name, value in row.items() if name in keys}
+
+    def _row(self, relation: Relation, values: TupleData) -> dict[str, Any]:
+        if len(values) != len(relation.columns):
+            raise ProtocolError(
+                f"a row of {relation.namespace}.{relation.name} has {len(values)} values, but its Relation has "
+                f"{len(relation.columns)} columns: a Relation between them is missing"
+            )
+        load = self.values.load
+        return {
+            column.name: load(value, column.type_oid)
+            for column, value in zip(relation.columns, values, strict=True)
+        }
