@@ -84,6 +84,5 @@ class RowReader:
             )
         load = self.values.load
         return {
-            column.name: load(value, column.type_oid)
-            for column, value in zip(relation.columns, values, strict=True)
+            column.name: load(value, column.type_oid) for column, value in zip(relation.columns, values, strict=True)
         }

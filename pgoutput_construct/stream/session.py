@@ -25,9 +25,7 @@ class Session:
         options(proto_version, streaming)
         if proto_version < _FIRST_VERSION[streaming]:
             needed = _FIRST_VERSION[streaming]
-            raise PgoutputError(
-                f"streaming={streaming!r} needs proto_version {needed} or newer, not {proto_version}"
-            )
+            raise PgoutputError(f"streaming={streaming!r} needs proto_version {needed} or newer, not {proto_version}")
         self.proto_version = proto_version
         self.streaming = streaming
         self.stream_xid: int | None = None

@@ -50,14 +50,12 @@ class ValueLoader:
         if binary and known is None:
             return _AsReceived()
         assert self._transformer is not None
-        loader: _Loader = self._transformer.get_loader(
-            known or type_oid, Format.BINARY if binary else Format.TEXT
-        )
+        loader: _Loader = self._transformer.get_loader(known or type_oid, Format.BINARY if binary else Format.TEXT)
         return loader
 
     def _builtin(self, type_oid: int) -> int | None:
         """Return the OID of a built-in type, that of its base for a domain (whose Type names the base)."""
-        registry = self._transformer.adapters.types  # type: ignore[union-attr]
+        registry = self._transformer.adapters.types
         if registry.get(type_oid) is not None:
             return type_oid
         declared = self.types.get(type_oid)

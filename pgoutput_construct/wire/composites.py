@@ -53,7 +53,7 @@ class Counted(Array):
 
 
 class Kind(Leaf):
-    """The tag of a choice, a str of one letter. Where the choice is optional, None when what follows it comes at once."""
+    """The tag of a choice, a str of one letter; None where the choice is optional and what follows it comes at once."""
 
     def __init__(
         self, tags: Iterable[str], before: bytes | None = None, since: Mapping[str, int] | None = None
@@ -106,8 +106,8 @@ class Valued(Leaf):
         self.flagbuildnone = None in values.values()
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
-        tag = self.kind._parse(stream, context, path)
-        value = self.values[str(tag)]
+        tag = str(self.kind._parse(stream, context, path))
+        value = self.values[tag]
         if tag not in self.cases:
             return value
         content = self.cases[tag]._parsereport(stream, context, path)

@@ -30,12 +30,10 @@ def parse(
     Source: PostgreSQL's documentation, "Logical Replication Message Formats".
     """
     given = options(proto_version, streaming, in_stream)
-    return cast(PgoutputMessage, _MESSAGES.parse(payload_bytes(payload), given.parameters()))
+    return cast("PgoutputMessage", _MESSAGES.parse(payload_bytes(payload), given.parameters()))
 
 
-def build(
-    message: PgoutputMessage, proto_version: int = 1, streaming: str = "off", in_stream: bool = False
-) -> bytes:
+def build(message: PgoutputMessage, proto_version: int = 1, streaming: str = "off", in_stream: bool = False) -> bytes:
     """Return the bytes of a message, the inverse of parse under the same options.
 
     A value that the field, the options or the stream state cannot carry raises EncodeError with the field's path.
@@ -48,7 +46,7 @@ def parse_frame(data: bytes | bytearray | memoryview) -> Frame:
 
     Source: PostgreSQL's documentation, "Streaming Replication Protocol", START_REPLICATION.
     """
-    return cast(Frame, _FRAMES.parse(payload_bytes(data), {}))
+    return cast("Frame", _FRAMES.parse(payload_bytes(data), {}))
 
 
 def build_frame(frame: Frame) -> bytes:

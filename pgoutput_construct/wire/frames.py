@@ -27,7 +27,8 @@ __all__ = [
 class XLogData:
     """A piece of WAL; in logical replication, one message. PostgreSQL 19 calls it WALData.
 
-    Source: protocol-replication, XLogData; PostgreSQL 10 and newer, sent by the server.
+    Source: protocol-replication, XLogData.
+    PostgreSQL 10 and newer, sent by the server.
     """
 
     TAG: ClassVar[bytes] = b"w"
@@ -46,7 +47,8 @@ class XLogData:
 class PrimaryKeepalive:
     """Tells how far the server has read its WAL.
 
-    Source: protocol-replication, Primary Keepalive; PostgreSQL 10 and newer, sent by the server.
+    Source: protocol-replication, Primary Keepalive.
+    PostgreSQL 10 and newer, sent by the server.
     """
 
     TAG: ClassVar[bytes] = b"k"
@@ -63,7 +65,8 @@ class PrimaryKeepalive:
 class PrimaryStatusUpdate:
     """Answers a status request: how far the primary has come.
 
-    Source: protocol-replication, Primary Status Update; PostgreSQL 19 and newer, sent by the server.
+    Source: protocol-replication, Primary Status Update.
+    PostgreSQL 19 and newer, sent by the server.
     """
 
     TAG: ClassVar[bytes] = b"s"
@@ -82,7 +85,8 @@ class PrimaryStatusUpdate:
 class StandbyStatusUpdate:
     """Confirms what the client has received and made durable.
 
-    Source: protocol-replication, Standby Status Update; PostgreSQL 10 and newer, sent by the client.
+    Source: protocol-replication, Standby Status Update.
+    PostgreSQL 10 and newer, sent by the client.
     """
 
     TAG: ClassVar[bytes] = b"r"
@@ -103,7 +107,8 @@ class StandbyStatusUpdate:
 class HotStandbyFeedback:
     """Tells which transactions a standby still needs.
 
-    Source: protocol-replication, Hot Standby Feedback; PostgreSQL 10 and newer, sent by the client.
+    Source: protocol-replication, Hot Standby Feedback.
+    PostgreSQL 10 and newer, sent by the client.
     """
 
     TAG: ClassVar[bytes] = b"h"
@@ -124,7 +129,8 @@ class HotStandbyFeedback:
 class PrimaryStatusRequest:
     """Asks the primary for a status update.
 
-    Source: protocol-replication, Primary Status Request; PostgreSQL 19 and newer, sent by the client.
+    Source: protocol-replication, Primary Status Request.
+    PostgreSQL 19 and newer, sent by the client.
     """
 
     TAG: ClassVar[bytes] = b"p"
@@ -134,12 +140,7 @@ class PrimaryStatusRequest:
 
 
 Frame: TypeAlias = (
-    XLogData
-    | PrimaryKeepalive
-    | PrimaryStatusUpdate
-    | StandbyStatusUpdate
-    | HotStandbyFeedback
-    | PrimaryStatusRequest
+    XLogData | PrimaryKeepalive | PrimaryStatusUpdate | StandbyStatusUpdate | HotStandbyFeedback | PrimaryStatusRequest
 )
 """Any of the messages."""
 

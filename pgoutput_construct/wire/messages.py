@@ -88,7 +88,8 @@ class RelationColumn:
 class Begin:
     """Opens a transaction that has committed; its changes follow.
 
-    Source: protocol-logicalrep-message-formats, Begin; PostgreSQL 10 and newer.
+    Source: protocol-logicalrep-message-formats, Begin.
+    PostgreSQL 10 and newer.
     """
 
     TAG: ClassVar[bytes] = b"B"
@@ -105,7 +106,8 @@ class Begin:
 class Message:
     """A message written by pg_logical_emit_message(), sent when the option messages is on.
 
-    Source: protocol-logicalrep-message-formats, Message; PostgreSQL 14 and newer.
+    Source: protocol-logicalrep-message-formats, Message.
+    PostgreSQL 14 and newer.
     """
 
     TAG: ClassVar[bytes] = b"M"
@@ -126,7 +128,8 @@ class Message:
 class Commit:
     """Ends a transaction.
 
-    Source: protocol-logicalrep-message-formats, Commit; PostgreSQL 10 and newer.
+    Source: protocol-logicalrep-message-formats, Commit.
+    PostgreSQL 10 and newer.
     """
 
     TAG: ClassVar[bytes] = b"C"
@@ -143,7 +146,8 @@ class Commit:
 class Origin:
     """Names the replication origin of the transaction that has just begun.
 
-    Source: protocol-logicalrep-message-formats, Origin; PostgreSQL 10 and newer.
+    Source: protocol-logicalrep-message-formats, Origin.
+    PostgreSQL 10 and newer.
     """
 
     TAG: ClassVar[bytes] = b"O"
@@ -158,7 +162,8 @@ class Origin:
 class Relation:
     """Describes a table before its first change.
 
-    Source: protocol-logicalrep-message-formats, Relation; PostgreSQL 10 and newer.
+    Source: protocol-logicalrep-message-formats, Relation.
+    PostgreSQL 10 and newer.
     """
 
     TAG: ClassVar[bytes] = b"R"
@@ -181,7 +186,8 @@ class Relation:
 class Type:
     """Names a type that is not built in, before the Relation that uses it.
 
-    Source: protocol-logicalrep-message-formats, Type; PostgreSQL 10 and newer.
+    Source: protocol-logicalrep-message-formats, Type.
+    PostgreSQL 10 and newer.
     """
 
     TAG: ClassVar[bytes] = b"Y"
@@ -200,7 +206,8 @@ class Type:
 class Insert:
     """A new row.
 
-    Source: protocol-logicalrep-message-formats, Insert; PostgreSQL 10 and newer.
+    Source: protocol-logicalrep-message-formats, Insert.
+    PostgreSQL 10 and newer.
     """
 
     TAG: ClassVar[bytes] = b"I"
@@ -217,7 +224,8 @@ class Insert:
 class Update:
     """A changed row.
 
-    Source: protocol-logicalrep-message-formats, Update; PostgreSQL 10 and newer.
+    Source: protocol-logicalrep-message-formats, Update.
+    PostgreSQL 10 and newer.
     """
 
     TAG: ClassVar[bytes] = b"U"
@@ -238,7 +246,8 @@ class Update:
 class Delete:
     """A removed row.
 
-    Source: protocol-logicalrep-message-formats, Delete; PostgreSQL 10 and newer.
+    Source: protocol-logicalrep-message-formats, Delete.
+    PostgreSQL 10 and newer.
     """
 
     TAG: ClassVar[bytes] = b"D"
@@ -257,7 +266,8 @@ class Delete:
 class Truncate:
     """Tables emptied by one TRUNCATE.
 
-    Source: protocol-logicalrep-message-formats, Truncate; PostgreSQL 11 and newer.
+    Source: protocol-logicalrep-message-formats, Truncate.
+    PostgreSQL 11 and newer.
     """
 
     TAG: ClassVar[bytes] = b"T"
@@ -274,7 +284,8 @@ class Truncate:
 class StreamStart:
     """Opens one segment of a transaction that is still running.
 
-    Source: protocol-logicalrep-message-formats, Stream Start; PostgreSQL 14 and newer, protocol version 2 and newer.
+    Source: protocol-logicalrep-message-formats, Stream Start.
+    PostgreSQL 14 and newer, protocol version 2 and newer.
     """
 
     TAG: ClassVar[bytes] = b"S"
@@ -289,7 +300,8 @@ class StreamStart:
 class StreamStop:
     """Ends a segment; others may follow.
 
-    Source: protocol-logicalrep-message-formats, Stream Stop; PostgreSQL 14 and newer, protocol version 2 and newer.
+    Source: protocol-logicalrep-message-formats, Stream Stop.
+    PostgreSQL 14 and newer, protocol version 2 and newer.
     """
 
     TAG: ClassVar[bytes] = b"E"
@@ -299,7 +311,8 @@ class StreamStop:
 class StreamCommit:
     """Ends a streamed transaction; its changes now count.
 
-    Source: protocol-logicalrep-message-formats, Stream Commit; PostgreSQL 14 and newer, protocol version 2 and newer.
+    Source: protocol-logicalrep-message-formats, Stream Commit.
+    PostgreSQL 14 and newer, protocol version 2 and newer.
     """
 
     TAG: ClassVar[bytes] = b"c"
@@ -318,7 +331,8 @@ class StreamCommit:
 class StreamAbort:
     """Takes back a streamed transaction or one of its subtransactions.
 
-    Source: protocol-logicalrep-message-formats, Stream Abort; PostgreSQL 14 and newer, protocol version 2 and newer.
+    Source: protocol-logicalrep-message-formats, Stream Abort.
+    PostgreSQL 14 and newer, protocol version 2 and newer.
     """
 
     TAG: ClassVar[bytes] = b"A"
@@ -337,7 +351,8 @@ class StreamAbort:
 class BeginPrepare:
     """Opens a transaction that has been prepared; its changes follow.
 
-    Source: protocol-logicalrep-message-formats, Begin Prepare; PostgreSQL 15 and newer, protocol version 3 and newer.
+    Source: protocol-logicalrep-message-formats, Begin Prepare.
+    PostgreSQL 15 and newer, protocol version 3 and newer.
     """
 
     TAG: ClassVar[bytes] = b"b"
@@ -358,7 +373,8 @@ class BeginPrepare:
 class Prepare:
     """Ends the changes of a prepared transaction.
 
-    Source: protocol-logicalrep-message-formats, Prepare; PostgreSQL 15 and newer, protocol version 3 and newer.
+    Source: protocol-logicalrep-message-formats, Prepare.
+    PostgreSQL 15 and newer, protocol version 3 and newer.
     """
 
     TAG: ClassVar[bytes] = b"P"
@@ -379,7 +395,8 @@ class Prepare:
 class CommitPrepared:
     """Commits a transaction that was prepared earlier.
 
-    Source: protocol-logicalrep-message-formats, Commit Prepared; PostgreSQL 15 and newer, protocol version 3 and newer.
+    Source: protocol-logicalrep-message-formats, Commit Prepared.
+    PostgreSQL 15 and newer, protocol version 3 and newer.
     """
 
     TAG: ClassVar[bytes] = b"K"
@@ -400,7 +417,8 @@ class CommitPrepared:
 class RollbackPrepared:
     """Takes back a transaction that was prepared earlier.
 
-    Source: protocol-logicalrep-message-formats, Rollback Prepared; PostgreSQL 15 and newer, protocol version 3 and newer.
+    Source: protocol-logicalrep-message-formats, Rollback Prepared.
+    PostgreSQL 15 and newer, protocol version 3 and newer.
     """
 
     TAG: ClassVar[bytes] = b"r"
@@ -423,7 +441,8 @@ class RollbackPrepared:
 class StreamPrepare:
     """Ends a streamed transaction that has been prepared.
 
-    Source: protocol-logicalrep-message-formats, Stream Prepare; PostgreSQL 15 and newer, protocol version 3 and newer.
+    Source: protocol-logicalrep-message-formats, Stream Prepare.
+    PostgreSQL 15 and newer, protocol version 3 and newer.
     """
 
     TAG: ClassVar[bytes] = b"p"

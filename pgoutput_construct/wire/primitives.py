@@ -176,9 +176,7 @@ class Letter(Leaf):
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         if not (isinstance(obj, str) and len(obj) == 1 and obj in self.letters):
-            raise FieldError(
-                f"must be one of {', '.join(self.letters)}, not {obj!r:.80}", path, stream.tell()
-            )
+            raise FieldError(f"must be one of {', '.join(self.letters)}, not {obj!r:.80}", path, stream.tell())
         stream.write(obj.encode("ascii"))
         return obj
 

@@ -66,13 +66,9 @@ class Timestamp(int):
         if special is not None:
             return cls(special)
         try:
-            return (
-                cls(text) if re.fullmatch(r"-?\d+", text) else cls.from_datetime(datetime.fromisoformat(text))
-            )
+            return cls(text) if re.fullmatch(r"-?\d+", text) else cls.from_datetime(datetime.fromisoformat(text))
         except ValueError as error:
-            raise PgoutputError(
-                f"{text!r} is not a timestamp: write ISO 8601 with a zone, or microseconds"
-            ) from error
+            raise PgoutputError(f"{text!r} is not a timestamp: write ISO 8601 with a zone, or microseconds") from error
 
     def to_datetime(self) -> datetime:
         """Convert to an aware datetime in UTC; raise PgoutputError outside the years 1 to 9999."""
@@ -100,6 +96,8 @@ class Marker(Enum):
 
     def __repr__(self) -> str:
         return self.name
+
+    __str__ = __repr__
 
 
 class FormattedBytes(bytes):

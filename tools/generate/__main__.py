@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
 
-from tools.language.errors import SpecError
 from tools.generate.outputs import orphans, render
+from tools.language.errors import SpecError
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,9 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--spec", type=Path, default=ROOT / "spec", metavar="FOLDER", help="the folder of the specifications"
     )
-    parser.add_argument(
-        "--root", type=Path, default=ROOT, metavar="FOLDER", help="the project folder to write to"
-    )
+    parser.add_argument("--root", type=Path, default=ROOT, metavar="FOLDER", help="the project folder to write to")
     options = parser.parse_args(arguments)
     try:
         outputs = render(options.spec)
@@ -61,9 +59,7 @@ def _stale(outputs: Mapping[str, str], root: Path) -> list[str]:
         if not file.exists():
             problems.append(f"missing: {path}")
         elif (current := file.read_text("utf-8")) != text:
-            lines = unified_diff(
-                current.splitlines(), text.splitlines(), path, "as generated", lineterm="", n=1
-            )
+            lines = unified_diff(current.splitlines(), text.splitlines(), path, "as generated", lineterm="", n=1)
             problems.append(f"stale: {path}\n" + "\n".join(list(lines)[:20]))
     return problems
 

@@ -31,9 +31,7 @@ def emit_definitions(spec: Spec, messages: str) -> str:
     ]
     chunks = [
         header(spec),
-        docstring(
-            [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)], ""
-        ),
+        docstring([f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)], ""),
         IMPORTS.format(messages=messages),
         f"__all__ = {['DEFINITIONS', *sorted(public)]!r}",
         *(_part(part) for part in spec.parts_in_order),
@@ -163,7 +161,4 @@ def _constant_bytes(field: Field) -> bytes:
 
 def _table(spec: Spec) -> str:
     rows = "".join(f"m.{message.class_name}: {message.class_name},\n" for message in spec.messages)
-    return (
-        f"DEFINITIONS: Final[Mapping[type, Struct]] = {{\n{rows}}}\n"
-        '"""The definition of each message class."""'
-    )
+    return f'DEFINITIONS: Final[Mapping[type, Struct]] = {{\n{rows}}}\n"""The definition of each message class."""'

@@ -44,17 +44,10 @@ def _public(spec: Spec, union: str) -> set[str]:
     """Return what a user imports: classes, constants and versions; the tables are for the engines."""
     names = {union, *(m.class_name for m in spec.messages), *(p.name for p in spec.parts)}
     names |= {"PROTOCOL_VERSIONS"} if spec.versions else set()
-    names |= {
-        e.class_name
-        for s in _all_structures(spec)
-        for e in s.elements
-        if isinstance(e, Repeat) and e.class_name
-    }
+    names |= {e.class_name for s in _all_structures(spec) for e in s.elements if isinstance(e, Repeat) and e.class_name}
     for alternative in _valued_alternatives(spec):
         python = str(alternative.python)
-        names |= (
-            {python, python.capitalize()} if python.isupper() else {c for c in (python_class(python),) if c}
-        )
+        names |= {python, python.capitalize()} if python.isupper() else {c for c in (python_class(python),) if c}
     return names
 
 
@@ -120,13 +113,11 @@ def _item_classes(structure: Structure) -> Iterator[str]:
 
 
 def _data_class(name: str, description: str, structure: Structure) -> str:
-    return f"@dataclass(frozen=True, slots=True)\nclass {name}:\n{docstring([description])}\n\n" + _body(
-        structure
-    )
+    return f"@dataclass(frozen=True, slots=True)\nclass {name}:\n{docstring([description])}\n\n" + _body(structure)
 
 
 def _message_class(spec: Spec, message: Message) -> str:
-    lines = [message.description, "", f"Source: {spec.source}, {message.name}; {_availability(message)}."]
+    lines = [message.description, "", f"Source: {spec.source}, {message.name}.", f"{_availability(message)}."]
     return (
         f"@dataclass(frozen=True, slots=True)\nclass {message.class_name}:\n{docstring(lines)}\n\n"
         f"    TAG: ClassVar[bytes] = {message.tag!r}\n\n{_body(message)}"
@@ -134,7 +125,7 @@ def _message_class(spec: Spec, message: Message) -> str:
 
 
 def _availability(message: Message) -> str:
-    server = f"PostgreSQL {message.server} and newer" if message.server else "any PostgreSQL"
+    server = f"PostgreSQL {message.server} and newer" if message.server else "Any PostgreSQL"
     version = f", protocol version {message.since} and newer" if message.since else ""
     sender = f", sent by the {message.sender}" if message.sender else ""
     return server + version + sender
@@ -159,11 +150,7 @@ def _body(structure: Structure) -> str:
 
 
 def _or_none(element: Element) -> str:
-    optional = (
-        element.conditional
-        if isinstance(element, Field)
-        else isinstance(element, Choice) and element.optional
-    )
+    optional = element.conditional if isinstance(element, Field) else isinstance(element, Choice) and element.optional
     return " | None" if optional else ""
 
 
@@ -216,13 +203,9 @@ def _tables(spec: Spec, union: str) -> Iterator[str]:
 
 def _state_tables(spec: Spec, union: str) -> Iterator[str]:
     rows = "".join(f'"{s.name}": {repr(s.sets) if s.sets else None},\n' for s in spec.states)
-    text = (
-        "Where in the stream a message can stand, the first state first; and the parameter that a state sets."
-    )
+    text = "Where in the stream a message can stand, the first state first; and the parameter that a state sets."
     yield f"STATES: Final[Mapping[str, str | None]] = {{\n{rows}}}\n" + docstring([text], "")
-    rows = "".join(
-        f"{m.class_name}: frozenset({{{', '.join(map(repr, m.within))}}}),\n" for m in spec.messages
-    )
+    rows = "".join(f"{m.class_name}: frozenset({{{', '.join(map(repr, m.within))}}}),\n" for m in spec.messages)
     yield f"WITHIN: Final[Mapping[type[{union}], frozenset[str]]] = {{\n{rows}}}\n" + docstring(
         ["The states in which each message can come."], ""
     )

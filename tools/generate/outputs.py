@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tools.generate.definitions import emit_definitions
 from tools.generate.messages import emit_messages
+from tools.generate.strategies import emit_strategies
 from tools.generate.text import GENERATED
 from tools.language import Spec, load
 
@@ -23,12 +24,15 @@ class Output:
 
 
 WIRE = "pgoutput_construct/wire"
+TESTING = "pgoutput_construct/testing"
 
 OUTPUTS = (
     Output(f"{WIRE}/messages.py", "pgoutput.yaml", partial(emit_messages, union="PgoutputMessage")),
     Output(f"{WIRE}/definitions.py", "pgoutput.yaml", partial(emit_definitions, messages="messages")),
     Output(f"{WIRE}/frames.py", "replication.yaml", partial(emit_messages, union="Frame")),
     Output(f"{WIRE}/frame_definitions.py", "replication.yaml", partial(emit_definitions, messages="frames")),
+    Output(f"{TESTING}/strategies.py", "pgoutput.yaml", partial(emit_strategies, messages="messages")),
+    Output(f"{TESTING}/frame_strategies.py", "replication.yaml", partial(emit_strategies, messages="frames")),
 )
 
 

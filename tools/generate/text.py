@@ -1,13 +1,14 @@
 """What the emitters share: the line that marks a generated file, and formatting."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
 
-from tools.language.errors import SpecError
 from tools.language import Spec
+from tools.language.errors import SpecError
 
-__all__ = ["COMMAND", "GENERATED", "docstring", "formatted", "header", "python_class"]
+__all__ = ["COMMAND", "GENERATED", "docstring", "formatted", "header", "python_class", "snake_case"]
 
 COMMAND = "python -m tools.generate"
 GENERATED = "Generated from spec/"
@@ -28,9 +29,7 @@ def docstring(lines: Iterable[str], indent: str = "    ") -> str:
 
 def formatted(source: str) -> str:
     """Return Python source without the imports it does not use, sorted and formatted by ruff."""
-    return _ruff(
-        "format", _ruff("check", source, "--fix", "--exit-zero", "--quiet", "--select", "F401,I,RUF022")
-    )
+    return _ruff("format", _ruff("check", source, "--fix", "--exit-zero", "--quiet", "--select", "F401,I,RUF022"))
 
 
 def _ruff(command: str, source: str, *arguments: str) -> str:
@@ -38,7 +37,7 @@ def _ruff(command: str, source: str, *arguments: str) -> str:
     settings = [
         "--isolated",
         "--config",
-        "line-length=110",
+        "line-length=120",
         "--config",
         'target-version="py311"',
         "--config",
@@ -57,10 +56,13 @@ def _ruff(command: str, source: str, *arguments: str) -> str:
     ]
     done = subprocess.run(full, input=source, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SpecError(
-            f"the generated Python is not valid: {done.stderr.strip()}. Mend the emitter that wrote it."
-        )
+        raise SpecError(f"the generated Python is not valid: {done.stderr.strip()}. Mend the emitter that wrote it.")
     return done.stdout
+
+
+def snake_case(name: str) -> str:
+    """Return a class name as the name of a function: ``StreamStart`` is ``stream_start``."""
+    return re.sub(r"(?<!^)(?=[A-Z][a-z])", "_", name).lower()
 
 
 def python_class(python: str) -> str | None:

@@ -111,9 +111,7 @@ class _Loader:
                 f"message {data['name']} does not start with its tag",
                 "Write a first field such as Byte1('X').",
             )
-        known = {
-            k: data[k] for k in ("description", "server", "since", "unasked", "sender", "enters") if k in data
-        }
+        known = {k: data[k] for k in ("description", "server", "since", "unasked", "sender", "enters") if k in data}
         return Message(
             blocks=blocks,
             name=data["name"],
@@ -125,9 +123,7 @@ class _Loader:
 
     def _part(self, data: Mapping[str, Any], place: Place) -> Part:
         known = {k: data[k] for k in ("name", "description", "server") if k in data}
-        return Part(
-            blocks=self._blocks(data["blocks"], (*place, "blocks")), line=self.source.line(place), **known
-        )
+        return Part(blocks=self._blocks(data["blocks"], (*place, "blocks")), line=self.source.line(place), **known)
 
     def _blocks(self, data: Sequence[Mapping[str, Any]], place: Place) -> tuple[Block, ...]:
         return tuple(self._block(block, (*place, i), i + 1) for i, block in enumerate(data))
@@ -148,9 +144,7 @@ class _Loader:
                 **known,
             )
         item = Structure(self._blocks(data["blocks"], (*place, "blocks")))
-        return Repeat(
-            data["type"], count=data["count"], item=item, class_name=data.get("class"), line=line, **known
-        )
+        return Repeat(data["type"], count=data["count"], item=item, class_name=data.get("class"), line=line, **known)
 
     def _alternative(self, data: Mapping[str, Any], place: Place) -> Alternative:
         notation = parse_notation(data["field"])

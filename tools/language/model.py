@@ -252,6 +252,16 @@ class Spec:
     states: tuple[State, ...] = ()
     types: tuple[Type, ...] = field(default=(), repr=False)
 
+    def structures(self) -> Iterator[Structure]:
+        """Yield every structure: messages, parts, and all that stand in them."""
+        for top in (*self.messages, *self.parts):
+            yield from top.inside()
+
+    def fields(self) -> Iterator[Field]:
+        """Yield every field, whatever it stands in."""
+        for structure in self.structures():
+            yield from (element for element in structure.elements if isinstance(element, Field))
+
     def part(self, name: str) -> Part:
         """Return the part of that name."""
         return next(part for part in self.parts if part.name == name)
@@ -262,7 +272,5 @@ class Spec:
         ordered: list[Part] = []
         while len(ordered) < len(self.parts):
             known = {part.name for part in ordered}
-            ordered += [
-                part for part in self.parts if part.name not in known and set(part.references()) <= known
-            ]
+            ordered += [part for part in self.parts if part.name not in known and set(part.references()) <= known]
         return tuple(ordered)

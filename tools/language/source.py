@@ -1,6 +1,6 @@
 """YAML as data that remembers its lines, so that every complaint can name one."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -33,68 +33,54 @@ class Source:
         return SpecError(f"{self.file}:{line}: {problem}. {remedy}")
 
 
-class _PlainLoader(yaml.SafeLoader):
-    """SafeLoader builds plain data only: a tag such as !!python/object is refused, never followed."""
-
-
 def read(text: str, file: str) -> Source:
     """Read YAML text; raise SpecError for bad YAML, tags, aliases in a circle and duplicate keys."""
-    lines: dict[Place, int] = {}
     try:
-        loader = _PlainLoader(text)
-        node = loader.get_single_node()
-        data = _plain(loader, node, (), lines, file, ()) if node is not None else None
+        reader = _Reader(text, file)
+        node = reader.loader.get_single_node()
+        data = None if node is None else reader.plain(node, (), ())
     except yaml.YAMLError as error:
         raise _yaml_error(error, file) from None
-    return Source(file, data, lines)
+    return Source(file, data, reader.lines)
 
 
 def _yaml_error(error: yaml.YAMLError, file: str) -> SpecError:
     mark = getattr(error, "problem_mark", None)
-    line = mark.line + 1 if mark else 1
     problem = getattr(error, "problem", None) or str(error)
-    return SpecError(
-        f"{file}:{line}: not plain YAML: {problem}. Write mappings, lists, strings and numbers only."
-    )
+    remedy = "Write mappings, lists, strings and numbers only."
+    return SpecError(f"{file}:{mark.line + 1 if mark else 1}: not plain YAML: {problem}. {remedy}")
 
 
-def _plain(
-    loader: _PlainLoader,
-    node: yaml.Node,
-    place: Place,
-    lines: dict[Place, int],
-    file: str,
-    above: tuple[yaml.Node, ...],
-) -> Any:
-    lines[place] = node.start_mark.line + 1
-    if node in above:
-        raise SpecError(f"{file}:{lines[place]}: an alias contains itself. Write the block out.")
-    inside = (*above, node)
-    if isinstance(node, yaml.MappingNode):
-        return _mapping(loader, node, place, lines, file, inside)
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(loader, item, (*place, i), lines, file, inside) for i, item in enumerate(node.value)]
-    return loader.construct_object(node)
+class _Reader:
+    """Turns YAML nodes into data; SafeLoader refuses tags such as !!python/object, and never follows them."""
 
+    def __init__(self, text: str, file: str) -> None:
+        self.loader = yaml.SafeLoader(text)
+        self.file = file
+        self.lines: dict[Place, int] = {}
 
-def _mapping(
-    loader: _PlainLoader,
-    node: yaml.MappingNode,
-    place: Place,
-    lines: dict[Place, int],
-    file: str,
-    above: tuple[yaml.Node, ...],
-) -> dict[Hashable, Any]:
-    data: dict[Hashable, Any] = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node)
-        line = key_node.start_mark.line + 1
-        if not isinstance(key, str | int):
-            raise SpecError(
-                f"{file}:{line}: the key {key!r} is not a word. Write a word or a number, quoted if need be."
-            )
-        if key in data:
-            raise SpecError(f"{file}:{line}: the key {key!r} is written twice. Keep one of them.")
-        data[key] = _plain(loader, value_node, (*place, key), lines, file, above)
-        lines[(*place, key)] = line
-    return data
+    def plain(self, node: yaml.Node, place: Place, above: tuple[yaml.Node, ...]) -> Any:
+        self.lines[place] = node.start_mark.line + 1
+        if node in above:
+            raise self._error(node, "an alias contains itself", "Write the block out.")
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place, (*above, node))
+        if isinstance(node, yaml.SequenceNode):
+            inside = (*above, node)
+            return [self.plain(item, (*place, i), inside) for i, item in enumerate(node.value)]
+        return self.loader.construct_object(node)
+
+    def _mapping(self, node: yaml.MappingNode, place: Place, above: tuple[yaml.Node, ...]) -> dict[Any, Any]:
+        data: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = self.loader.construct_object(key_node)
+            if not isinstance(key, str | int):
+                raise self._error(key_node, f"the key {key!r} is not a word", "Write a word, quoted if need be.")
+            if key in data:
+                raise self._error(key_node, f"the key {key!r} is written twice", "Keep one of them.")
+            data[key] = self.plain(value_node, (*place, key), above)
+            self.lines[*place, key] = key_node.start_mark.line + 1
+        return data
+
+    def _error(self, node: yaml.Node, problem: str, remedy: str) -> SpecError:
+        return SpecError(f"{self.file}:{node.start_mark.line + 1}: {problem}. {remedy}")

@@ -1,0 +1,91 @@
+"""The strategies of single fields, which the generated strategies are made of."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from pgoutput_construct.wire.types import Lsn, Timestamp
+
+__all__ = [
+    "Branch",
+    "absent_or",
+    "bits",
+    "blobs",
+    "branches",
+    "lsns",
+    "record",
+    "signed",
+    "strings",
+    "timestamps",
+    "unsigned",
+]
+
+T = TypeVar("T")
+
+
+class Branch(NamedTuple):
+    """The branch of a choice that was taken: its tag, and what follows it."""
+
+    kind: str | None
+    value: Any
+
+
+def unsigned(size: int) -> SearchStrategy[int]:
+    """Return the unsigned integers of so many bytes."""
+    return st.integers(0, 2 ** (8 * size) - 1)
+
+
+def signed(size: int) -> SearchStrategy[int]:
+    """Return the signed integers of so many bytes."""
+    return st.integers(-(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1)
+
+
+def bits(mask: int) -> SearchStrategy[int]:
+    """Return the numbers without other bits than those of the mask."""
+    return st.integers(0, mask).map(lambda value: value & mask)
+
+
+def lsns() -> SearchStrategy[Lsn]:
+    """Return log sequence numbers."""
+    return unsigned(8).map(Lsn)
+
+
+def timestamps() -> SearchStrategy[Timestamp]:
+    """Return timestamps, far beyond the years that datetime holds."""
+    return signed(8).map(Timestamp)
+
+
+def strings() -> SearchStrategy[str]:
+    """Return strs as parse gives them: no NUL, and surrogates only for bytes that are not UTF-8."""
+    raw = st.binary(max_size=24).map(lambda data: data.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
+    return st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=24) | raw
+
+
+def blobs() -> SearchStrategy[bytes]:
+    """Return bytes of any content."""
+    return st.binary(max_size=48)
+
+
+def absent_or(present: bool, strategy: SearchStrategy[T]) -> SearchStrategy[T | None]:
+    """Return the strategy of a field that is there only under a condition."""
+    return strategy if present else st.none()
+
+
+def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -> SearchStrategy[Branch]:
+    """Return the branches of a choice, none of them included where it is optional."""
+    taken = [st.builds(Branch, st.just(kind), strategy) for kind, strategy in cases.items()]
+    return st.one_of(*taken, *([st.just(Branch(None, None))] if optional else []))
+
+
+@st.composite
+def record(draw: st.DrawFn, cls: Callable[..., T], **fields: SearchStrategy[Any]) -> T:
+    """Return objects of a message class; a field that is a Branch also sets the field of its kind."""
+    values: dict[str, Any] = {}
+    for name, strategy in fields.items():
+        value = draw(strategy)
+        if isinstance(value, Branch):
+            values[f"{name}_kind"] = value.kind
+        values[name] = value.value if isinstance(value, Branch) else value
+    return cls(**values)

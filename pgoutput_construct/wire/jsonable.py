@@ -1,0 +1,98 @@
+"""Messages as plain JSON values, and back, exactly.
+
+A message is an object: its class under ``message``, then its fields. Bytes and text that JSON cannot hold as they
+are become an object that names their form, such as ``{"hex": "ff00"}``. All of it follows from the generated classes:
+each type of a field has one form, so that a new message needs nothing here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
+
+from pgoutput_construct.errors import EncodeError
+from pgoutput_construct.wire.json_forms import LEAVES, Form, Items, Optional, Value, refuse
+from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
+
+__all__ = ["from_json", "to_json"]
+
+_CLASSES: Final = {cls.__name__: cls for cls in BY_TAG.values()}
+
+
+def to_json(message: PgoutputMessage) -> dict[str, Any]:
+    """Return a message as an object of plain JSON values.
+
+    Raises EncodeError with the field's path for a value that its field cannot have.
+    """
+    name = type(message).__name__
+    if _CLASSES.get(name) is not type(message):
+        raise EncodeError(f"{message!r:.80} is no message: give an object of a message class")
+    return {"message": name, **_object(type(message)).to_json(message, name)}
+
+
+def from_json(value: object) -> PgoutputMessage:
+    """Return the message in an object that to_json has made, or someone has written in its form.
+
+    Strict: an unknown message, unknown or missing keys, and values of another type raise EncodeError with the path.
+    """
+    if not isinstance(value, Mapping):
+        raise EncodeError(f"a message must be an object, not {value!r:.80}")
+    name = value.get("message")
+    cls = _CLASSES.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise EncodeError(f"'message' must be one of {', '.join(_CLASSES)}, not {name!r:.80}")
+    content = {key: item for key, item in value.items() if key != "message"}
+    return cast("PgoutputMessage", _object(cls).from_json(content, cls.__name__))
+
+
+class _Object(Form):
+    """A generated class, as an object of its fields."""
+
+    def __init__(self, cls: type) -> None:
+        hints = get_type_hints(cls)
+        self.cls = cls
+        self.forms = {field.name: _form(hints[field.name]) for field in fields(cls)}
+
+    def to_json(self, value: Any, path: str) -> dict[str, Any]:
+        if type(value) is not self.cls:
+            raise refuse(path, f"a {self.cls.__name__}", value)
+        return {name: form.to_json(getattr(value, name), f"{path}.{name}") for name, form in self.forms.items()}
+
+    def from_json(self, value: Any, path: str) -> Any:
+        if not isinstance(value, Mapping):
+            raise refuse(path, "an object", value)
+        self._check_keys(value, path)
+        return self.cls(**{name: form.from_json(value[name], f"{path}.{name}") for name, form in self.forms.items()})
+
+    def _check_keys(self, value: Mapping[str, Any], path: str) -> None:
+        message = path.partition(".")[0]
+        for key in value.keys() - self.forms.keys():
+            known = ", ".join(self.forms) or "none"
+            raise EncodeError(f"has no key {key!r:.80}: the keys are {known}", message=message, path=path)
+        for key in self.forms.keys() - value.keys():
+            raise EncodeError(
+                "is missing: give it, null where it is absent on the wire",
+                message=message,
+                path=f"{path}.{key}",
+            )
+
+
+@cache
+def _object(cls: type) -> _Object:
+    return _Object(cls)
+
+
+def _form(hint: Any) -> Form:
+    """Return the form of a type hint of a generated class."""
+    if hint in LEAVES:
+        return LEAVES[hint]
+    if is_dataclass(hint) and isinstance(hint, type):
+        return _object(hint)
+    members = get_args(hint)
+    if get_origin(hint) is tuple:
+        return Items(_form(members[0]))
+    if get_origin(hint) in (Union, UnionType):
+        there = [member for member in members if member is not type(None)]
+        return Optional(_form(there[0])) if len(there) == 1 else Value()
+    raise TypeError(f"{hint!r} has no form in JSON: add it to {__name__}")

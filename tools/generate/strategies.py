@@ -1,0 +1,149 @@
+"""Emits the Hypothesis strategies: one function a message, under given options."""
+
+from tools.generate.text import docstring, formatted, header, snake_case
+from tools.language import Choice, Field, Message, Part, Repeat, Spec
+from tools.language.model import Alternative, Element, Structure
+
+__all__ = ["emit_strategies"]
+
+IMPORTS = """
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from pgoutput_construct.testing.leaves import (
+    absent_or, bits, blobs, branches, lsns, record, signed, strings, timestamps, unsigned
+)
+from pgoutput_construct.wire import {messages} as m
+"""
+
+LEAVES = {"Lsn": "lsns()", "Timestamp": "timestamps()", "str": "strings()", "bytes": "blobs()"}
+
+
+def emit_strategies(spec: Spec, messages: str) -> str:
+    """Return the module of strategies for the classes of the module ``messages``."""
+    chunks = [
+        header(spec),
+        docstring([f"{spec.title}: Hypothesis strategies for every message, under given options."], ""),
+        IMPORTS.format(messages=messages),
+        f"__all__ = {_public(spec)!r}",
+        *(_function(part.name, _name(part), _whole(part, part.name), spec) for part in spec.parts_in_order),
+        *(_message(message, spec) for message in spec.messages),
+        _table(spec),
+    ]
+    return formatted("\n\n".join(chunks))
+
+
+def _public(spec: Spec) -> list[str]:
+    return [
+        "STRATEGIES",
+        *sorted([*(_name(part) for part in spec.parts), *(_name(message) for message in spec.messages)]),
+    ]
+
+
+def _name(named: Message | Part) -> str:
+    return _any(named.class_name if isinstance(named, Message) else named.name)
+
+
+def _any(class_name: str) -> str:
+    return f"any_{snake_case(class_name)}"
+
+
+def _parameters(spec: Spec) -> str:
+    return ", ".join(f"{p.name}: {p.type}" for p in spec.parameters)
+
+
+def _arguments(spec: Spec) -> str:
+    return ", ".join(p.name for p in spec.parameters)
+
+
+def _message(message: Message, spec: Spec) -> str:
+    return _function(message.class_name, _name(message), _record(message, message.class_name), spec)
+
+
+def _function(cls: str, name: str, body: str, spec: Spec) -> str:
+    body = body.replace("(PARAMETERS)", f"({_arguments(spec)})")
+    head = f"def {name}({_parameters(spec)}) -> SearchStrategy[m.{cls}]:"
+    text = f"Return any {cls} that these options can carry."
+    return f"{head}\n{docstring([text])}\n    return {body}\n"
+
+
+def _whole(structure: Structure, class_name: str | None) -> str:
+    single = structure.single
+    return _strategy(single) if single is not None else _record(structure, str(class_name))
+
+
+def _record(structure: Structure, class_name: str) -> str:
+    fields = "".join(f"{element.name}={_strategy(element)},\n" for element in structure.exposed)
+    return f"record(m.{class_name}, {fields})" if fields else f"st.builds(m.{class_name})"
+
+
+def _strategy(element: Element) -> str:
+    if isinstance(element, Repeat):
+        return f"st.lists({_whole(element.item, element.class_name)}, max_size=4).map(tuple)"
+    if isinstance(element, Choice):
+        return _choice(element)
+    leaf = _leaf(element)
+    return f"absent_or({_condition(element)}, {leaf})" if element.conditional else leaf
+
+
+def _condition(field: Field) -> str:
+    version = [f"proto_version >= {field.since}"] if field.since else []
+    return " and ".join([*version, *([field.when] if field.when else [])])
+
+
+def _leaf(field: Field) -> str:
+    if field.part:
+        return f"{_any(field.part)}(PARAMETERS)"
+    assert field.type is not None
+    if field.values:
+        return f"st.sampled_from({list(field.values)!r})"
+    if field.bits:
+        return f"bits({sum(field.bits):#x})"
+    if field.type.python in LEAVES:
+        return LEAVES[field.type.python]
+    return f"{'signed' if field.type.signed else 'unsigned'}({field.type.bytes})"
+
+
+def _choice(choice: Choice) -> str:
+    if choice.valued:
+        return f"st.one_of({', '.join(_guarded(a, _value(a)) for a in choice.alternatives)})"
+    cases = ", ".join(f'"{a.tag.decode()}": {_guarded(a, _then(a))}' for a in choice.alternatives)
+    return f"branches({{{cases}}}{', optional=True' if choice.optional else ''})"
+
+
+def _guarded(alternative: Alternative, strategy: str) -> str:
+    """Return the strategy of an alternative that came with a version: nothing at all before it."""
+    since = alternative.since
+    return f"({strategy} if proto_version >= {since} else st.nothing())" if since else strategy
+
+
+def _value(alternative: Alternative) -> str:
+    python = str(alternative.python)
+    if alternative.then is None:
+        return "st.none()" if python == "None" else f"st.just(m.{python})"
+    content = _then(alternative)
+    return content if python == "bytes" else f"{content}.map(m.{python})"
+
+
+def _then(alternative: Alternative) -> str:
+    if alternative.then is None:
+        return "st.none()"
+    if isinstance(alternative.then, str):
+        return f"{_any(alternative.then)}(PARAMETERS)"
+    return _whole(alternative.then, None)
+
+
+def _table(spec: Spec) -> str:
+    rows = "".join(
+        f"m.{message.class_name}: ({_first_version(message)}, {_name(message)}),\n" for message in spec.messages
+    )
+    kind = "Final[Mapping[type, tuple[int, Callable[..., SearchStrategy[Any]]]]]"
+    text = "The protocol version that each message class needs, and its strategy."
+    return f"STRATEGIES: {kind} = {{\n{rows}}}\n" + docstring([text], "")
+
+
+def _first_version(message: Message) -> int:
+    return message.since if message.since and not message.unasked else 1

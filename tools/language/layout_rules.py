@@ -1,0 +1,143 @@
+"""The rules about layout that a JSON Schema cannot say: sizes, choices, repeats, values, open ends."""
+
+from collections.abc import Callable, Iterator
+
+from tools.language.model import Alternative, Choice, Element, Field, Message, Repeat, Spec, Structure
+
+__all__ = ["LAYOUT_RULES"]
+
+Raise = Callable[[int, str, str], Exception]
+
+
+def _sizes(spec: Spec, error: Raise) -> None:
+    for structure in spec.structures():
+        earlier: dict[str, Field] = {}
+        used: set[str] = set()
+        for element in structure.elements:
+            size = element.count if isinstance(element, Repeat) else getattr(element, "length", None)
+            if size is not None:
+                _check_size(element, earlier.get(size), size, error)
+                if size in used:
+                    remedy = "Give each count and length one field."
+                    raise error(element.line, f"{size!r} measures two fields", remedy)
+                used.add(size)
+            if isinstance(element, Field):
+                earlier[element.name] = element
+
+
+def _check_size(element: Element, field: Field | None, size: str, error: Raise) -> None:
+    if field is None:
+        problem = f"{element.name} is measured by {size!r}, which is no earlier field"
+        raise error(element.line, problem, "Name an earlier integer beside it.")
+    plain = field.type is not None and field.type.python == "int" and not field.type.signed
+    if not plain or field.constant is not None or field.conditional or field.values or field.bits:
+        problem = f"{element.name} is measured by {size!r}, which is not a plain unsigned integer"
+        raise error(element.line, problem, "Name one that is always there and means nothing else.")
+    if isinstance(element, Field) and (element.type is None or element.type.notation != "Byten"):
+        raise error(element.line, f"{element.name} is no Byten, so it has no length", "Remove length, or write Byten.")
+    if isinstance(element, Field) and element.conditional:
+        raise error(element.line, f"{element.name} has a length and a condition", "Put both under a choice.")
+
+
+def _choices(spec: Spec, error: Raise) -> None:
+    for choice, following in _choices_with_followers(spec):
+        for what in ("tag", "name", "python"):
+            values = [v for a in choice.alternatives if (v := getattr(a, what)) is not None]
+            if len(set(values)) < len(values):
+                problem = f"two alternatives of {choice.name} have the same {what}"
+                raise error(choice.line, problem, f"Give each a {what} of its own.")
+        if any(a.python for a in choice.alternatives) and not choice.valued:
+            remedy = "Say it of all of them, or of none."
+            raise error(choice.line, f"only some alternatives of {choice.name} say python", remedy)
+        for alternative in choice.alternatives:
+            _check_alternative(alternative, error)
+        if choice.optional:
+            _check_optional(choice, following, error)
+
+
+def _choices_with_followers(spec: Spec) -> Iterator[tuple[Choice, Element | None]]:
+    for structure in spec.structures():
+        followers: list[Element | None] = [*structure.elements[1:], None]
+        for element, following in zip(structure.elements, followers, strict=True):
+            if isinstance(element, Choice):
+                yield element, following
+
+
+def _check_alternative(alternative: Alternative, error: Raise) -> None:
+    python, then = alternative.python, alternative.then
+    constant = python is not None and (python == "None" or python.isupper())
+    if python is not None and constant != (then is None):
+        remedy = "Without then write None or a NAME; with then write bytes or a ClassName."
+        raise error(alternative.line, f"the alternative {alternative.name} has the python value {python}", remedy)
+    if isinstance(then, Structure) and then.single is None:
+        remedy = "Make a part of them, and name it."
+        raise error(alternative.line, f"the alternative {alternative.name} has several fields", remedy)
+
+
+def _check_optional(choice: Choice, following: Element | None, error: Raise) -> None:
+    constant = following.constant if isinstance(following, Field) else None
+    if choice.valued or not isinstance(constant, bytes):
+        problem = f"the optional choice {choice.name} is not followed by a tag"
+        raise error(choice.line, problem, "Follow it by a field such as Byte1('N').")
+    if constant in {alternative.tag for alternative in choice.alternatives}:
+        problem = f"the optional choice {choice.name} is followed by one of its own tags"
+        raise error(choice.line, problem, "Use another tag after it.")
+
+
+def _repeats(spec: Spec, error: Raise) -> None:
+    for structure in spec.structures():
+        for element in structure.elements:
+            if not isinstance(element, Repeat):
+                continue
+            if element.item.single is None and element.class_name is None:
+                problem = f"an item of {element.name} has several fields and no class"
+                raise error(element.line, problem, "Add class: SomeName.")
+            if all(isinstance(e, Field) and e.conditional for e in element.item.elements):
+                remedy = "Give it a field that is always there."
+                raise error(element.line, f"an item of {element.name} can be empty", remedy)
+
+
+def _annotations(spec: Spec, error: Raise) -> None:
+    for field in spec.fields():
+        plain = field.type is not None and field.type.python == "int" and field.constant is None
+        if (field.values or field.bits) and not plain:
+            problem = f"{field.name} is no plain integer, so it has no values or bits"
+            raise error(field.line, problem, "Remove them.")
+        if field.values and field.bits:
+            raise error(field.line, f"{field.name} has values and bits", "Keep one of them.")
+        limit = 1 << 8 * ((field.type.bytes or 0) if field.type else 0)
+        if isinstance(field.constant, int) and field.constant >= limit:
+            remedy = f"Write one below {limit}."
+            raise error(field.line, f"the constant {field.constant} does not fit {field.notation}", remedy)
+        _check_values(field, limit, error)
+        _check_bits(field, limit, error)
+
+
+def _check_values(field: Field, limit: int, error: Raise) -> None:
+    values = list(field.values or ())
+    one_byte = field.type is not None and field.type.bytes == 1
+    letters = [v for v in values if isinstance(v, str) and len(v) == 1 and v.isascii() and v.isalnum() and one_byte]
+    numbers = [v for v in values if type(v) is int and 0 <= v < limit]
+    if values and len(values) not in (len(letters), len(numbers)):
+        problem = f"the values {values} of {field.name} are not all letters or all numbers that fit"
+        raise error(field.line, problem, "Write letters for an Int8, or numbers.")
+
+
+def _check_bits(field: Field, limit: int, error: Raise) -> None:
+    for bit in field.bits or ():
+        if type(bit) is not int or bit <= 0 or bit & (bit - 1) or bit >= limit:
+            raise error(field.line, f"{bit!r} is no bit of {field.name}", "Write 1, 2, 4, 8 and so on.")
+
+
+def _open_ends(spec: Spec, error: Raise) -> None:
+    for structure in spec.structures():
+        for element in structure.elements:
+            if not isinstance(element, Field) or element.length or element.type is None:
+                continue
+            last = isinstance(structure, Message) and element is structure.elements[-1]
+            if element.type.notation == "Byten" and not last:
+                remedy = "Name the earlier field that holds it: length: NAME."
+                raise error(element.line, f"{element.name} has no length", remedy)
+
+
+LAYOUT_RULES = (_sizes, _choices, _repeats, _annotations, _open_ends)
