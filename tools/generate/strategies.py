@@ -137,9 +137,7 @@ def _then(alternative: Alternative) -> str:
 
 
 def _table(spec: Spec) -> str:
-    rows = "".join(
-        f"m.{message.class_name}: ({_first_version(message)}, {_name(message)}),\n" for message in spec.messages
-    )
+    rows = "".join(f"m.{m.class_name}: ({_first_version(m)}, {_name(m)}),\n" for m in spec.messages)
     kind = "Final[Mapping[type, tuple[int, Callable[..., SearchStrategy[Any]]]]]"
     text = "The protocol version that each message class needs, and its strategy."
     return f"STRATEGIES: {kind} = {{\n{rows}}}\n" + docstring([text], "")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from construct import Container
 
 from tools.language.layout_rules import LAYOUT_RULES
-from tools.language.model import Choice, Field, Message, Part, Repeat, Spec, Structure
+from tools.language.model import Choice, Message, Part, Repeat, Spec, Structure
 from tools.language.source import Source
 
 __all__ = ["check"]
@@ -84,8 +84,8 @@ def _versions(spec: Spec, error: Raise) -> None:
 
 
 def _sinces(spec: Spec) -> Iterator[tuple[int, int]]:
-    rows = [*spec.messages, *(e for s in spec.structures() for e in s.elements if isinstance(e, Field))]
-    yield from ((row.line, row.since) for row in rows if row.since is not None)
+    yield from ((message.line, message.since) for message in spec.messages if message.since is not None)
+    yield from ((field.line, field.since) for field in spec.fields() if field.since is not None)
     for structure in spec.structures():
         for element in structure.elements:
             if isinstance(element, Choice):
