@@ -9,6 +9,11 @@ from pgoutput_construct.wire.messages import Binary, Type, Unchanged
 __all__ = ["ValueLoader"]
 
 
+BINARY_SIZES = {16: 1, 18: 1, 20: 8, 21: 2, 23: 4, 26: 4, 28: 4, 700: 4, 701: 8, 1082: 4, 1083: 8, 1114: 8, 1184: 8,
+                1186: 16, 1266: 12, 2950: 16}  # fmt: skip
+"""Bytes of the binary format, by OID of the types of fixed size (typlen in pg_type): psycopg's loaders do not check."""
+
+
 class _Loader(Protocol):
     def load(self, data: bytes) -> Any: ...
 
@@ -32,6 +37,8 @@ class ValueLoader:
         if not isinstance(value, bytes) or self._transformer is None:
             return value
         binary = isinstance(value, Binary)
+        if binary and len(value) != BINARY_SIZES.get(type_oid, len(value)):
+            return value
         try:
             return self._loader(type_oid, binary).load(value)
         except (ValueError, ArithmeticError, _data_error()):

@@ -140,4 +140,4 @@ def _open_ends(spec: Spec, error: Raise) -> None:
                 raise error(element.line, f"{element.name} has no length", remedy)
 
 
-LAYOUT_RULES = (_sizes, _choices, _repeats, _annotations, _open_ends)
+LAYOUT_RULES = (_sizes, _open_ends, _choices, _repeats, _annotations)

@@ -11,6 +11,9 @@ __all__ = ["Place", "Source", "read"]
 
 Place = tuple[str | int, ...]
 
+PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+"""The tags of mappings and lists that have none written; SafeLoader sees to those of scalars."""
+
 
 class Source:
     """The plain data of one YAML file, and the line of every place in it."""
@@ -63,6 +66,8 @@ class _Reader:
         self.lines[place] = node.start_mark.line + 1
         if node in above:
             raise self._error(node, "an alias contains itself", "Write the block out.")
+        if not isinstance(node, yaml.ScalarNode) and node.tag not in PLAIN:
+            raise self._error(node, f"not plain YAML: the tag {node.tag}", "Remove the tag.")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place, (*above, node))
         if isinstance(node, yaml.SequenceNode):

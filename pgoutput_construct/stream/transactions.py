@@ -1,0 +1,255 @@
+"""Which positions of a log belong to which committed transaction, from its control messages alone.
+
+Rows are not looked at: a log of millions of rows is described by a few spans of positions, small enough to be given
+to every machine that decodes a part of the log. Each row then finds its transaction by itself.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.wire.messages import (
+    Begin,
+    BeginPrepare,
+    Commit,
+    CommitPrepared,
+    PgoutputMessage,
+    Prepare,
+    RollbackPrepared,
+    StreamAbort,
+    StreamCommit,
+    StreamPrepare,
+    StreamStart,
+    StreamStop,
+)
+
+__all__ = ["Control", "Place", "Spans", "TransactionReader", "find_transactions"]
+
+_INT64_MAX = 2**63 - 1
+
+
+class Control(NamedTuple):
+    """A message other than a row's, and where it stands."""
+
+    seq: int
+    """Its place in the log, strictly increasing."""
+    stream_xid: int | None
+    """The top-level xid of the stream around it, None outside; a Stream Start is outside, a Stream Stop inside."""
+    message: PgoutputMessage
+    """The message itself."""
+
+
+class Place(NamedTuple):
+    """The transaction of one row, and the row's position in it."""
+
+    commit_lsn: int
+    """LSN of the commit record (of the COMMIT PREPARED): transactions are in the order of these."""
+    position: int
+    """Increases in the order in which the server sent the transaction; its messages are counted, also other than rows."""
+    commit_time: int
+    """Microseconds since 2000-01-01 UTC."""
+    xid: int
+    """Top-level transaction ID."""
+
+
+def _integers() -> "array[int]":
+    return array("q")
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """The committed transactions of a log as columns: entry ``i`` of each describes one span, in order of ``first_seq``.
+
+    Spans do not overlap. A transaction that was streamed has one for each of its segments.
+    """
+
+    first_seq: "array[int]" = field(default_factory=_integers)
+    """Position in the log of the message that opens the span: Begin, Begin Prepare or Stream Start."""
+    last_seq: "array[int]" = field(default_factory=_integers)
+    """Position of the message that closes it: Commit, Prepare or Stream Stop."""
+    stream_xid: "array[int]" = field(default_factory=_integers)
+    """Top-level xid of the stream whose segment it is, -1 for a span that was not streamed."""
+    commit_lsn: "array[int]" = field(default_factory=_integers)
+    """LSN of the commit record."""
+    commit_time: "array[int]" = field(default_factory=_integers)
+    """Microseconds since 2000-01-01 UTC."""
+    xid: "array[int]" = field(default_factory=_integers)
+    """Top-level transaction ID."""
+    position: "array[int]" = field(default_factory=_integers)
+    """How many messages of the transaction the earlier spans hold."""
+    aborted: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Subtransactions that were rolled back, by the index of the span."""
+
+    def __len__(self) -> int:
+        return len(self.first_seq)
+
+    def find(self, seq: int, xid: int | None = None) -> Place | None:
+        """Return the place of the row at ``seq``, None when it never became visible.
+
+        ``xid`` is the one in the row's message, None outside a stream.
+        """
+        index = bisect_right(self.first_seq, seq) - 1
+        if index < 0 or seq > self.last_seq[index] or xid in self.aborted.get(index, ()):
+            return None
+        position = self.position[index] + seq - self.first_seq[index]
+        return Place(self.commit_lsn[index], position, self.commit_time[index], self.xid[index])
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """A transaction that has not committed yet."""
+
+    xid: int
+    stream_xid: int = -1
+    begin: Begin | BeginPrepare | None = None
+    segments: list[tuple[int, int]] = field(default_factory=list)
+    aborted: set[int] = field(default_factory=set)
+    whole: bool = True
+    """False when the connection was lost inside a segment."""
+
+
+_Ending = Commit | StreamCommit | CommitPrepared
+_Span = tuple[int, int, int, int, int, int, int, frozenset[int]]
+
+
+class TransactionReader:
+    """Reads the control messages of a log in order and collects the spans of the transactions that committed.
+
+    What a lost connection left half in the log is void, because the server sends it again from its start: a
+    transaction when another one or a stream opens before its end, a stream when a Stream Start with
+    ``first_segment`` opens it anew. What has no end yet, and what is prepared and neither committed nor rolled
+    back, is not visible. Anything else that does not fit together raises ProtocolError with the seq.
+    """
+
+    def __init__(self) -> None:
+        self._open: _Transaction | None = None
+        self._since = 0
+        self._streams: dict[int, _Transaction] = {}
+        self._prepared: dict[str, _Transaction] = {}
+        self._spans: list[_Span] = []
+
+    def read(self, control: Control) -> None:
+        """Take in the next control message; rows, messages and descriptions may come too and change nothing."""
+        seq, _, message = control
+        match message:
+            case Begin() | BeginPrepare():
+                self._enter(seq, _Transaction(message.xid, begin=message))
+            case StreamStart():
+                self._enter(seq, self._segment(seq, message))
+            case StreamStop():
+                self._leave(seq, streamed=True)
+            case Commit() | Prepare():
+                self._end(seq, message)
+            case StreamCommit():
+                self._publish(seq, self._streamed(seq, message.xid), message)
+            case StreamPrepare():
+                self._prepared[message.gid] = self._streamed(seq, message.xid)
+            case StreamAbort():
+                self._abort(message)
+            case CommitPrepared():
+                self._publish(seq, self._commit_prepared(seq, message), message)
+            case RollbackPrepared():
+                self._rollback_prepared(message)
+
+    def spans(self) -> Spans:
+        """Return the spans of all transactions that have committed so far."""
+        spans = Spans()
+        for index, (*numbers, aborted) in enumerate(sorted(self._spans, key=lambda span: span[0])):
+            for column, number in zip(_columns(spans), numbers, strict=True):
+                column.append(number)
+            if aborted:
+                spans.aborted[index] = aborted
+        return spans
+
+    def _enter(self, seq: int, transaction: _Transaction) -> None:
+        if self._open is not None:
+            self._open.whole = False
+        self._open, self._since = transaction, seq
+
+    def _leave(self, seq: int, streamed: bool) -> _Transaction:
+        transaction = self._open
+        if transaction is None or (transaction.stream_xid >= 0) != streamed:
+            opening = "Stream Start" if streamed else "Begin"
+            raise ProtocolError(f"seq {seq}: the end of what has not begun, the {opening} is missing")
+        transaction.segments.append((self._since, seq))
+        self._open = None
+        return transaction
+
+    def _end(self, seq: int, message: Commit | Prepare) -> None:
+        transaction = self._leave(seq, streamed=False)
+        # pgoutput_begin_txn() and pgoutput_commit_txn() send the same position, so do the two of a prepare.
+        match transaction.begin, message:
+            case Begin() as begin, Commit() if begin.final_lsn == message.commit_lsn:
+                self._publish(seq, transaction, message)
+            case BeginPrepare() as begin, Prepare() if (begin.xid, begin.gid) == (message.xid, message.gid):
+                self._prepared[message.gid] = transaction
+            case begin, _:
+                raise ProtocolError(f"seq {seq}: {message} is not the end of {begin}")
+
+    def _segment(self, seq: int, start: StreamStart) -> _Transaction:
+        if start.first_segment:
+            self._streams[start.xid] = _Transaction(start.xid, stream_xid=start.xid)
+            return self._streams[start.xid]
+        return self._known(seq, start.xid, self._streams.get(start.xid))
+
+    def _streamed(self, seq: int, xid: int) -> _Transaction:
+        return self._known(seq, xid, self._streams.pop(xid, None))
+
+    def _known(self, seq: int, xid: int, transaction: _Transaction | None) -> _Transaction:
+        if transaction is None or not transaction.whole or transaction is self._open:
+            raise ProtocolError(f"seq {seq}: of the streamed transaction {xid} an earlier segment is missing")
+        return transaction
+
+    def _abort(self, abort: StreamAbort) -> None:
+        # PostgreSQL 18 may send this for what it never streamed (ReorderBufferCheckAndTruncateAbortedTXN()).
+        if abort.xid == abort.subxid:
+            self._streams.pop(abort.xid, None)
+        elif abort.xid in self._streams:
+            self._streams[abort.xid].aborted.add(abort.subxid)
+
+    def _commit_prepared(self, seq: int, commit: CommitPrepared) -> _Transaction:
+        transaction = self._prepared.pop(commit.gid, None)
+        if transaction is None or transaction.xid != commit.xid:
+            # What was prepared before the slot knew of two phases is sent whole before this, too.
+            raise ProtocolError(
+                f"seq {seq}: transaction {commit.xid}, prepared as {commit.gid!r}, is committed but was never sent"
+            )
+        return transaction
+
+    def _rollback_prepared(self, rollback: RollbackPrepared) -> None:
+        prepared = self._prepared.get(rollback.gid)
+        if prepared is not None and prepared.xid == rollback.xid:
+            del self._prepared[rollback.gid]
+
+    def _publish(self, seq: int, transaction: _Transaction, end: _Ending) -> None:
+        if end.commit_lsn > _INT64_MAX:
+            raise ProtocolError(f"seq {seq}: no server has reached the position {end.commit_lsn}")
+        aborted, position = frozenset(transaction.aborted), 0
+        for first, last in transaction.segments:
+            stream, xid = transaction.stream_xid, transaction.xid
+            numbers = first, last, stream, int(end.commit_lsn), int(end.commit_time), xid, position
+            self._spans.append((*numbers, aborted))
+            position += last - first + 1
+
+
+def find_transactions(controls: Iterable[Control]) -> Spans:
+    """Return the spans of the committed transactions of a log, given its control messages in order."""
+    reader = TransactionReader()
+    for control in controls:
+        reader.read(control)
+    return reader.spans()
+
+
+def _columns(spans: Spans) -> tuple["array[int]", ...]:
+    return (
+        spans.first_seq,
+        spans.last_seq,
+        spans.stream_xid,
+        spans.commit_lsn,
+        spans.commit_time,
+        spans.xid,
+        spans.position,
+    )

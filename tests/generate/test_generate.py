@@ -1,0 +1,96 @@
+"""The generated files are what the specification says, and the command notices when they are not."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tools.generate.__main__ import main
+from tools.generate.outputs import OUTPUTS, render
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a copy of the project's generated files and specifications."""
+    for output in OUTPUTS:
+        (tmp_path / output.path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / output.path, tmp_path / output.path)
+    shutil.copytree(ROOT / "spec", tmp_path / "spec", dirs_exist_ok=True)
+    return tmp_path
+
+
+def run(project: Path, *arguments: str) -> int:
+    """Run the command on a copy of the project."""
+    return main(["--root", str(project), "--spec", str(project / "spec"), *arguments])
+
+
+@pytest.mark.parametrize("path", [output.path for output in OUTPUTS])
+def test_output_is_current(path: str) -> None:
+    """Each generated file equals what the emitters give now."""
+    assert (ROOT / path).read_text("utf-8") == render(ROOT / "spec")[path]
+
+
+@pytest.mark.parametrize("path", [output.path for output in OUTPUTS])
+def test_first_line_names_specification_and_command(path: str) -> None:
+    """A generated file says so in its first line."""
+    first = (ROOT / path).read_text("utf-8").splitlines()[0]
+    assert "Generated from spec/" in first
+    assert "python -m tools.generate" in first
+
+
+def test_check_is_quiet_when_all_is_current(project: Path) -> None:
+    """Nothing to do is exit status 0."""
+    assert run(project, "--check") == 0
+
+
+def test_check_notices_a_stale_output(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An edited specification makes outputs stale, and check does not write them."""
+    spec = project / "spec/pgoutput.yaml"
+    spec.write_text(spec.read_text().replace("description: Transaction ID.", "description: The ID.", 1))
+    before = (project / OUTPUTS[0].path).read_text()
+    assert run(project, "--check") == 1
+    assert "stale: pgoutput_construct/wire/messages.py" in capsys.readouterr().err
+    assert (project / OUTPUTS[0].path).read_text() == before
+    assert run(project) == 0
+    assert run(project, "--check") == 0
+
+
+def test_check_notices_a_missing_output(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A deleted output is missing."""
+    (project / OUTPUTS[1].path).unlink()
+    assert run(project, "--check") == 1
+    assert f"missing: {OUTPUTS[1].path}" in capsys.readouterr().err
+
+
+def test_check_notices_an_orphan(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that says it is generated and that nothing writes is an orphan; generating removes it."""
+    orphan = project / "pgoutput_construct/wire/old.py"
+    orphan.write_text("# Generated from spec/old.yaml by: python -m tools.generate. Do not edit.\n")
+    assert run(project, "--check") == 1
+    assert "orphaned: pgoutput_construct/wire/old.py" in capsys.readouterr().err
+    assert run(project) == 0
+    assert not orphan.exists()
+
+
+def test_broken_specification_is_exit_status_2(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A broken specification is one line that names its place, and nothing is written."""
+    spec = project / "spec/pgoutput.yaml"
+    spec.write_text(spec.read_text().replace("Int32 (Oid)", "Int32 (Old)", 1))
+    assert run(project) == 2
+    assert "pgoutput.yaml:" in capsys.readouterr().err
+    assert run(project, "--check") == 2
+
+
+def test_generator_runs_without_the_generated_modules(project: Path) -> None:
+    """Missing outputs can be written anew although the package cannot be imported without them."""
+    import subprocess
+    import sys
+
+    shutil.copytree(ROOT / "tools", project / "tools")
+    shutil.copytree(ROOT / "pgoutput_construct", project / "pgoutput_construct", dirs_exist_ok=True)
+    for output in OUTPUTS:
+        (project / output.path).unlink()
+    subprocess.run([sys.executable, "-m", "tools.generate"], cwd=project, check=True, capture_output=True)
+    assert run(project, "--check") == 0

@@ -1,0 +1,195 @@
+"""Every rule of the language: a broken specification names its file, its line and the remedy."""
+
+import re
+
+import pytest
+
+from pgoutput_construct import SpecError
+from tools.language import load_text
+
+SOUND = """\
+protocol: demo
+title: Demo
+source: nowhere
+versions:
+  - {version: 1, server: 10}
+  - {version: 2, server: 14}
+parameters:
+  proto_version: {type: int}
+  in_stream: {type: bool}
+states:
+  - {name: idle}
+messages:
+  - name: First
+    in: [idle]
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('F'), name: tag}
+          - {field: Int32, name: xid, when: in_stream, since: 2}
+          - {field: Int8, name: flags, bits: {1: one}}
+          - {field: Int16, name: row_count}
+      - type: repeat_1
+        name: rows
+        count: row_count
+        class: FirstRow
+        blocks:
+          - type: header
+            fields:
+              - {field: String, name: label}
+              - {field: Row, name: row}
+  - name: Second
+    in: [idle]
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('S'), name: tag}
+      - type: choice_1
+        name: old
+        optional: true
+        alternatives:
+          - {field: Byte1('K'), name: key, then: Row}
+          - {field: Byte1('O'), name: row, then: Row}
+      - type: body
+        fields:
+          - {field: Byte1('N'), name: new_tag}
+          - {field: Row, name: new}
+parts:
+  - name: Row
+    blocks:
+      - type: choice_1
+        name: value
+        alternatives:
+          - {field: Byte1('n'), name: "null", python: None}
+          - field: Byte1('t')
+            name: text
+            python: bytes
+            then: [{field: Int32, name: length}, {field: Byten, name: data, length: length}]
+"""
+
+BROKEN = {
+    "an unknown notation": ("field: Int16,", "field: Int24,", "unknown notation 'Int24'"),
+    "an unknown key": ("optional: true", "optionally: true", "additionalProperties"),
+    "a missing name": ("Byte1('N'), name: new_tag", "Byte1('N')", "'name' is a required property"),
+    "a name in the wrong case": ("name: label", "name: theLabel", "does not match"),
+    "a keyword as a name": ("name: label", "name: class", "a word of Python"),
+    "a container method as a name": ("name: rows\n", "name: items\n", "a word of Python or of construct"),
+    "a name used twice": ("name: flags", "name: xid", "used twice"),
+    "a name hidden by a choice's kind": ("name: new_tag", "name: old_kind", "used twice"),
+    "two messages of one tag": ("Byte1('S')", "Byte1('F')", "has the tag"),
+    "two messages of one name": ("name: Second", "name: First", "two classes"),
+    "a message without a tag": ("{field: Byte1('S'), name: tag}", "{field: Int8, name: tag}", "start with its tag"),
+    "two alternatives of one tag": ("Byte1('O')", "Byte1('K')", "the same tag"),
+    "an alternative without a tag": ("field: Byte1('O')", "field: Int8", "starts with 'Int8'"),
+    "an optional choice before nothing": ("Byte1('N'), name: new_tag", "Int8, name: new_tag", "not followed by a tag"),
+    "an optional choice before its own tag": ("Byte1('N')", "Byte1('K')", "one of its own tags"),
+    "a count that is nowhere": ("count: row_count", "count: row_total", "no earlier field"),
+    "a count that is a flag": ("count: row_count", "count: flags", "not a plain unsigned integer"),
+    "a count that may be absent": ("count: row_count", "count: xid", "not a plain unsigned integer"),
+    "a length on a number": (
+        "name: flags, bits: {1: one}}",
+        "name: size}\n          - {field: Int8, name: flags, length: size}",
+        "no Byten",
+    ),
+    "a length for two": (
+        "length: length}]",
+        "length: length}, {field: Byten, name: more, length: length}]",
+        "measures two",
+    ),
+    "bytes without an end": ("name: data, length: length", "name: data", "has no length"),
+    "a condition that is no parameter": ("when: in_stream", "when: streaming", "no bool parameter"),
+    "a condition on a number": ("when: in_stream", "when: proto_version", "no bool parameter"),
+    "a version that is none": ("since: 2", "since: 7", "no protocol version"),
+    "versions in disorder": ("{version: 2, server: 14}", "{version: 1, server: 14}", "not in order"),
+    "a state that is none": ("in: [idle]", "in: [busy]", "no state"),
+    "a part that is none": (
+        "name: old\n        optional: true\n        alternatives:\n          - {field: Byte1('K'), name: key, then: Row}",
+        "name: old\n        optional: true\n        alternatives:\n          - {field: Byte1('K'), name: key, then: Gone}",
+        "no part Gone",
+    ),
+    "a part in itself": ("length: length}]", "length: length}, {field: Row, name: again}]", "contains itself"),
+    "a part around itself": (
+        "name: text\n            python: bytes\n            then: [{field: Int32, name: length}, {field: Byten, name: data, length: length}]",
+        "name: text\n            python: Text\n            then: Row",
+        "contains itself",
+    ),
+    "an item without a class": ("        class: FirstRow\n", "", "no class"),
+    "an item that can be empty": (
+        "{field: String, name: label}\n              - {field: Row, name: row}",
+        "{field: Int8, name: label, when: in_stream}",
+        "can be empty",
+    ),
+    "a bit that is none": ("bits: {1: one}", "bits: {3: one}", "no bit"),
+    "values that do not fit": ("bits: {1: one}", "values: {256: much}", "not all letters"),
+    "values of two kinds": ("bits: {1: one}", "values: {1: one, d: two}", "not all letters"),
+    "values and bits": ("bits: {1: one}", "bits: {1: one}, values: {1: one}", "values and bits"),
+    "values of a text": (
+        "{field: String, name: label}",
+        "{field: String, name: label, values: {a: b}}",
+        "no plain integer",
+    ),
+    "a constant too large": (
+        "field: Int8, name: flags, bits: {1: one}",
+        "field: Int8(256), name: flags",
+        "does not fit",
+    ),
+    "a conditional constant": (
+        "Byte1('N'), name: new_tag",
+        "Byte1('N'), name: new_tag, when: in_stream",
+        "is conditional",
+    ),
+    "a wrong position": ("field: Int8, name: flags", "field: 1_2_Int8, name: flags", "stands at position 1_3"),
+    "python for some": ('name: "null", python: None', 'name: "null"', "only some alternatives"),
+    "python that cannot be": ("python: None", "python: bytes", "python"),
+    "a type of block that is none": ("type: repeat_1", "type: loop_1", "does not match"),
+    "a key written twice": (
+        "    in: [idle]\n    blocks:\n      - type: header\n        fields:\n          - {field: Byte1('S')",
+        "    in: [idle]\n    in: [idle]\n    blocks:\n      - type: header\n        fields:\n          - {field: Byte1('S')",
+        "written twice",
+    ),
+    "broken YAML": ("title: Demo", "title: [Demo", "not plain YAML"),
+    "a tag of Python": ("title: Demo", "title: !!python/object/apply:os.system ['true']", "not plain YAML"),
+    "a circle of aliases": ("title: Demo", "title: &t [*t]", "contains itself"),
+    "code in a name": ("name: label", "name: \"label); __import__('os').system('true'\"", "does not match"),
+    "code in a class": ("class: FirstRow", 'class: "FirstRow: pass\\nimport os"', "does not match"),
+    "code in a value": ("bits: {1: one}", "values: {'\") or exit(\"': one}", "not all letters"),
+    "code in a python value": ("python: None", "python: \"exec('x')\"", "does not match"),
+    "code in a condition": ("when: in_stream", 'when: "in_stream or exit()"', "does not match"),
+    "no messages": (SOUND[SOUND.index("messages:") :], "messages: []\n", "messages"),
+    "not a mapping": (SOUND, "- 1\n", "the file"),
+    "nothing at all": (SOUND, "", "the file"),
+}
+
+
+def test_the_sound_specification_loads() -> None:
+    """What the broken ones are made from is whole."""
+    assert [message.class_name for message in load_text(SOUND).messages] == ["First", "Second"]
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_specification_names_line_and_remedy(case: str) -> None:
+    """Each broken rule is a SpecError with file, line, problem and remedy."""
+    old, new, problem = BROKEN[case]
+    assert old in SOUND
+    with pytest.raises(SpecError) as caught:
+        load_text(SOUND.replace(old, new, 1), "broken.yaml")
+    text = str(caught.value)
+    assert re.match(r"broken\.yaml:\d+: .+\. .+", text, re.DOTALL), text
+    assert problem in text
+
+
+def test_line_is_that_of_the_fault() -> None:
+    """The line is the field's own, not that of its message."""
+    line = SOUND[: SOUND.index("Int16")].count("\n") + 1
+    with pytest.raises(SpecError, match=rf"^s\.yaml:{line}: unknown notation"):
+        load_text(SOUND.replace("Int16", "Int17", 1), "s.yaml")
+
+
+def test_words_of_a_description_stay_words() -> None:
+    """Quotes and backslashes in a description cannot end the docstring that they are put into."""
+    from tools.generate.messages import emit_messages
+
+    wicked = SOUND.replace("name: label", 'name: label, description: \'""" + exit() + """ \\\'')
+    scope: dict[str, object] = {}
+    exec(compile(emit_messages(load_text(wicked), "Any"), "generated", "exec"), scope)
+    assert "FirstRow" in scope

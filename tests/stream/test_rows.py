@@ -1,0 +1,125 @@
+"""The relation cache, and rows of Python values."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct import UNCHANGED, Binary, Relation, RelationColumn
+from pgoutput_construct.stream import RelationCache, RowReader, ValueLoader
+
+
+def table(*columns: RelationColumn, xid: int | None = None, name: str = "t") -> Relation:
+    """Return a Relation of OID 1."""
+    return Relation(xid, 1, "public", name, "d", columns)
+
+
+ID, NOTE = RelationColumn(1, "id", 23, -1), RelationColumn(0, "note", 25, -1)
+
+
+def test_rows_have_names_and_python_values() -> None:
+    """Insert, update and delete give the values by column name."""
+    reader = RowReader()
+    assert list(reader.read(table(ID, NOTE))) == []
+    (insert,) = reader.read(pgo.Insert(None, 1, (b"5", None)))
+    assert (insert.op, insert.new, insert.old, insert.unchanged) == ("insert", {"id": 5, "note": None}, None, ())
+    (update,) = reader.read(pgo.Update(None, 1, "K", (b"5", None), (b"6", UNCHANGED)))
+    assert (update.new, update.old, update.unchanged) == ({"id": 6}, {"id": 5}, ("note",))
+    (update,) = reader.read(pgo.Update(None, 1, "O", (b"6", b"x"), (b"6", b"")))
+    assert (update.new, update.old) == ({"id": 6, "note": ""}, {"id": 6, "note": "x"})
+    (delete,) = reader.read(pgo.Delete(None, 1, "K", (Binary(b"\0\0\0\6"), None)))
+    assert (delete.op, delete.new, delete.old) == ("delete", None, {"id": 6})
+
+
+def test_truncate_has_a_row_for_each_table() -> None:
+    """Each truncated table is told apart."""
+    reader = RowReader()
+    list(reader.read(table(ID)))
+    list(reader.read(Relation(None, 2, "public", "u", "d", ())))
+    assert [row.relation.name for row in reader.read(pgo.Truncate(None, 0, (1, 2)))] == ["t", "u"]
+
+
+def test_row_before_its_relation_is_refused() -> None:
+    """An Insert whose Relation was not sent cannot be read."""
+    with pytest.raises(pgo.ProtocolError, match="relation OID 1"):
+        list(RowReader().read(pgo.Insert(None, 1, ())))
+
+
+def test_row_of_another_width_is_refused() -> None:
+    """A row must have as many values as its Relation has columns."""
+    reader = RowReader()
+    list(reader.read(table(ID)))
+    with pytest.raises(pgo.ProtocolError, match="2 values, but its Relation has 1"):
+        list(reader.read(pgo.Insert(None, 1, (b"1", b"2"))))
+
+
+def test_relation_of_a_stream_counts_after_its_commit() -> None:
+    """A table altered in a stream is altered for others only when the stream commits."""
+    cache = RelationCache()
+    cache.update(table(ID))
+    cache.update(table(ID, NOTE, xid=7), stream_xid=7)
+    assert len(cache.get(1).columns) == 1
+    assert len(cache.get(1, 7).columns) == 2
+    cache.update(pgo.StreamCommit(7, pgo.Lsn(1), pgo.Lsn(2), pgo.Timestamp(0)))
+    assert len(cache.get(1).columns) == 2
+
+
+@pytest.mark.parametrize("end", [pgo.StreamAbort(7, 7), pgo.StreamAbort(7, 8)])
+def test_relation_of_an_aborted_stream_is_forgotten(end: pgo.PgoutputMessage) -> None:
+    """After any abort in a stream its relations are unknown again, as PostgreSQL sends them again."""
+    cache = RelationCache()
+    cache.update(table(ID))
+    cache.update(table(ID, NOTE, xid=7), stream_xid=7)
+    cache.update(end)
+    assert len(cache.get(1).columns) == 1
+    with pytest.raises(pgo.ProtocolError, match="stream of xid 7"):
+        cache.get(1, 7)
+
+
+VALUES = [
+    (b"t", 16, True),
+    (b"-5", 23, -5),
+    (b"1.50", 1700, Decimal("1.50")),
+    (b"2026-01-02", 1082, date(2026, 1, 2)),
+    (b"2026-01-02 03:04:05.6+00", 1184, datetime(2026, 1, 2, 3, 4, 5, 600000, UTC)),
+    (b"{1,NULL,3}", 1007, [1, None, 3]),
+    (rb"\x00ff", 17, b"\0\xff"),
+    (b'{"a": [1]}', 3802, {"a": [1]}),
+    (Binary(b"\0\0\0\0\0\0\0\5"), 20, 5),
+    (b"infinity", 1184, "infinity"),
+    (b"0044-03-15 BC", 1082, "0044-03-15 BC"),
+    (b"blue", 99999, "blue"),
+    (Binary(b"\1\2"), 99999, Binary(b"\1\2")),
+    (Binary(b"\0"), 23, Binary(b"\0")),
+    (None, 23, None),
+    (UNCHANGED, 23, UNCHANGED),
+]
+
+
+@pytest.mark.parametrize(("value", "oid", "expected"), VALUES)
+def test_values_become_python(value: bytes | None, oid: int, expected: object) -> None:
+    """Built-in types become Python values; what a type cannot hold stays what PostgreSQL sent."""
+    loaded = ValueLoader().load(value, oid)
+    assert loaded == expected
+    assert type(loaded) is type(expected)
+
+
+def test_domain_is_loaded_as_its_base_type() -> None:
+    """The Type of a domain names its base type in pg_catalog; an enum of that name elsewhere stays text."""
+    types = {90001: pgo.Type(None, 90001, "", "int4"), 90002: pgo.Type(None, 90002, "public", "int4")}
+    assert ValueLoader(types).load(b"5", 90001) == 5
+    assert ValueLoader(types).load(b"5", 90002) == "5"
+
+
+def test_without_psycopg_values_are_the_bytes() -> None:
+    """The core alone gives rows of bytes as they came."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from pgoutput_construct.stream import ValueLoader; print(ValueLoader().load(b'5', 23))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "b'5'"

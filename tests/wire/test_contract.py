@@ -1,0 +1,122 @@
+"""The names that users rely on: functions, classes, their fields in wire order, and how values look."""
+
+import dataclasses
+import pickle
+import subprocess
+import sys
+
+import pytest
+from construct import Struct
+
+import pgoutput_construct as pgo
+
+FIELDS = {
+    "Begin": "final_lsn commit_time xid",
+    "Message": "xid flags lsn prefix content",
+    "Commit": "commit_lsn end_lsn commit_time",
+    "Origin": "origin_lsn name",
+    "Relation": "xid relation_oid namespace name replica_identity columns",
+    "RelationColumn": "flags name type_oid type_modifier",
+    "Type": "xid type_oid namespace name",
+    "Insert": "xid relation_oid new",
+    "Update": "xid relation_oid old_kind old new",
+    "Delete": "xid relation_oid old_kind old",
+    "Truncate": "xid options relation_oids",
+    "StreamStart": "xid first_segment",
+    "StreamStop": "",
+    "StreamCommit": "xid commit_lsn end_lsn commit_time",
+    "StreamAbort": "xid subxid abort_lsn abort_time",
+    "BeginPrepare": "prepare_lsn end_lsn prepare_time xid gid",
+    "Prepare": "prepare_lsn end_lsn prepare_time xid gid",
+    "StreamPrepare": "prepare_lsn end_lsn prepare_time xid gid",
+    "CommitPrepared": "commit_lsn end_lsn commit_time xid gid",
+    "RollbackPrepared": "prepare_end_lsn rollback_end_lsn prepare_time rollback_time xid gid",
+    "XLogData": "wal_start wal_end send_time data",
+    "PrimaryKeepalive": "wal_end send_time reply_requested",
+    "StandbyStatusUpdate": "write_lsn flush_lsn apply_lsn send_time reply_requested",
+    "HotStandbyFeedback": "send_time xmin xmin_epoch catalog_xmin catalog_xmin_epoch",
+    "PrimaryStatusUpdate": "lsn oldest_full_xid next_full_xid send_time",
+    "PrimaryStatusRequest": "send_time",
+}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_class_has_its_fields_in_wire_order(name: str) -> None:
+    """Each class is frozen and slotted and has the fields of the contract, in wire order."""
+    cls = getattr(pgo, name)
+    assert [field.name for field in dataclasses.fields(cls)] == FIELDS[name].split()
+    assert cls.__dataclass_params__.frozen
+    assert "__slots__" in vars(cls)
+
+
+def test_every_public_name_exists() -> None:
+    """What __all__ promises is there."""
+    assert [name for name in pgo.__all__ if not hasattr(pgo, name)] == []
+
+
+@pytest.mark.parametrize("name", [name for name in FIELDS if name != "RelationColumn"])
+def test_definition_is_a_struct_that_parses_and_builds(name: str) -> None:
+    """The construct itself is public under the message's name."""
+    module = pgo.definitions if hasattr(pgo.definitions, name) else pgo.frame_definitions
+    assert isinstance(getattr(module, name), Struct)
+
+
+def test_definitions_take_parameters_as_keywords() -> None:
+    """A definition parses alone, with its parameters as keywords, and builds what it has parsed."""
+    data = bytes.fromhex("49 00000007 00004001 4e 0002 6e 74 00000001 35")
+    inside = {"proto_version": 2, "in_stream": True, "parallel": False}
+    parsed = pgo.definitions.Insert.parse(data, **inside)
+    assert (parsed.xid, parsed.relation_oid, parsed.new) == (7, 16385, (None, b"5"))
+    assert pgo.definitions.Insert.build(parsed, **inside) == data
+    assert pgo.definitions.Insert.build({"xid": 7, "relation_oid": 16385, "new": [None, b"5"]}, **inside) == data
+
+
+def test_unchanged_and_messages_survive_pickling() -> None:
+    """UNCHANGED stays the same object, and Binary stays Binary."""
+    message = pgo.Insert(None, 1, (pgo.UNCHANGED, pgo.Binary(b"\0"), b"x", None))
+    again = pickle.loads(pickle.dumps(message))
+    assert again == message
+    assert again.new[0] is pgo.UNCHANGED
+    assert type(again.new[1]) is pgo.Binary
+
+
+def test_values_print_readably() -> None:
+    """Markers, binary values and LSNs say what they are."""
+    assert repr(pgo.UNCHANGED) == str(pgo.UNCHANGED) == "UNCHANGED"
+    assert repr(pgo.Binary(b"\1")) == r"Binary(b'\x01')"
+    assert repr(pgo.Insert(None, 1, (None,))) == "Insert(xid=None, relation_oid=1, new=(None,))"
+
+
+def test_errors_are_value_errors_under_one_root() -> None:
+    """Everything that is raised is a PgoutputError, which is a ValueError."""
+    assert issubclass(pgo.PgoutputError, ValueError)
+    for name in ("DecodeError", "EncodeError", "ProtocolError", "SpecError", "ChangeLogError"):
+        assert issubclass(getattr(pgo, name), pgo.PgoutputError)
+
+
+def test_placed_errors_survive_pickling() -> None:
+    """An error raised on another machine keeps its path and offset."""
+    with pytest.raises(pgo.DecodeError) as caught:
+        pgo.parse(b"B")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.path, again.offset) == (str(caught.value), "Begin.final_lsn", 1)
+
+
+def test_import_loads_nothing_but_construct() -> None:
+    """The core imports neither an extra nor a tool."""
+    extras = [
+        "pyarrow",
+        "numba",
+        "numpy",
+        "psycopg",
+        "pyspark",
+        "pandas",
+        "click",
+        "rich",
+        "hypothesis",
+        "yaml",
+        "tools",
+    ]
+    code = f"import sys, pgoutput_construct; print([m for m in {extras} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

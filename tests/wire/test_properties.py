@@ -1,0 +1,106 @@
+"""Properties of every message under every option: round trips, and refusal of everything else."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pgoutput_construct as pgo
+from pgoutput_construct import testing
+from pgoutput_construct.testing import ParseOptions
+
+Pair = tuple[ParseOptions, bytes]
+
+
+@given(testing.options_and_messages())
+def test_parse_gives_back_what_was_built(pair: tuple[ParseOptions, pgo.PgoutputMessage]) -> None:
+    """parse(build(message)) == message, types of values included."""
+    options, message = pair
+    again = pgo.parse(pgo.build(message, *options), *options)
+    assert repr(again) == repr(message)
+    assert again == message
+
+
+@given(testing.payloads())
+def test_build_gives_back_what_was_parsed(pair: Pair) -> None:
+    """build(parse(data)) == data."""
+    options, data = pair
+    assert pgo.build(pgo.parse(data, *options), *options) == data
+
+
+@given(testing.payloads(), st.data())
+def test_truncations_are_refused(pair: Pair, draw: st.DataObject) -> None:
+    """No proper prefix of a message is a message."""
+    options, data = pair
+    size = draw.draw(st.integers(0, len(data) - 1))
+    _refused(data[:size], options)
+
+
+@given(testing.payloads(), st.binary(min_size=1, max_size=8))
+def test_extensions_are_refused(pair: Pair, more: bytes) -> None:
+    """No message followed by anything is a message."""
+    options, data = pair
+    _refused(data + more, options)
+
+
+@given(testing.options(), testing.damaged(testing.payloads().map(lambda pair: pair[1])))
+def test_damaged_bytes_rebuild_or_are_refused(options: ParseOptions, data: bytes) -> None:
+    """Mutated bytes are refused, or are a message that builds to the same bytes."""
+    _rebuilt_or_refused(data, options)
+
+
+@given(testing.options(), st.binary(max_size=64))
+def test_random_bytes_rebuild_or_are_refused(options: ParseOptions, data: bytes) -> None:
+    """Random bytes are refused, or are a message that builds to the same bytes."""
+    _rebuilt_or_refused(data, options)
+
+
+@given(testing.options(), st.sampled_from(sorted("BMCORYIUDTSEcAbPKrp")), st.binary(max_size=64))
+def test_random_bytes_of_a_known_kind_rebuild_or_are_refused(options: ParseOptions, kind: str, data: bytes) -> None:
+    """Random bytes behind a known kind are refused, or are a message that builds to the same bytes."""
+    _rebuilt_or_refused(kind.encode() + data, options)
+
+
+@given(testing.options(), testing.options_and_messages())
+def test_message_under_other_options_builds_or_is_refused(
+    options: ParseOptions, pair: tuple[ParseOptions, pgo.PgoutputMessage]
+) -> None:
+    """A message that other options cannot carry is an EncodeError; one that they can comes back as it was."""
+    try:
+        data = pgo.build(pair[1], *options)
+    except pgo.EncodeError as error:
+        assert error.path.startswith(type(pair[1]).__name__)
+        return
+    assert pgo.parse(data, *options) == pair[1]
+
+
+@given(testing.frames())
+def test_frames_come_back(frame: pgo.Frame) -> None:
+    """parse_frame(build_frame(frame)) == frame."""
+    assert pgo.parse_frame(pgo.build_frame(frame)) == frame
+
+
+@given(testing.damaged(testing.frames().map(pgo.build_frame)))
+def test_damaged_frames_rebuild_or_are_refused(data: bytes) -> None:
+    """Mutated frames are refused, or build to the same bytes."""
+    try:
+        frame = pgo.parse_frame(data)
+    except pgo.DecodeError:
+        return
+    assert pgo.build_frame(frame) == data
+
+
+def _refused(data: bytes, options: ParseOptions) -> None:
+    try:
+        message = pgo.parse(data, *options)
+    except pgo.DecodeError as error:
+        assert error.offset is not None
+        assert 0 <= error.offset <= len(data)
+        return
+    raise AssertionError(f"{data.hex()} was taken for {message}")
+
+
+def _rebuilt_or_refused(data: bytes, options: ParseOptions) -> None:
+    try:
+        message = pgo.parse(data, *options)
+    except pgo.DecodeError:
+        return
+    assert pgo.build(message, *options) == data
