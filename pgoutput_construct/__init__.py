@@ -1,11 +1,25 @@
 """PostgreSQL's logical replication protocol (pgoutput): parsed and built from one declarative specification."""
 
-from pgoutput_construct import errors, wire
+from pgoutput_construct import errors
 from pgoutput_construct.errors import *  # noqa: F403
 from pgoutput_construct.stream import Session
-from pgoutput_construct.wire import *  # noqa: F403
-from pgoutput_construct.wire import definitions, frame_definitions
+from pgoutput_construct.wire import (
+    Lsn,
+    Timestamp,
+    build,
+    build_frame,
+    definitions,
+    frame_definitions,
+    frames,
+    messages,
+    parse,
+    parse_frame,
+)
+from pgoutput_construct.wire.frames import *  # noqa: F403 - the specification says which classes there are
+from pgoutput_construct.wire.messages import *  # noqa: F403
 
-__all__ = ["Session", "definitions", "frame_definitions"]
+__all__ = ["Lsn", "Session", "Timestamp", "build", "build_frame", "parse", "parse_frame"]
+__all__ += ["definitions", "frame_definitions"]
 __all__ += errors.__all__
-__all__ += wire.__all__
+__all__ += frames.__all__
+__all__ += messages.__all__

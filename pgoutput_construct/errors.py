@@ -10,9 +10,7 @@ class PgoutputError(ValueError):
 class _PlacedError(PgoutputError):
     """An error at one place of one message."""
 
-    def __init__(
-        self, reason: str, *, message: str | None = None, path: str = "", offset: int | None = None
-    ) -> None:
+    def __init__(self, reason: str, *, message: str | None = None, path: str = "", offset: int | None = None) -> None:
         super().__init__(reason, message, path, offset)
         self.reason = reason
         """What is wrong, and what to do about it."""
@@ -32,9 +30,7 @@ class _PlacedError(PgoutputError):
         return f"{place}: {self.reason}" if place else self.reason
 
 
-def _restore(
-    kind: type[_PlacedError], reason: str, message: str | None, path: str, offset: int | None
-) -> _PlacedError:
+def _restore(kind: type[_PlacedError], reason: str, message: str | None, path: str, offset: int | None) -> _PlacedError:
     return kind(reason, message=message, path=path, offset=offset)
 
 

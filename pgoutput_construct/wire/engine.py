@@ -8,7 +8,7 @@ from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import options
 from pgoutput_construct.wire.reference import Reference, payload_bytes
 
-__all__ = ["build", "build_frame", "parse", "parse_frame"]
+__all__ = ["build", "build_frame", "parse", "parse_frame", "parse_prefix"]
 
 _MESSAGES = Reference(messages.BY_TAG, definitions.DEFINITIONS)
 _FRAMES = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)
@@ -31,6 +31,19 @@ def parse(
     """
     given = options(proto_version, streaming, in_stream)
     return cast("PgoutputMessage", _MESSAGES.parse(payload_bytes(payload), given.parameters()))
+
+
+def parse_prefix(
+    data: bytes, start: int = 0, proto_version: int = 1, streaming: str = "off", in_stream: bool = False
+) -> tuple[PgoutputMessage, int]:
+    """Return the message that starts at ``start``, and how many bytes it takes; whatever follows it is not looked at.
+
+    The messages say themselves where they end: that is how a file without lengths, as pg_recvlogical writes it, is
+    taken apart. Raises IncompleteError (a DecodeError) where data ends before the message does, DecodeError as parse
+    does; both give offsets from the start of the message.
+    """
+    given = options(proto_version, streaming, in_stream)
+    return _MESSAGES.parse_prefix(payload_bytes(data), start, given.parameters())
 
 
 def build(message: PgoutputMessage, proto_version: int = 1, streaming: str = "off", in_stream: bool = False) -> bytes:

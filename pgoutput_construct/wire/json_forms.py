@@ -133,6 +133,7 @@ class Value(Form):
         self.shapes = ", ".join([*shapes, *(f'{{"{kind}": "<hex>"}}' for kind in self.by_kind)])
 
     def to_json(self, value: Any, path: str) -> Any:
+        """Return the JSON value."""
         if type(value) is bytes and bytes in self.by_class and _is_utf8(value):
             return value.decode()
         form = self.by_class.get(type(value))
@@ -145,11 +146,12 @@ class Value(Form):
         return None if value is None else {kind: True}
 
     def from_json(self, value: Any, path: str) -> Any:
+        """Return the Python value."""
         if value is None and None in self.constants.values():
             return None
         if isinstance(value, str) and bytes in self.by_class:
             return _utf8(value, path)
-        kind = next(iter(value)) if isinstance(value, Mapping) and len(value) == 1 else None
+        kind: Any = next(iter(value)) if isinstance(value, Mapping) and len(value) == 1 else None
         if kind in self.by_kind:
             return self.by_kind[kind].from_json(value, path)
         if self.constants.get(kind) is None or value[kind] is not True:
@@ -164,9 +166,11 @@ class Optional(Form):
         self.form = form
 
     def to_json(self, value: Any, path: str) -> Any:
+        """Return the JSON value."""
         return None if value is None else self.form.to_json(value, path)
 
     def from_json(self, value: Any, path: str) -> Any:
+        """Return the Python value."""
         return None if value is None else self.form.from_json(value, path)
 
 
@@ -177,11 +181,13 @@ class Items(Form):
         self.form = form
 
     def to_json(self, value: Any, path: str) -> list[Any]:
+        """Return the JSON value."""
         if not isinstance(value, tuple | list):
             raise refuse(path, "a tuple", value)
         return [self.form.to_json(item, f"{path}[{i}]") for i, item in enumerate(value)]
 
     def from_json(self, value: Any, path: str) -> tuple[Any, ...]:
+        """Return the Python value."""
         if not isinstance(value, list):
             raise refuse(path, "an array", value)
         return tuple(self.form.from_json(item, f"{path}[{i}]") for i, item in enumerate(value))

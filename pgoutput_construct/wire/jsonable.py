@@ -7,7 +7,6 @@ each type of a field has one form, so that a new message needs nothing here.
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
 from types import UnionType
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
@@ -17,8 +16,6 @@ from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
 
 __all__ = ["from_json", "to_json"]
 
-_CLASSES: Final = {cls.__name__: cls for cls in BY_TAG.values()}
-
 
 def to_json(message: PgoutputMessage) -> dict[str, Any]:
     """Return a message as an object of plain JSON values.
@@ -26,9 +23,9 @@ def to_json(message: PgoutputMessage) -> dict[str, Any]:
     Raises EncodeError with the field's path for a value that its field cannot have.
     """
     name = type(message).__name__
-    if _CLASSES.get(name) is not type(message):
+    if name not in _MESSAGES:
         raise EncodeError(f"{message!r:.80} is no message: give an object of a message class")
-    return {"message": name, **_object(type(message)).to_json(message, name)}
+    return {"message": name, **_MESSAGES[name].to_json(message, name)}
 
 
 def from_json(value: object) -> PgoutputMessage:
@@ -39,11 +36,10 @@ def from_json(value: object) -> PgoutputMessage:
     if not isinstance(value, Mapping):
         raise EncodeError(f"a message must be an object, not {value!r:.80}")
     name = value.get("message")
-    cls = _CLASSES.get(name) if isinstance(name, str) else None
-    if cls is None:
-        raise EncodeError(f"'message' must be one of {', '.join(_CLASSES)}, not {name!r:.80}")
+    if not isinstance(name, str) or name not in _MESSAGES:
+        raise EncodeError(f"'message' must be one of {', '.join(_MESSAGES)}, not {name!r:.80}")
     content = {key: item for key, item in value.items() if key != "message"}
-    return cast("PgoutputMessage", _object(cls).from_json(content, cls.__name__))
+    return cast("PgoutputMessage", _MESSAGES[name].from_json(content, name))
 
 
 class _Object(Form):
@@ -66,21 +62,17 @@ class _Object(Form):
         return self.cls(**{name: form.from_json(value[name], f"{path}.{name}") for name, form in self.forms.items()})
 
     def _check_keys(self, value: Mapping[str, Any], path: str) -> None:
-        message = path.partition(".")[0]
-        for key in value.keys() - self.forms.keys():
+        unknown = [key for key in value if key not in self.forms]
+        missing = [key for key in self.forms if key not in value]
+        if unknown:
             known = ", ".join(self.forms) or "none"
-            raise EncodeError(f"has no key {key!r:.80}: the keys are {known}", message=message, path=path)
-        for key in self.forms.keys() - value.keys():
-            raise EncodeError(
-                "is missing: give it, null where it is absent on the wire",
-                message=message,
-                path=f"{path}.{key}",
-            )
+            raise _misfit(path, f"has no key {unknown[0]!r:.80}: the keys are {known}")
+        if missing:
+            raise _misfit(f"{path}.{missing[0]}", "is missing: give it, null where it is absent on the wire")
 
 
-@cache
-def _object(cls: type) -> _Object:
-    return _Object(cls)
+def _misfit(path: str, reason: str) -> EncodeError:
+    return EncodeError(reason, message=path.partition(".")[0], path=path)
 
 
 def _form(hint: Any) -> Form:
@@ -88,7 +80,7 @@ def _form(hint: Any) -> Form:
     if hint in LEAVES:
         return LEAVES[hint]
     if is_dataclass(hint) and isinstance(hint, type):
-        return _object(hint)
+        return _Object(hint)
     members = get_args(hint)
     if get_origin(hint) is tuple:
         return Items(_form(members[0]))
@@ -96,3 +88,6 @@ def _form(hint: Any) -> Form:
         there = [member for member in members if member is not type(None)]
         return Optional(_form(there[0])) if len(there) == 1 else Value()
     raise TypeError(f"{hint!r} has no form in JSON: add it to {__name__}")
+
+
+_MESSAGES: Final = {cls.__name__: _Object(cls) for cls in BY_TAG.values()}

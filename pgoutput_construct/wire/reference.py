@@ -9,8 +9,12 @@ from construct import ConstructError, Struct
 
 from pgoutput_construct.errors import DecodeError, EncodeError
 from pgoutput_construct.wire.composites import record, wire_fields
+from pgoutput_construct.wire.primitives import End
 
-__all__ = ["Reference", "payload_bytes"]
+__all__ = ["LARGEST", "IncompleteError", "Reference", "payload_bytes"]
+
+LARGEST = 1 << 30
+"""Bytes that no message reaches: PostgreSQL builds it in one StringInfo, which holds less than 1 GiB."""
 
 STRAY = (
     ConstructError,
@@ -23,6 +27,21 @@ STRAY = (
     OverflowError,
 )
 """What construct lets escape on bad input."""
+
+
+class IncompleteError(DecodeError):
+    """The bytes end before the message does: it may be whole when more of them are there."""
+
+
+class _Front(BytesIO):
+    """Bytes of which only the front is wanted; it knows whether the last read found too few, and more may help."""
+
+    short = False
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        self.short = size is not None and len(data) < size < LARGEST
+        return data
 
 
 def payload_bytes(data: object) -> bytes:
@@ -40,6 +59,7 @@ class Reference:
     def __init__(self, by_tag: Mapping[bytes, type], definitions: Mapping[type, Struct]) -> None:
         self.by_tag = by_tag
         self.definitions = definitions
+        self._open: dict[type, Struct] = {}
 
     def parse(self, data: bytes, parameters: Mapping[str, Any]) -> Any:
         """Return the message object in data; raise DecodeError."""
@@ -51,6 +71,25 @@ class Reference:
             return record(cls, self.definitions[cls].parse_stream(stream, **parameters))
         except STRAY as error:
             raise DecodeError(**_place(error, cls, stream)) from error
+
+    def parse_prefix(self, data: bytes, start: int, parameters: Mapping[str, Any]) -> tuple[Any, int]:
+        """Return the message that starts at ``start``, and how many bytes it takes, whatever follows it.
+
+        Raises IncompleteError where data ends too early, DecodeError where more bytes would not help.
+        """
+        tag = data[start : start + 1]
+        cls = self.by_tag.get(tag)
+        if cls is None:
+            raise (DecodeError if tag else IncompleteError)(self._unknown(tag), offset=0)
+        # Closed, since construct's contexts are cycles: the garbage of each parse would keep the whole buffer alive.
+        with _Front(data) as stream:
+            stream.seek(start)
+            try:
+                message = record(cls, self._without_end(cls).parse_stream(stream, **parameters))
+            except STRAY as error:
+                kind = IncompleteError if stream.short else DecodeError
+                raise kind(**_place(error, cls, stream, start)) from error
+            return message, stream.tell() - start
 
     def build(self, message: object, parameters: Mapping[str, Any]) -> bytes:
         """Return the bytes of a message object; raise EncodeError."""
@@ -64,6 +103,11 @@ class Reference:
             raise EncodeError(**_place(error, cls, stream)) from error
         return stream.getvalue()
 
+    def _without_end(self, cls: type) -> Struct:
+        if cls not in self._open:
+            self._open[cls] = Struct(*(part for part in self.definitions[cls].subcons if part is not End))
+        return self._open[cls]
+
     def _unknown(self, data: bytes) -> str:
         if not data:
             return "there are no bytes: a message has at least its kind"
@@ -71,7 +115,7 @@ class Reference:
         return f"unknown message kind {data[:1]!r}: the kinds are {kinds}"
 
 
-def _place(error: Exception, cls: type, stream: BytesIO) -> dict[str, Any]:
+def _place(error: Exception, cls: type, stream: BytesIO, start: int = 0) -> dict[str, Any]:
     """Return what an error of construct says, in our terms: ``(parsing) -> a -> [3] -> b`` is ``Message.a[3].b``."""
     steps = (getattr(error, "path", None) or "").split(" -> ")[1:]
     path = "".join(step if step.startswith("[") else f".{step}" for step in steps)
@@ -81,5 +125,5 @@ def _place(error: Exception, cls: type, stream: BytesIO) -> dict[str, Any]:
         "reason": reason,
         "message": cls.__name__,
         "path": cls.__name__ + path,
-        "offset": stream.tell() if offset is None else offset,
+        "offset": (stream.tell() if offset is None else offset) - start,
     }
