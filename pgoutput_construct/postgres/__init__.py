@@ -1,0 +1,52 @@
+"""A live server's changes, through the replication protocol, into a durable change log. Needs the extra
+``postgres``.
+"""
+
+from pgoutput_construct.postgres.capture import capture
+from pgoutput_construct.postgres.changelog import ChangeLog, LogEntry, explain
+from pgoutput_construct.postgres.connection import SESSION_SETTINGS, ReplicationError, connect, redact
+from pgoutput_construct.postgres.options import Streaming, StreamOptions, best_proto_version
+from pgoutput_construct.postgres.pump import CaptureProgress
+from pgoutput_construct.postgres.replication import ReplicationStream
+from pgoutput_construct.postgres.segments import SCHEMA, LogOptions, Position, Segment
+from pgoutput_construct.postgres.slots import (
+    ServerInfo,
+    check_publications,
+    check_slot,
+    check_wal_level,
+    create_slot,
+    current_lsn,
+    drop_slot,
+    identify,
+)
+from pgoutput_construct.postgres.writer import LogWriter, SegmentLimits
+
+__all__ = [
+    "SCHEMA",
+    "SESSION_SETTINGS",
+    "CaptureProgress",
+    "ChangeLog",
+    "LogEntry",
+    "LogOptions",
+    "LogWriter",
+    "Position",
+    "ReplicationError",
+    "ReplicationStream",
+    "Segment",
+    "SegmentLimits",
+    "ServerInfo",
+    "StreamOptions",
+    "Streaming",
+    "best_proto_version",
+    "capture",
+    "check_publications",
+    "check_slot",
+    "check_wal_level",
+    "connect",
+    "create_slot",
+    "current_lsn",
+    "drop_slot",
+    "explain",
+    "identify",
+    "redact",
+]

@@ -1,0 +1,239 @@
+"""From a slot into the change log: captured, made durable, and only then confirmed."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.postgres import slots
+from pgoutput_construct.postgres.connection import ReplicationError, connect
+from pgoutput_construct.postgres.options import Streaming, best_proto_version
+from pgoutput_construct.postgres.pump import CaptureProgress, Ending, Pump
+from pgoutput_construct.postgres.replication import ReplicationStream
+from pgoutput_construct.postgres.segments import LogOptions
+from pgoutput_construct.postgres.transactions import TransactionTracker
+from pgoutput_construct.postgres.writer import LogWriter, SegmentLimits
+from pgoutput_construct.stream import Session
+from pgoutput_construct.wire import Lsn
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["capture"]
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_FIRST_WAIT = 10.0  # seconds: how long a reader that was killed may go on holding the slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Wishes:
+    """What the caller asked for."""
+
+    slot: str
+    publications: tuple[str, ...]
+    proto_version: int | None
+    streaming: Streaming | None
+    others: dict[str, Any]
+
+    def resolve(self, server: slots.ServerInfo, earlier: LogOptions | None) -> LogOptions:
+        """Fill in what was left open: as the log has it, or else the best that the server knows."""
+        proto = self.proto_version or (earlier.proto_version if earlier else best_proto_version(server.version))
+        best: Streaming = "parallel" if proto >= 4 else "on" if proto >= 2 else "off"
+        return LogOptions(
+            slot=self.slot,
+            publications=self.publications,
+            proto_version=proto,
+            streaming=self.streaming or (earlier.streaming if earlier else best),
+            server_version=server.version,
+            system_identifier=server.system_identifier,
+            database=server.database,
+            **self.others,
+        )
+
+
+def capture(
+    dsn: str,
+    slot: str,
+    publications: Iterable[str],
+    directory: str | Path,
+    *,
+    proto_version: int | None = None,
+    streaming: Streaming | None = None,
+    binary: bool = False,
+    messages: bool = False,
+    origin: str | None = None,
+    two_phase: bool = False,
+    limits: SegmentLimits | None = None,
+    until_lsn: Lsn | None = None,
+    stop: Callable[[], bool] | None = None,
+    on_progress: Callable[[CaptureProgress], None] | None = None,
+    status_interval: float = 10.0,
+    reconnect_seconds: float = 60.0,
+    handle_signals: bool = True,
+) -> CaptureProgress:
+    """Capture a slot's changes into the change log in ``directory``, going on where the log ends.
+
+    Ends when everything before ``until_lsn`` is durable, when ``stop()`` returns True, or on SIGINT or
+    SIGTERM (in the main thread): then what was received is published, what is whole is confirmed, and the
+    connection closed. The slot and the publications must exist. ``proto_version`` and ``streaming`` None
+    mean: as the log has it; in a new log, the best that the server knows. ``on_progress`` is called after
+    each segment and about each second. A status is sent every ``status_interval`` seconds; a lost connection
+    is made again for ``reconnect_seconds``.
+
+    Raises ReplicationError (server, slot, connection), ChangeLogError (directory in use, damaged, of other
+    options), DecodeError and ProtocolError (a message that cannot be; what came before it is in the log).
+    """
+    wishes = _Wishes(
+        slot=slot,
+        publications=(publications,) if isinstance(publications, str) else tuple(publications),
+        proto_version=proto_version,
+        streaming=streaming,
+        others={"binary": binary, "messages": messages, "origin": origin, "two_phase": two_phase},
+    )
+    with LogWriter(directory, limits) as writer, _signals(handle_signals) as received:
+        run = _Capture(dsn, wishes, writer, Ending(until_lsn, stop, received), on_progress)
+        return run.run(status_interval, reconnect_seconds)
+
+
+class _Capture:
+    """One call of ``capture``: one log, connections one after the other."""
+
+    def __init__(
+        self,
+        dsn: str,
+        wishes: _Wishes,
+        writer: LogWriter,
+        ending: Ending,
+        on_progress: Callable[[CaptureProgress], None] | None,
+    ) -> None:
+        self._dsn = dsn
+        self._wishes = wishes
+        self._writer = writer
+        self._ending = ending
+        self._on_progress = on_progress
+        self._progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
+        self._last_contact: float | None = None
+
+    def run(self, status_interval: float, reconnect_seconds: float) -> CaptureProgress:
+        """Capture until the end, over as many connections as it takes."""
+        began = time.monotonic()
+        pause = _SHORTEST_PAUSE
+        reason = None
+        while reason is None:
+            attempt = time.monotonic()
+            try:
+                reason = self._connection(status_interval)
+            except ReplicationError as error:
+                self._consider(error, began, reconnect_seconds)
+                lasted = time.monotonic() - attempt
+                pause = _SHORTEST_PAUSE if lasted > _LONGEST_PAUSE else min(pause * 2, _LONGEST_PAUSE)
+                self._progress.reconnects += 1
+                self._report()
+                reason = self._sleep(pause)
+        self._progress.ended_by = reason
+        self._report()
+        return self._progress
+
+    def _connection(self, status_interval: float) -> str:
+        connection = connect(self._dsn)
+        start = self._writer.position.complete_lsn
+        try:
+            options = self._check(connection)
+            stream = ReplicationStream(connection, options, start, status_interval=status_interval)
+        except BaseException:
+            connection.close()
+            raise
+        session = Session(proto_version=options.proto_version, streaming=options.streaming)
+        tracker = TransactionTracker(session, self._writer.position)
+        pump = Pump(
+            self._writer,
+            stream,
+            tracker,
+            self._ending,
+            progress=self._progress,
+            report=self._report,
+            idle_interval=status_interval,
+        )
+        with stream:
+            try:
+                return pump.run()
+            finally:
+                self._last_contact = time.monotonic()
+
+    def _check(self, connection: "psycopg.Connection[Any]") -> LogOptions:
+        server = slots.identify(connection)
+        slots.check_wal_level(connection)
+        slots.check_publications(connection, self._wishes.publications)
+        confirmed = slots.check_slot(connection, self._wishes.slot)
+        options = self._wishes.resolve(server, self._writer.options)
+        self._writer.use(options)
+        self._check_positions(confirmed, slots.current_lsn(connection))
+        return options
+
+    def _check_positions(self, confirmed: Lsn, current: Lsn) -> None:
+        noted = self._writer.noted_lsn
+        if noted and confirmed > noted:
+            raise ChangeLogError(
+                f"slot {self._wishes.slot!r} is at {confirmed}, but the log in {self._writer.directory} ends "
+                f"at {noted}: the slot was made anew or moved by another reader, and the changes between are "
+                "not in the log; begin a new log in an empty directory with a new copy of the tables"
+            )
+        if noted > current:
+            raise ChangeLogError(
+                f"the server's WAL ends at {current}, before the log in {self._writer.directory} does "
+                f"({noted}): the server has lost WAL, or was restored from a backup; begin a new log in an "
+                "empty directory with a new copy of the tables"
+            )
+
+    def _consider(self, error: ReplicationError, began: float, reconnect_seconds: float) -> None:
+        """Raise the error unless trying again may help; at first, only a slot in use is waited for."""
+        if self._last_contact is None:
+            since, patience = began, min(_FIRST_WAIT, reconnect_seconds)
+            passing = error.sqlstate == "55006"
+        else:
+            since, patience, passing = self._last_contact, reconnect_seconds, error.transient
+        if not passing or time.monotonic() - since >= patience:
+            raise error
+
+    def _sleep(self, seconds: float) -> str | None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if reason := self._ending.reason():
+                return reason
+            time.sleep(_SHORTEST_PAUSE)
+        return None
+
+    def _report(self) -> None:
+        if self._on_progress is not None:
+            self._on_progress(replace(self._progress))
+
+
+@contextmanager
+def _signals(handle: bool) -> Iterator[list[str]]:
+    """Collect the names of SIGINT and SIGTERM; a second signal does what it would have done before."""
+    received: list[str] = []
+    if not handle or threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+    def note(number: int, _frame: object) -> None:
+        received.append(signal.Signals(number).name)
+        restore()
+
+    for number in numbers:
+        signal.signal(number, note)
+    try:
+        yield received
+    finally:
+        restore()

@@ -1,0 +1,117 @@
+"""The change log as its readers see it: segments, entries, and errors that name both."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.postgres.segments import LogOptions, Segment, list_segments, read_segment
+from pgoutput_construct.wire import Lsn, Timestamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ChangeLog", "LogEntry", "explain"]
+
+UNIX_TO_POSTGRES = 946_684_800_000_000
+"""Microseconds from 1970-01-01 to 2000-01-01 UTC."""
+
+
+class LogEntry(NamedTuple):
+    """One payload, with all that its parsing needs."""
+
+    seq: int
+    """Its place in the log, strictly increasing."""
+    wal_start: Lsn
+    """As the server sent it: 0/0 for Relation, Type and what an Origin follows; neither unique nor monotonic.
+    """
+    send_time: Timestamp
+    """The server's clock when it sent this: microseconds since 2000-01-01 UTC."""
+    in_stream: bool
+    """Whether it is to be parsed as inside a stream: after a Stream Start, up to and with its Stream Stop."""
+    stream_xid: int | None
+    """The top-level transaction of that stream, None outside."""
+    payload: bytes
+    """The message as received."""
+    segment: str
+    """The name of the file that it is in."""
+
+
+class ChangeLog:
+    """The change log in a directory, as it is now: segments that come later need a new object.
+
+    The log may hold incomplete copies of transactions, left by a capture that was interrupted: then the
+    transaction is there again, whole, later. A Begin after a Begin without its Commit (or Prepare) voids the
+    first; a Stream Start with ``first_segment=1`` voids the earlier streams of its xid. No whole transaction
+    is there twice.
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        """Open a log for reading; raise ChangeLogError when the directory has none."""
+        self.directory = Path(directory)
+        if not self.segments:
+            raise ChangeLogError(f"{self.directory}: no change log here (no segment-*.parquet)")
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments in order; raises ChangeLogError for a damaged, foreign or missing one."""
+        return list_segments(self.directory)
+
+    @property
+    def options(self) -> LogOptions:
+        """The options of the capture, from the latest segment."""
+        return self.segments[-1].options
+
+    @property
+    def complete_lsn(self) -> Lsn:
+        """All transactions that ended before this position are in the log."""
+        return self.segments[-1].position.complete_lsn
+
+    def __len__(self) -> int:
+        return sum(segment.rows for segment in self.segments)
+
+    def __iter__(self) -> Iterator[LogEntry]:
+        return self.entries()
+
+    def entries(self, first_seq: int = 0) -> Iterator[LogEntry]:
+        """Iterate over the entries from ``first_seq`` on; one segment at a time is in memory."""
+        for segment in self.segments:
+            if segment.last_seq >= first_seq:
+                yield from (entry for entry in segment_entries(segment) if entry.seq >= first_seq)
+
+    def entry(self, seq: int) -> LogEntry:
+        """Return one entry; raise ChangeLogError when the log has none of this seq."""
+        for segment in self.segments:
+            if segment.first_seq <= seq <= segment.last_seq:
+                row = self.table(segment).slice(seq - segment.first_seq, 1)
+                return next(_table_entries(row, segment.name))
+        first, last = self.segments[0].first_seq, self.segments[-1].last_seq
+        raise ChangeLogError(f"{self.directory}: no entry has seq {seq}, the log has {first} to {last}")
+
+    def table(self, segment: Segment) -> "pa.Table":
+        """Read one segment as an Arrow table of ``SCHEMA``, all checksums verified; raises ChangeLogError."""
+        return read_segment(segment)
+
+
+def segment_entries(segment: Segment) -> Iterator[LogEntry]:
+    """Iterate over the entries of one segment, all checksums verified; raises ChangeLogError."""
+    return _table_entries(read_segment(segment), segment.name)
+
+
+def explain(entry: LogEntry, error: PgoutputError) -> ChangeLogError:
+    """Say of an error in an entry's payload where it is: segment, seq, and the error's own path and offset.
+
+    Meant for ``raise explain(entry, error) from error`` around the parsing of ``entry.payload``.
+    """
+    return ChangeLogError(f"segment {entry.segment}, seq {entry.seq} (WAL {entry.wal_start}): {error}")
+
+
+def _table_entries(table: "pa.Table", name: str) -> Iterator[LogEntry]:
+    for batch in table.to_batches():
+        # Timestamps as integers: datetime cannot hold all of them.
+        columns = [batch.column(index) for index in range(batch.num_columns)]
+        columns[2] = columns[2].cast("int64")
+        for seq, wal_start, sent, in_stream, xid, payload in zip(*(c.to_pylist() for c in columns), strict=True):
+            time = Timestamp(sent - UNIX_TO_POSTGRES)
+            yield LogEntry(seq, Lsn(wal_start), time, in_stream, xid, payload, name)

@@ -1,0 +1,141 @@
+"""A replication connection whose text output is unambiguous, and whose errors never show a password."""
+
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import psycopg
+from psycopg import conninfo
+
+from pgoutput_construct.errors import PgoutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SESSION_SETTINGS", "ReplicationError", "connect", "describe_error", "redact"]
+
+SESSION_SETTINGS: "Mapping[str, str]" = {
+    "client_encoding": "UTF8",
+    "datestyle": "ISO",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "3",
+    "timezone": "UTC",
+    "bytea_output": "hex",
+    "search_path": "pg_catalog",
+}
+"""What every connection sets, so that a value has one text; with this search_path regclass and its kin are
+qualified. (PostgreSQL documentation, section "Client Connection Defaults".)"""
+
+_SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+# A server that vanished from the network is noticed in about a minute, not in the system's two hours.
+_KEEPALIVES = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+_TRANSIENT = re.compile("08...|57P0[1-4]|55006|53300")
+
+
+class ReplicationError(PgoutputError):
+    """The server, a slot, a publication or the connection is not as it must be; the text says what to do."""
+
+    def __init__(self, text: str, *, sqlstate: str | None = None, transient: bool = False) -> None:
+        super().__init__(text)
+        self.sqlstate = sqlstate
+        """The server's five-letter code (appendix "PostgreSQL Error Codes"), None when there is none."""
+        self.transient = transient
+        """True when trying again later may help: the connection was lost, the slot is still in use."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.args[0], self.sqlstate, self.transient)
+
+
+def _restore(text: str, sqlstate: str | None, transient: bool) -> ReplicationError:
+    return ReplicationError(text, sqlstate=sqlstate, transient=transient)
+
+
+def redact(dsn: str) -> str:
+    """Describe a connection string without its secrets, such as ``host=h port=5432 dbname=shop user=u``.
+
+    A string that libpq cannot read, or reads otherwise than its author meant, is not shown at all: any part
+    of it may be the password.
+    """
+    try:
+        parts = _read(dsn)
+    except ReplicationError:
+        return "(unreadable connection string)"
+    secrets = _secret_forms(parts)
+    shown = {key: value for key, value in parts.items() if not any(form in str(value) for form in secrets)}
+    return conninfo.make_conninfo(**shown)
+
+
+def connect(dsn: str, *, replication: bool = True, connect_timeout: int = 10) -> psycopg.Connection[Any]:
+    """Open an autocommit connection with ``SESSION_SETTINGS``, by default for replication commands.
+
+    A replication connection (``replication=database``) takes SQL too, but only in the simple query protocol:
+    its cursors put parameters into the text themselves. ``connect_timeout`` is in seconds, where the
+    connection string sets none. Raises ReplicationError without any secret in it.
+    """
+    options = {"connect_timeout": connect_timeout, **_KEEPALIVES, **_read(dsn)}
+    if replication:
+        options["replication"] = "database"
+    try:
+        connection: psycopg.Connection[Any] = psycopg.connect(
+            **options, autocommit=True, cursor_factory=psycopg.ClientCursor
+        )
+        for name, value in SESSION_SETTINGS.items():
+            connection.execute(psycopg.sql.SQL("SET {} = {}").format(psycopg.sql.Identifier(name), value))
+    except psycopg.Error as error:
+        raise _connection_error(dsn, error) from None
+    return connection
+
+
+def describe_error(error: psycopg.Error, doing: str) -> ReplicationError:
+    """Turn a psycopg error of an open connection into a ReplicationError; ``doing`` says what was tried."""
+    primary = error.diag.message_primary or str(error).strip()
+    hint = f" Hint: {error.diag.message_hint}" if error.diag.message_hint else ""
+    lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+    transient = lost or is_transient(error.sqlstate)
+    return ReplicationError(f"{doing}: {primary}{hint}", sqlstate=error.sqlstate, transient=transient)
+
+
+def is_transient(sqlstate: str | None) -> bool:
+    """Tell whether a server's error may pass by itself: shutdown, restart, slot or connections in use."""
+    return sqlstate is not None and _TRANSIENT.fullmatch(sqlstate) is not None
+
+
+def _read(dsn: str) -> dict[str, Any]:
+    try:
+        parts = conninfo.conninfo_to_dict(dsn)
+    except (psycopg.Error, UnicodeError):
+        # psycopg's text quotes the part it stumbled over, and that may be the password.
+        raise ReplicationError(
+            "the connection string cannot be read (it is not shown: it may hold a password); write "
+            "'host=... port=... dbname=... user=... password=...' or 'postgresql://user:password@host:port/dbname'"
+        ) from None
+    if any("@" in str(parts.get(key, "")) for key in ("hostaddr", "port", "dbname")) or _bad_ports(parts):
+        raise ReplicationError(
+            "the connection string is ambiguous (it is not shown: it may hold a password); write the "
+            "characters / : @ ? # % of a user name or password percent-encoded, such as %2F for /"
+        )
+    return parts
+
+
+def _bad_ports(parts: dict[str, Any]) -> bool:
+    ports = str(parts.get("port") or "").split(",")
+    return any(port and not port.isdecimal() for port in ports)
+
+
+def _connection_error(dsn: str, error: psycopg.Error) -> ReplicationError:
+    text = str(error).strip()
+    if any(form in text for form in _secret_forms(_read(dsn))):
+        text = "(its error text is withheld: it repeats a secret)"
+    sqlstate = error.sqlstate
+    transient = isinstance(error, psycopg.OperationalError)
+    return ReplicationError(f"cannot connect to {redact(dsn)}: {text}", sqlstate=sqlstate, transient=transient)
+
+
+def _secret_forms(parts: dict[str, Any]) -> set[str]:
+    secrets = [str(parts[key]) for key in _SECRETS if parts.get(key)]
+    return {form for secret in secrets for form in (secret, quote(secret, safe=""))}

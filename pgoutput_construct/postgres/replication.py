@@ -1,0 +1,194 @@
+"""One logical replication stream: frames in, status updates out, and nothing confirmed by itself."""
+
+import selectors
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import psycopg
+from psycopg import pq
+
+from pgoutput_construct.postgres.connection import ReplicationError, describe_error, is_transient
+from pgoutput_construct.wire import (
+    Lsn,
+    PrimaryKeepalive,
+    StandbyStatusUpdate,
+    Timestamp,
+    build_frame,
+    parse_frame,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgoutput_construct.postgres.options import StreamOptions
+
+__all__ = ["ReplicationStream"]
+
+_REMEDIES = {
+    "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
+    "55006": "stop the other reader of this slot, or wait until the server notices that it is gone",
+    "55000": "if the slot was invalidated: drop it, create it again, begin a new log with a new copy",
+    "42501": "the role needs the attribute REPLICATION: ALTER ROLE ... REPLICATION",
+}
+_DRAIN_SECONDS = 3.0
+
+
+class ReplicationStream:
+    """A running ``START_REPLICATION``; a context manager that owns its connection and closes it.
+
+    Source: PostgreSQL documentation, section "Streaming Replication Protocol". Only ``confirm`` moves the
+    slot: every status update, also the prompt answer to a keepalive, repeats the last confirmed position. A
+    frame with an empty payload is passed on as it is: PostgreSQL 13 sends one in place of an Origin whose
+    name is gone (``pgoutput_begin_txn``).
+    """
+
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        options: "StreamOptions",
+        start_lsn: Lsn | None = None,
+        *,
+        status_interval: float = 10.0,
+    ) -> None:
+        """Start at ``start_lsn``, or where the slot is if later; ``status_interval`` is in seconds."""
+        options.check_server(connection.info.server_version)
+        self._connection = connection
+        self._pgconn = connection.pgconn
+        self._interval = status_interval
+        self._next_status = time.monotonic() + status_interval
+        self._confirmed = start_lsn or Lsn(0)
+        self._start(options.command(self._confirmed))
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._pgconn.socket, selectors.EVENT_READ)
+
+    @property
+    def confirmed_lsn(self) -> Lsn:
+        """The position that the server was last told is durable."""
+        return self._confirmed
+
+    def read(self, timeout: float) -> Any:
+        """Return the next frame (XLogData, PrimaryKeepalive, ...), or None when none came in ``timeout``
+        seconds.
+
+        Keepalives that ask for a reply are answered before they are returned, and a status is sent whenever
+        ``status_interval`` has passed. Raises ReplicationError when the server ends the stream or the
+        connection breaks, DecodeError for a frame that is none.
+        """
+        if time.monotonic() >= self._next_status:
+            self.send_status()
+        data = self._receive()
+        if data is None and self._wait(min(timeout, self._next_status - time.monotonic())):
+            data = self._receive()
+        if data is None:
+            return None
+        frame = parse_frame(data)
+        if isinstance(frame, PrimaryKeepalive) and frame.reply_requested:
+            self.send_status()
+        return frame
+
+    def __iter__(self) -> "Iterator[Any]":
+        while True:
+            frame = self.read(self._interval)
+            if frame is not None:
+                yield frame
+
+    def confirm(self, lsn: Lsn) -> None:
+        """Tell the server that everything before ``lsn`` is durable here; a lower one changes nothing."""
+        if lsn > self._confirmed:
+            self._confirmed = lsn
+            self.send_status()
+
+    def send_status(self, *, reply_requested: bool = False) -> None:
+        """Send a Standby Status Update with the confirmed position; a reply is a keepalive."""
+        # Nothing is written before it is flushed, so the three positions are one: rows in memory must not
+        # release a synchronous commit that waits for remote_write either.
+        lsn = self._confirmed
+        status = StandbyStatusUpdate(lsn, lsn, lsn, Timestamp.now(), int(reply_requested))
+        self._next_status = time.monotonic() + self._interval
+        self._send(build_frame(status))
+
+    def close(self) -> None:
+        """End the stream so that the server has read the last status, then close the connection."""
+        try:
+            if not self._connection.closed:
+                self._end_copy()
+        except (ReplicationError, psycopg.Error):
+            pass  # the server is gone: there is nobody to say goodbye to
+        finally:
+            self._selector.close()
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start(self, command: bytes) -> None:
+        try:
+            self._pgconn.send_query(command)
+            result = self._pgconn.get_result()
+        except psycopg.Error as error:
+            raise describe_error(error, "START_REPLICATION failed") from error
+        if result is None or result.status != pq.ExecStatus.COPY_BOTH:
+            while self._pgconn.get_result() is not None:
+                pass  # so that the connection, which is still the caller's, can be used
+            raise self._server_error(result, "the server refused START_REPLICATION")
+
+    def _receive(self) -> bytes | None:
+        try:
+            length, data = self._pgconn.get_copy_data(1)
+            if length == 0:
+                self._pgconn.consume_input()
+                length, data = self._pgconn.get_copy_data(1)
+            if length > 0:
+                return bytes(data)
+            result = self._pgconn.get_result() if length < 0 else None
+        except psycopg.Error as error:
+            raise describe_error(error, "the replication connection broke") from error
+        if length == 0:
+            return None
+        raise self._server_error(result, "the server ended the stream")
+
+    def _wait(self, timeout: float) -> bool:
+        return bool(self._selector.select(max(timeout, 0)))
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._pgconn.put_copy_data(data)
+            self._flush()
+        except psycopg.Error as error:
+            raise describe_error(error, "the replication connection broke") from error
+
+    def _flush(self) -> None:
+        # While the server waits for us to read it does not read: take its bytes in, too.
+        while self._pgconn.flush():
+            self._selector.modify(self._pgconn.socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
+            self._wait(self._interval)
+            self._selector.modify(self._pgconn.socket, selectors.EVENT_READ)
+            self._pgconn.consume_input()
+
+    def _end_copy(self) -> None:
+        self._pgconn.put_copy_end()
+        self._flush()
+        deadline = time.monotonic() + _DRAIN_SECONDS
+        while time.monotonic() < deadline:
+            length, _ = self._pgconn.get_copy_data(1)
+            if length < 0:
+                return
+            if length == 0 and self._wait(deadline - time.monotonic()):
+                self._pgconn.consume_input()
+
+    def _server_error(self, result: Any, what: str) -> ReplicationError:
+        if result is None or result.status not in {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.NONFATAL_ERROR}:
+            return ReplicationError(f"{what} without an error: it is shutting down", transient=True)
+        state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace") or None
+        primary = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message or b""
+        text = f"{what}: {primary.decode('utf-8', 'replace').strip()}"
+        if state in _REMEDIES:
+            text += f" ({_REMEDIES[state]})"
+        lost = state is None
+        return ReplicationError(text, sqlstate=state, transient=lost or is_transient(state))

@@ -1,0 +1,248 @@
+"""The file format of the change log: one Parquet segment, written so that damage cannot go unnoticed."""
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.postgres.options import StreamOptions
+from pgoutput_construct.wire import Lsn
+
+__all__ = [
+    "LOG_FORMAT",
+    "SCHEMA",
+    "LogOptions",
+    "Position",
+    "Segment",
+    "list_segments",
+    "read_segment",
+    "write_segment",
+]
+
+LOG_FORMAT = 1
+"""The version of this format; a reader refuses another."""
+
+SCHEMA = pa.schema(
+    [
+        pa.field("seq", pa.int64(), nullable=False),
+        pa.field("wal_start", pa.int64(), nullable=False),
+        pa.field("send_time", pa.timestamp("us", "UTC"), nullable=False),
+        pa.field("in_stream", pa.bool_(), nullable=False),
+        pa.field("stream_xid", pa.int64()),
+        pa.field("payload", pa.binary(), nullable=False),
+    ]
+)
+"""The columns. ``in_stream`` and ``stream_xid`` are the state in which the payload is to be parsed: that
+before the message, so a Stream Start is outside and a Stream Stop inside.
+"""
+
+_PATTERN = "segment-{:020d}.parquet"
+_GLOB = "segment-*.parquet"
+_KEY = b"pgoutput_construct"
+_CHECK = b"pgoutput_construct.crc32"
+_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions(StreamOptions):
+    """The options under which a log was captured: all that its payloads need to be decoded."""
+
+    server_version: int
+    """Of the server when the segment was written, such as 180004 for 18.4."""
+    system_identifier: str
+    """The cluster (``IDENTIFY_SYSTEM``): positions of another cannot be compared."""
+    database: str
+    """The database that was captured."""
+    log_format: int = LOG_FORMAT
+    """The version of the log's format."""
+
+    def differences(self, other: "LogOptions") -> list[str]:
+        """Name the options in which ``other`` cannot go on with this log, as ``name: here, not there``."""
+        mine, theirs = asdict(self), asdict(other)
+        keys = [key for key in mine if key != "server_version" and mine[key] != theirs[key]]
+        return [f"{key}: {mine[key]!r}, not {theirs[key]!r}" for key in keys]
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far the log is whole, which is where a capture goes on."""
+
+    complete_lsn: Lsn = field(default_factory=Lsn)
+    """Everything that the server sends before this position is in the log."""
+    prepared: Mapping[str, int] = field(default_factory=dict)
+    """Prepared transactions of the log that are neither committed nor rolled back: gid -> end of prepare."""
+    finished: tuple[int, ...] = ()
+    """Ends of the prepares of the latest prepared transactions that are committed or rolled back."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One file of the log, as its own footer describes it."""
+
+    path: Path
+    """Where it is."""
+    options: LogOptions
+    """The options of the capture."""
+    first_seq: int
+    """``seq`` of its first row."""
+    last_seq: int
+    """``seq`` of its last row; the rows between are without gaps."""
+    position: Position
+    """How far the log is whole with this segment."""
+    checks: dict[str, int]
+    """CRC-32 of each column's values."""
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.path.name
+
+    @property
+    def rows(self) -> int:
+        """How many payloads it holds."""
+        return self.last_seq - self.first_seq + 1
+
+
+def list_segments(directory: Path) -> tuple[Segment, ...]:
+    """Read the footers of all segments in order; raise ChangeLogError for a damaged or missing one."""
+    segments = tuple(_read_footer(path) for path in sorted(directory.glob(_GLOB)))
+    for before, after in pairwise(segments):
+        if after.first_seq != before.last_seq + 1:
+            raise ChangeLogError(
+                f"between {before.name} and {after.name} the seqs {before.last_seq + 1} to "
+                f"{after.first_seq - 1} are missing: restore the segment that was removed"
+            )
+        if differences := before.options.differences(after.options):
+            raise ChangeLogError(f"{after.path}: not of the same log as {before.name}: {'; '.join(differences)}")
+    return segments
+
+
+def read_segment(segment: Segment) -> pa.Table:
+    """Read one segment with its checks; raise ChangeLogError when a byte of what it says has changed."""
+    try:
+        table = pq.read_table(segment.path, page_checksum_verification=True, use_threads=False, partitioning=None)
+        if not table.schema.equals(SCHEMA):
+            raise ValueError(f"its columns are {table.schema.names}")
+        table.validate(full=True)
+        seqs = table["seq"].to_pylist()
+        if seqs != list(range(segment.first_seq, segment.last_seq + 1)):
+            raise ValueError(f"its seqs are not {segment.first_seq} to {segment.last_seq}")
+        if changed := [name for name, check in _checks(table).items() if segment.checks.get(name) != check]:
+            raise ValueError(f"the checksum of {', '.join(changed)} does not match")
+    except _DAMAGE as error:
+        raise _damaged(segment.path, error) from error
+    return table
+
+
+def write_segment(directory: Path, table: pa.Table, options: LogOptions, position: Position) -> Segment:
+    """Write one segment so that it is either whole and durable or not there: beside, fsync, rename, fsync.
+
+    ``table`` has the columns of ``SCHEMA`` and at least one row. Raises ChangeLogError when the file exists.
+    """
+    first, last = table["seq"][0].as_py(), table["seq"][-1].as_py()
+    path = directory / _PATTERN.format(first)
+    segment = Segment(path, options, first, last, position, _checks(table))
+    if path.exists():
+        raise ChangeLogError(f"{path}: exists already, another program writes into this directory")
+    temporary = directory / f".{path.name}.tmp"
+    try:
+        _write_durably(temporary, table, _footer(segment))
+        temporary.rename(path)
+        fsync_directory(directory)
+    except (OSError, pa.ArrowException) as error:
+        temporary.unlink(missing_ok=True)
+        raise ChangeLogError(f"segment {path} cannot be written: {error}") from error
+    return segment
+
+
+def fsync_directory(directory: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_durably(path: Path, table: pa.Table, footer: dict[bytes, bytes]) -> None:
+    settings = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
+    with path.open("wb") as file:
+        with pq.ParquetWriter(file, SCHEMA, store_schema=False, **settings) as parquet:
+            parquet.write_table(table, row_group_size=table.num_rows)
+            parquet.add_key_value_metadata(footer)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _footer(segment: Segment) -> dict[bytes, bytes]:
+    content = {key: value for key, value in asdict(segment).items() if key != "path"}
+    text = json.dumps(content).encode()
+    return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text)}
+
+
+def _read_footer(path: Path) -> Segment:
+    try:
+        metadata = pq.read_metadata(path)
+        pairs = metadata.metadata or {}
+        if _KEY not in pairs or _CHECK not in pairs:
+            raise ValueError("it is not a segment of a change log")
+        if pairs[_CHECK] != b"%08x" % zlib.crc32(pairs[_KEY]):
+            raise ValueError("the checksum of its footer does not match")
+        segment = _segment(path, json.loads(pairs[_KEY]))
+        if path.name != _PATTERN.format(segment.first_seq) or metadata.num_rows != segment.rows:
+            raise ValueError(f"its footer is of {_PATTERN.format(segment.first_seq)} with {segment.rows} rows")
+    except PgoutputError as error:
+        raise _damaged(path, error) from error
+    except _DAMAGE as error:
+        raise _damaged(path, error) from error
+    return segment
+
+
+def _segment(path: Path, content: dict[str, Any]) -> Segment:
+    options = content.pop("options")
+    if options["log_format"] != LOG_FORMAT:
+        raise ValueError(f"its format is {options['log_format']}, this program reads {LOG_FORMAT}")
+    names = {known.name for known in fields(LogOptions)}
+    options = LogOptions(
+        **{key: value for key, value in options.items() if key in names}
+        | {"publications": tuple(options["publications"])}
+    )
+    position = content.pop("position")
+    lsn, finished = Lsn(position["complete_lsn"]), tuple(position["finished"])
+    return Segment(path, options, position=Position(lsn, position["prepared"], finished), **content)
+
+
+def _checks(table: pa.Table) -> dict[str, int]:
+    return {name: _crc(table[name].combine_chunks()) for name in table.schema.names}
+
+
+def _crc(column: pa.Array) -> int:
+    # Over the values, not over their arrangement: what Arrow keeps in the place of a null may be anything.
+    if not pa.types.is_binary(column.type):
+        return zlib.crc32(_values(column))
+    _, offsets, data = column.buffers()
+    ends = memoryview(offsets).cast("i")[column.offset : column.offset + len(column) + 1]
+    lengths = zlib.crc32(_values(pc.binary_length(column)))
+    return zlib.crc32(memoryview(data)[ends[0] : ends[-1]], lengths) if data else lengths
+
+
+def _values(column: pa.Array) -> memoryview:
+    numbers = column.cast(pa.int64()).fill_null(-1)
+    start = numbers.offset * 8
+    return memoryview(numbers.buffers()[1])[start : start + len(numbers) * 8]
+
+
+def _damaged(path: Path, error: BaseException) -> ChangeLogError:
+    return ChangeLogError(
+        f"segment {path}: damaged, or not of a change log: {error}. Restore it from a copy, or begin a "
+        "new log in an empty directory with a new copy of the tables"
+    )

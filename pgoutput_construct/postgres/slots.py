@@ -1,0 +1,123 @@
+"""Slots, publications and settings of a server: made, and checked with errors that say what to run."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+
+from pgoutput_construct.postgres.connection import ReplicationError, describe_error
+from pgoutput_construct.wire import Lsn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "ServerInfo",
+    "check_publications",
+    "check_slot",
+    "check_wal_level",
+    "create_slot",
+    "current_lsn",
+    "drop_slot",
+    "identify",
+]
+
+Connection = psycopg.Connection[Any]
+
+
+@dataclass(frozen=True)
+class ServerInfo:
+    """Who the server is (``IDENTIFY_SYSTEM`` and ``server_version_num``)."""
+
+    version: int
+    """Such as 180004 for 18.4."""
+    system_identifier: str
+    """Unique to a cluster and its physical copies; LSNs of different systems cannot be compared."""
+    database: str
+    """The database of this connection."""
+
+
+def identify(connection: Connection) -> ServerInfo:
+    """Ask a replication connection who its server is."""
+    row = _row(connection, "IDENTIFY_SYSTEM")
+    return ServerInfo(connection.info.server_version, str(row[0]), str(row[3]))
+
+
+def current_lsn(connection: Connection) -> Lsn:
+    """Return the end of the server's flushed WAL (a standby: of its received WAL)."""
+    query = """SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn()
+               ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn"""
+    return Lsn(int(_row(connection, query)[0]))
+
+
+def check_wal_level(connection: Connection) -> None:
+    """Raise ReplicationError unless ``wal_level`` is ``logical``."""
+    level = _row(connection, "SHOW wal_level")[0]
+    if level != "logical":
+        raise ReplicationError(
+            f"wal_level is {level}, logical decoding needs logical; run ALTER SYSTEM SET wal_level = "
+            "'logical' and restart the server"
+        )
+
+
+def check_publications(connection: Connection, publications: "Iterable[str]") -> None:
+    """Raise ReplicationError for the first publication that this database does not have."""
+    known = {row[0] for row in _rows(connection, "SELECT pubname FROM pg_publication")}
+    for name in publications:
+        if name not in known:
+            create = sql.SQL("CREATE PUBLICATION {} FOR ALL TABLES").format(sql.Identifier(name))
+            raise ReplicationError(
+                f"there is no publication {name!r} in database {connection.info.dbname!r}; run "
+                f"{create.as_string(connection)} (or FOR TABLE ...), and only then create the slot: decoding "
+                "sees the catalog as it was when each change was made"
+            )
+
+
+def check_slot(connection: Connection, slot: str) -> Lsn:
+    """Return a slot's confirmed position; raise ReplicationError unless pgoutput can be read from it here."""
+    query = """SELECT plugin, database, confirmed_flush_lsn - '0/0'::pg_lsn
+               FROM pg_replication_slots WHERE slot_name = %s"""
+    rows = _rows(connection, query, [slot])
+    if not rows:
+        create = sql.SQL("SELECT pg_create_logical_replication_slot({}, 'pgoutput')").format(slot)
+        raise ReplicationError(f"there is no replication slot {slot!r}; run {create.as_string(connection)}")
+    plugin, database, confirmed = rows[0]
+    if plugin != "pgoutput":
+        raise ReplicationError(f"slot {slot!r} is of {plugin or 'physical replication'}, not of pgoutput")
+    if database != connection.info.dbname:
+        raise ReplicationError(f"slot {slot!r} is of database {database!r}, not {connection.info.dbname!r}")
+    return Lsn(int(confirmed or 0))
+
+
+def create_slot(connection: Connection, slot: str, *, two_phase: bool = False, temporary: bool = False) -> Lsn:
+    """Create a logical slot of pgoutput and return the position from which it sends changes.
+
+    ``two_phase`` (PostgreSQL 14) makes it send prepared transactions at PREPARE TRANSACTION. The server waits
+    until the transactions that write now have ended. Raises ReplicationError, also when the slot exists.
+    """
+    check_wal_level(connection)
+    arguments: list[Any] = [slot, "pgoutput", temporary]
+    if two_phase:
+        arguments.append(True)
+    marks = ", ".join(["%s"] * len(arguments))
+    query = f"SELECT lsn - '0/0'::pg_lsn FROM pg_create_logical_replication_slot({marks})"
+    return Lsn(int(_row(connection, query, arguments)[0]))
+
+
+def drop_slot(connection: Connection, slot: str, *, missing_ok: bool = False) -> None:
+    """Drop a slot, and with it the server's promise to keep the WAL that its reader has not confirmed."""
+    query = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s"
+    if not _rows(connection, query, [slot]) and not missing_ok:
+        raise ReplicationError(f"there is no replication slot {slot!r}")
+
+
+def _row(connection: Connection, query: str, arguments: "Sequence[Any] | None" = None) -> Any:
+    return _rows(connection, query, arguments)[0]
+
+
+def _rows(connection: Connection, query: str, arguments: "Sequence[Any] | None" = None) -> list[Any]:
+    try:
+        return connection.execute(query.encode(), arguments).fetchall()
+    except psycopg.Error as error:
+        raise describe_error(error, f"{query.partition('(')[0].strip()} failed") from error

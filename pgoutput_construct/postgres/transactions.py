@@ -1,0 +1,142 @@
+"""Which transactions are whole in the log: where to confirm, where to resume, and what was sent twice."""
+
+from typing import TYPE_CHECKING
+
+from pgoutput_construct.postgres.segments import Position
+from pgoutput_construct.wire import (
+    Begin,
+    BeginPrepare,
+    Commit,
+    CommitPrepared,
+    Lsn,
+    Message,
+    Prepare,
+    RollbackPrepared,
+    StreamCommit,
+    StreamPrepare,
+)
+
+if TYPE_CHECKING:
+    from pgoutput_construct.stream import Session
+
+__all__ = ["TransactionTracker"]
+
+_ROWS = frozenset(b"RYIUDTO")
+_SCHEMA_TAGS = frozenset(b"RY")
+_TRANSACTIONAL = 1
+_REMEMBERED = 256
+
+
+class TransactionTracker:
+    """Follows one connection's payloads through the messages that begin and end transactions and streams.
+
+    Rows are not parsed: their first byte says that they change no state. ``position`` is how far the log was
+    whole when the connection began: a server that keeps to the protocol sends nothing again from before it.
+    """
+
+    def __init__(self, session: "Session", position: Position) -> None:
+        self._session = session
+        self._resume_lsn = position.complete_lsn
+        self._open = False
+        self._skipping = False
+        self._prepared = dict(position.prepared)
+        self._finished = list(position.finished)
+        self.complete_lsn = position.complete_lsn
+        """Everything that the server sends before this position was admitted (or was in the log before)."""
+        self.transactions = 0
+        """Transactions that were admitted whole and are committed."""
+        self.dropped = 0
+        """Transactions and messages that the log had already, and that were therefore not admitted."""
+
+    @property
+    def position(self) -> Position:
+        """How far the log is whole with all that was admitted."""
+        return Position(self.complete_lsn, dict(self._prepared), tuple(self._finished[-_REMEMBERED:]))
+
+    @property
+    def in_stream(self) -> bool:
+        """The state in which the next payload is to be parsed."""
+        return self._session.in_stream
+
+    @property
+    def stream_xid(self) -> int | None:
+        """The transaction of the stream, None outside."""
+        return self._session.stream_xid
+
+    @property
+    def between(self) -> bool:
+        """True outside of transactions and streams: nothing of what was sent is half here."""
+        return not (self._open or self._session.in_stream)
+
+    def admit(self, payload: bytes) -> bool:
+        """Take one payload into account; False when the log has its transaction already.
+
+        Raises DecodeError and ProtocolError for messages that cannot be.
+        """
+        if payload[0] in _ROWS:
+            # A server sends a table's Relation once a connection: later transactions need it, too.
+            return not self._skipping or payload[0] in _SCHEMA_TAGS
+        match self._session.parse(payload):
+            case Begin() as begin:
+                admitted = self._begin(begin.final_lsn < self._resume_lsn)
+            case BeginPrepare() as begin:
+                admitted = self._begin(self._has(begin))
+            case Commit() | StreamCommit() | CommitPrepared() | RollbackPrepared() as end:
+                admitted = self._end(end)
+            case Prepare() | StreamPrepare() as prepare:
+                admitted = self._prepare(prepare)
+            case Message() as message:
+                admitted = self._message(message)
+            case _:
+                admitted = not self._skipping
+        return admitted
+
+    def keepalive(self, wal_end: Lsn) -> None:
+        """Take a keepalive into account: between transactions, everything before its position was sent."""
+        if self.between:
+            self.complete_lsn = max(self.complete_lsn, wal_end)
+
+    def _begin(self, known: bool) -> bool:
+        self._open, self._skipping = True, known
+        return not known
+
+    def _end(self, end: "Commit | StreamCommit | CommitPrepared | RollbackPrepared") -> bool:
+        skipped = self._skipping
+        self._open = self._skipping = False
+        end_lsn = end.rollback_end_lsn if isinstance(end, RollbackPrepared) else end.end_lsn
+        if skipped or end_lsn <= self._resume_lsn:
+            self.dropped += 1
+            return False
+        if isinstance(end, CommitPrepared | RollbackPrepared):
+            self._finish(end.gid)
+        self.transactions += not isinstance(end, RollbackPrepared)
+        self.complete_lsn = max(self.complete_lsn, end_lsn)
+        return True
+
+    def _prepare(self, prepare: "Prepare | StreamPrepare") -> bool:
+        self._open = self._skipping = False
+        if self._has(prepare):
+            self.dropped += 1
+            return False
+        self._prepared[prepare.gid] = int(prepare.end_lsn)
+        self.complete_lsn = max(self.complete_lsn, prepare.end_lsn)
+        return True
+
+    def _finish(self, gid: str) -> None:
+        prepare_end = self._prepared.pop(gid, None)
+        if prepare_end is not None:
+            self._finished.append(prepare_end)
+
+    def _has(self, prepare: "BeginPrepare | Prepare | StreamPrepare") -> bool:
+        # Not by position: what was prepared before the slot had two_phase is sent late, before its commit.
+        return self._prepared.get(prepare.gid) == prepare.end_lsn or prepare.end_lsn in self._finished
+
+    def _message(self, message: Message) -> bool:
+        if message.flags & _TRANSACTIONAL:
+            return not self._skipping
+        # Sent when it is decoded: all that committed before it was sent, so it is as good as an end.
+        if message.lsn <= self._resume_lsn:
+            self.dropped += 1
+            return False
+        self.complete_lsn = max(self.complete_lsn, message.lsn)
+        return True

@@ -1,0 +1,214 @@
+"""The writing end of the change log: one writer a directory, rows in memory until a segment is durable."""
+
+import fcntl
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.postgres.changelog import UNIX_TO_POSTGRES
+from pgoutput_construct.postgres.segments import (
+    SCHEMA,
+    LogOptions,
+    Position,
+    Segment,
+    fsync_directory,
+    list_segments,
+    write_segment,
+)
+from pgoutput_construct.wire import Lsn
+
+if TYPE_CHECKING:
+    from pgoutput_construct.wire import XLogData
+
+__all__ = ["DirectoryLock", "LogWriter", "SegmentLimits"]
+
+_POSITION = ".confirmed.json"
+_INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class SegmentLimits:
+    """When a segment is cut: at the first limit that is reached, also inside a transaction."""
+
+    rows: int = 100_000
+    """Most payloads in a segment."""
+    payload_bytes: int = 64 * 2**20
+    """Bytes of payload after which no more is added; one payload may be up to 1 GB by itself."""
+    seconds: float = 2.0
+    """How long a payload may wait in memory: the delay of confirmations and of readers."""
+
+    def __post_init__(self) -> None:
+        if self.rows < 1 or self.payload_bytes < 1 or self.seconds < 0:
+            raise ChangeLogError("the limits of a segment are at least one row, one byte and zero seconds")
+
+
+class DirectoryLock:
+    """The right to write into a directory, of one process; when the process ends, the kernel releases it."""
+
+    def __init__(self, directory: Path) -> None:
+        """Create the directory and lock it; raise ChangeLogError when another capture writes into it."""
+        directory.mkdir(parents=True, exist_ok=True)
+        fsync_directory(directory.parent)
+        self._descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise ChangeLogError(
+                f"{directory}: another capture writes into this directory; stop it, or choose another one"
+            ) from error
+
+    def release(self) -> None:
+        """Let others write."""
+        os.close(self._descriptor)
+
+
+class LogWriter:
+    """Appends payloads and publishes them as segments; a context manager that holds the directory's lock.
+
+    What is appended is lost in a crash until ``publish`` returns. ``position`` is what
+    the last durable segment says: the position to resume from.
+    """
+
+    def __init__(self, directory: str | Path, limits: SegmentLimits | None = None) -> None:
+        """Lock a directory, remove unfinished files, and find where its log ends; raises ChangeLogError."""
+        self.directory = Path(directory)
+        self.limits = limits or SegmentLimits()
+        self.options: LogOptions | None = None
+        self.position = Position()
+        self.next_seq = 0
+        self._rows: list[tuple[Any, ...]] = []
+        self._bytes = 0
+        self._oldest = 0.0
+        self._lock = DirectoryLock(self.directory)
+        try:
+            self._recover()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @property
+    def pending(self) -> int:
+        """How many rows are in memory only."""
+        return len(self._rows)
+
+    @property
+    def noted_lsn(self) -> Lsn:
+        """The highest position that was confirmed; a slot beyond it was moved by somebody else."""
+        return max(self.position.complete_lsn, self._noted)
+
+    def use(self, options: LogOptions) -> None:
+        """Set the options; raise ChangeLogError when the log was written with others."""
+        if self.options is not None and (differences := self.options.differences(options)):
+            raise ChangeLogError(
+                f"{self.directory}: the change log there was captured with other options "
+                f"({'; '.join(differences)}); use these, or another directory and another slot"
+            )
+        self.options = options
+
+    def append(self, frame: "XLogData", in_stream: bool, stream_xid: int | None) -> int:
+        """Add one payload with the state in which it is to be parsed; return its seq."""
+        if frame.wal_start > _INT64_MAX:
+            raise _beyond(frame.wal_start)
+        sent = frame.send_time + UNIX_TO_POSTGRES
+        if not self._rows:
+            self._oldest = time.monotonic()
+        self._rows.append((self.next_seq, int(frame.wal_start), sent, in_stream, stream_xid, frame.data))
+        self._bytes += len(frame.data)
+        self.next_seq += 1
+        return self.next_seq - 1
+
+    def is_due(self) -> bool:
+        """Tell whether a limit is reached and ``publish`` should be called."""
+        if not self._rows:
+            return False
+        limits = self.limits
+        full = len(self._rows) >= limits.rows or self._bytes >= limits.payload_bytes
+        return full or time.monotonic() - self._oldest >= limits.seconds
+
+    def publish(self, position: Position) -> Segment | None:
+        """Make all appended rows durable as one segment; None when there are none.
+
+        ``position``: how far the log is whole with these rows. Only after this may it be confirmed to the
+        server.
+        """
+        if not self._rows:
+            return None
+        if self.options is None:
+            raise ChangeLogError("set the options of the log before its first segment")
+        if position.complete_lsn > _INT64_MAX:
+            raise _beyond(position.complete_lsn)
+        segment = write_segment(self.directory, self._table(), self.options, position)
+        self.position = position
+        self._rows, self._bytes = [], 0
+        return segment
+
+    def note(self, lsn: Lsn) -> None:
+        """Write down, durably, that ``lsn`` is about to be confirmed although no segment says so (an idle
+        server).
+        """
+        if lsn > self.noted_lsn:
+            temporary = self.directory / f"{_POSITION}.tmp"
+            with temporary.open("w", encoding="ascii") as file:
+                json.dump({"confirmed_lsn": int(lsn)}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.rename(self.directory / _POSITION)
+            fsync_directory(self.directory)
+            self._noted = lsn
+
+    def close(self) -> None:
+        """Release the directory; rows that were not published are gone."""
+        self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _recover(self) -> None:
+        for temporary in self.directory.glob(".*.tmp"):
+            temporary.unlink()
+        self._noted = _read_position(self.directory / _POSITION)
+        if segments := list_segments(self.directory):
+            last = segments[-1]
+            self.options, self.position = last.options, last.position
+            self.next_seq = last.last_seq + 1
+
+    def _table(self) -> pa.Table:
+        try:
+            columns = [list(column) for column in zip(*self._rows, strict=True)]
+            arrays = [pa.array(column, _storage(field)) for column, field in zip(columns, SCHEMA, strict=True)]
+            return pa.Table.from_arrays(
+                [array.cast(field.type) for array, field in zip(arrays, SCHEMA, strict=True)], schema=SCHEMA
+            )
+        except (pa.ArrowException, OverflowError) as error:
+            first, last = self._rows[0][0], self._rows[-1][0]
+            raise ChangeLogError(f"seq {first} to {last} cannot be written: {error}") from error
+
+
+def _beyond(lsn: Lsn) -> ChangeLogError:
+    return ChangeLogError(f"WAL position {lsn} is beyond 7FFFFFFF/FFFFFFFF: the log cannot hold it")
+
+
+def _storage(field: pa.Field) -> pa.DataType:
+    return pa.int64() if pa.types.is_timestamp(field.type) else field.type
+
+
+def _read_position(path: Path) -> Lsn:
+    if not path.exists():
+        return Lsn(0)
+    try:
+        return Lsn(json.loads(path.read_text("ascii"))["confirmed_lsn"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ChangeLogError(f"{path}: damaged; it only guards against a moved slot: remove it to go on") from error

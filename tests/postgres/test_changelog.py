@@ -1,0 +1,227 @@
+"""The log by itself: written, read, damaged, locked, foreign; no server is needed."""
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pgoutput_construct.errors import ChangeLogError, DecodeError
+from pgoutput_construct.postgres import SCHEMA, ChangeLog, LogOptions, LogWriter, Position, SegmentLimits, explain
+from pgoutput_construct.wire import Lsn, Timestamp, XLogData, parse
+
+OPTIONS = LogOptions(
+    slot="s",
+    publications=("p", 'q"'),
+    proto_version=4,
+    streaming="parallel",
+    server_version=180004,
+    system_identifier="7",
+    database="d",
+)
+
+
+def _frame(number: int, wal_start: int | None = None) -> XLogData:
+    position = Lsn(number if wal_start is None else wal_start)
+    return XLogData(position, position, Timestamp(number * 1_000_000), b"payload %d" % number * (number % 5))
+
+
+def _write(directory: Path, *sizes: int) -> None:
+    with LogWriter(directory) as writer:
+        writer.use(OPTIONS)
+        for size in sizes:
+            for _ in range(size):
+                seq = writer.append(
+                    _frame(writer.next_seq), writer.next_seq % 3 == 0, 7 if writer.next_seq % 3 == 0 else None
+                )
+            assert writer.publish(Position(Lsn(seq), {"g\udcff": 5}, (4,)))
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    """Entries, options and positions come back as they were, over several segments and several writers."""
+    _write(tmp_path, 3, 4)
+    _write(tmp_path, 5)
+    log = ChangeLog(tmp_path)
+    entries = list(log)
+    assert [entry.seq for entry in entries] == list(range(12)) and len(log) == 12
+    assert [entry.payload for entry in entries] == [_frame(number).data for number in range(12)]
+    assert [entry.send_time for entry in entries] == [_frame(number).send_time for number in range(12)]
+    assert [entry.stream_xid for entry in entries] == [7 if number % 3 == 0 else None for number in range(12)]
+    assert all(entry.in_stream == (entry.stream_xid is not None) for entry in entries)
+    assert log.options == OPTIONS and log.complete_lsn == 11 and log.segments[-1].position.prepared == {"g\udcff": 5}
+    assert [segment.rows for segment in log.segments] == [3, 4, 5]
+    assert [entry.seq for entry in log.entries(6)] == list(range(6, 12))
+    assert log.entry(8) == entries[8]
+    with pytest.raises(ChangeLogError, match="no entry has seq 12, the log has 0 to 11"):
+        log.entry(12)
+
+
+def test_a_segment_is_plain_parquet(tmp_path: Path) -> None:
+    """Any reader of Parquet sees the columns of the contract."""
+    _write(tmp_path, 3)
+    table = pq.read_table(tmp_path / "segment-00000000000000000000.parquet")
+    assert table.schema.remove_metadata() == SCHEMA
+    assert table["send_time"].type == pa.timestamp("us", "UTC")
+    assert str(table["send_time"][1].as_py()) == "2000-01-01 00:00:01+00:00"
+
+
+def test_every_flipped_byte_is_noticed_or_harmless(tmp_path: Path) -> None:
+    """Whatever byte of a segment changes: an error that names the segment, or exactly the same entries."""
+    _write(tmp_path, 40)
+    path = tmp_path / "segment-00000000000000000000.parquet"
+    good, whole = path.read_bytes(), list(ChangeLog(tmp_path))
+    choose = random.Random(1)
+    noticed = 0
+    for place in choose.sample(range(len(good)), 500):
+        flipped = bytearray(good)
+        flipped[place] ^= 1 << choose.randrange(8)
+        path.write_bytes(flipped)
+        try:
+            log = ChangeLog(tmp_path)
+            assert (list(log), log.options, log.complete_lsn) == (whole, OPTIONS, 39)
+        except ChangeLogError as error:
+            assert path.name in str(error)
+            noticed += 1
+    assert noticed > 250
+
+
+def test_damage_names_the_segment(tmp_path: Path) -> None:
+    """A flipped byte of a payload, a cut file, an empty file, another Parquet file: each names its segment."""
+    _write(tmp_path, 2000, 3)
+    path = tmp_path / "segment-00000000000000000000.parquet"
+    good = path.read_bytes()
+    foreign = tmp_path.parent / "foreign.parquet"
+    pq.write_table(pa.table({"seq": [1]}), foreign)
+    middle = len(good) // 2
+    for bad in (
+        good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :],
+        good[:-9],
+        b"",
+        foreign.read_bytes(),
+    ):
+        path.write_bytes(bad)
+        with pytest.raises(ChangeLogError, match=path.name):
+            list(ChangeLog(tmp_path))
+    path.unlink()
+    log = ChangeLog(tmp_path)
+    assert [entry.seq for entry in log] == [2000, 2001, 2002]
+
+
+def test_a_missing_segment_is_noticed(tmp_path: Path) -> None:
+    """A gap in the seqs is named; old segments at the front may be removed."""
+    _write(tmp_path, 2, 3, 4)
+    (tmp_path / "segment-00000000000000000002.parquet").unlink()
+    with pytest.raises(ChangeLogError, match="seqs 2 to 4 are missing"):
+        ChangeLog(tmp_path)
+
+
+def test_a_renamed_or_foreign_segment_is_noticed(tmp_path: Path) -> None:
+    """A segment under another's name, and one of another log, are refused."""
+    _write(tmp_path / "a", 2, 3)
+    (tmp_path / "a/segment-00000000000000000002.parquet").rename(tmp_path / "a/segment-00000000000000000009.parquet")
+    with pytest.raises(ChangeLogError, match=r"its footer is of segment-0+2"):
+        ChangeLog(tmp_path / "a")
+
+
+def test_an_empty_directory_is_no_log(tmp_path: Path) -> None:
+    """Reading needs at least one segment; files in the making do not count."""
+    (tmp_path / ".segment-00000000000000000000.parquet.tmp").write_bytes(b"half")
+    with pytest.raises(ChangeLogError, match="no change log here"):
+        ChangeLog(tmp_path)
+
+
+def test_a_new_writer_removes_unfinished_files_and_goes_on(tmp_path: Path) -> None:
+    """What a crash left beside is removed; seq, position and prepared transactions go on."""
+    _write(tmp_path, 3)
+    (tmp_path / ".segment-00000000000000000003.parquet.tmp").write_bytes(b"half")
+    with LogWriter(tmp_path) as writer:
+        assert (writer.next_seq, writer.position) == (3, Position(Lsn(2), {"g\udcff": 5}, (4,)))
+        assert writer.options == OPTIONS
+    assert not list(tmp_path.glob("*.tmp")) and not list(tmp_path.glob(".*.tmp"))
+
+
+def test_two_writers_cannot_share_a_directory(tmp_path: Path) -> None:
+    """The second is refused, and may write when the first is done."""
+    with LogWriter(tmp_path), pytest.raises(ChangeLogError, match="another capture writes into this directory"):
+        LogWriter(tmp_path)
+    LogWriter(tmp_path).close()
+
+
+def test_other_options_are_refused_with_a_remedy(tmp_path: Path) -> None:
+    """Each option that decoding or resuming needs must be the same; the server's version may change."""
+    from dataclasses import replace
+
+    _write(tmp_path, 1)
+    with LogWriter(tmp_path) as writer:
+        for change in (
+            {"slot": "t"},
+            {"publications": ("p",)},
+            {"proto_version": 3, "streaming": "on"},
+            {"binary": True},
+            {"system_identifier": "8"},
+            {"database": "e"},
+        ):
+            with pytest.raises(ChangeLogError, match=f"{next(iter(change))}.*another directory"):
+                writer.use(replace(OPTIONS, **change))
+        writer.use(replace(OPTIONS, server_version=190000))
+
+
+def test_positions_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    """A position beyond 2^63 and a clock beyond 64 bits raise; they do not wrap."""
+    with LogWriter(tmp_path) as writer:
+        writer.use(OPTIONS)
+        with pytest.raises(ChangeLogError, match="FFFFFFFF/FFFFFFFF is beyond"):
+            writer.append(_frame(1, 2**64 - 1), False, None)
+        writer.append(_frame(1), False, None)
+        with pytest.raises(ChangeLogError, match="is beyond"):
+            writer.publish(Position(Lsn(2**63)))
+        writer.append(XLogData(Lsn(1), Lsn(1), Timestamp(2**63 - 1), b""), False, None)
+        with pytest.raises(ChangeLogError, match="seq 0 to 1 cannot be written"):
+            writer.publish(Position(Lsn(1)))
+
+
+def test_a_full_disk_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is published, nothing is left behind, and the rows can be published later."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with LogWriter(tmp_path) as writer:
+        writer.use(OPTIONS)
+        writer.append(_frame(1), False, None)
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", full)
+            with pytest.raises(ChangeLogError, match=r"segment .* cannot be written: .*No space left"):
+                writer.publish(Position(Lsn(1)))
+        assert not list(tmp_path.glob("*segment*"))
+        assert writer.publish(Position(Lsn(1))) and len(ChangeLog(tmp_path)) == 1
+
+
+def test_the_limits_cut_by_rows_bytes_and_time(tmp_path: Path) -> None:
+    """Whichever limit comes first makes a segment due; nothing is due without rows."""
+    for limits in (
+        SegmentLimits(rows=2, seconds=60),
+        SegmentLimits(payload_bytes=15, seconds=60),
+        SegmentLimits(seconds=0),
+    ):
+        with LogWriter(tmp_path, limits) as writer:
+            assert not writer.is_due()
+            for number in (1, 2):
+                writer.append(_frame(number), False, None)
+            assert writer.is_due()
+    with pytest.raises(ChangeLogError):
+        SegmentLimits(rows=0)
+
+
+def test_an_error_in_a_payload_names_segment_seq_and_field(tmp_path: Path) -> None:
+    """explain adds the place in the log to the place in the message."""
+    with LogWriter(tmp_path) as writer:
+        writer.use(OPTIONS)
+        writer.append(XLogData(Lsn(5), Lsn(5), Timestamp(0), b"B\0\0"), False, None)
+        writer.publish(Position(Lsn(5)))
+    entry = ChangeLog(tmp_path).entry(0)
+    with pytest.raises(DecodeError) as caught:
+        parse(entry.payload)
+    text = str(explain(entry, caught.value))
+    assert text.startswith("segment segment-00000000000000000000.parquet, seq 0 (WAL 0/5): Begin.final_lsn")

@@ -1,0 +1,117 @@
+"""The stream: frames, keepalives, confirmations, and errors in the middle."""
+
+import time
+from itertools import islice
+
+import psycopg
+import pytest
+
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.postgres import ReplicationError, ReplicationStream, StreamOptions, connect
+from pgoutput_construct.wire import (
+    Lsn,
+    PrimaryKeepalive,
+    StandbyStatusUpdate,
+    Timestamp,
+    XLogData,
+    build_frame,
+    parse_frame,
+)
+from tests.postgres.shop import PUBLICATION, Shop, wait_until
+
+pytestmark = pytest.mark.server
+
+
+def _options(shop: Shop, **options: object) -> StreamOptions:
+    return StreamOptions(slot=shop.slot, publications=(PUBLICATION,), proto_version=4, **options)  # type: ignore[arg-type]
+
+
+def test_frames_from_a_server_are_built_back_byte_for_byte(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every frame that a server sends, and every status that we send, survives parse and build."""
+    import pgoutput_construct.postgres.replication as module
+
+    received: list[bytes] = []
+
+    def recording(data: bytes) -> object:
+        received.append(data)
+        return parse_frame(data)
+
+    monkeypatch.setattr(module, "parse_frame", recording)
+    shop.execute("INSERT INTO item SELECT g, 'x' FROM generate_series(1, 100) g")
+    with ReplicationStream(connect(shop.dsn), _options(shop)) as stream:
+        stream.send_status(reply_requested=True)
+        frames = list(islice(stream, 105))
+    assert [build_frame(frame) for frame in frames] == received[:105]
+    assert {type(frame) for frame in frames} == {XLogData, PrimaryKeepalive}
+    status = StandbyStatusUpdate(Lsn("1/2"), Lsn("3/4"), Lsn("5/6"), Timestamp(-1), 1)
+    assert parse_frame(build_frame(status)) == status
+
+
+def test_a_keepalive_that_asks_is_answered_before_the_timeout(shop: Shop) -> None:
+    """With wal_sender_timeout of one second and no periodic status, the stream stays up for more than two."""
+    dsn = psycopg.conninfo.make_conninfo(shop.dsn, options="-c wal_sender_timeout=1s")
+    asked = 0
+    with ReplicationStream(connect(dsn), _options(shop), status_interval=3600) as stream:
+        deadline = time.monotonic() + 2.3
+        while time.monotonic() < deadline:
+            frame = stream.read(0.2)
+            asked += isinstance(frame, PrimaryKeepalive) and bool(frame.reply_requested)
+    assert asked >= 2
+
+
+def test_a_client_that_does_not_answer_is_dropped(shop: Shop) -> None:
+    """The counterpart: the server does end a silent stream, and that is an error that may pass."""
+    dsn = psycopg.conninfo.make_conninfo(shop.dsn, options="-c wal_sender_timeout=500ms")
+    with ReplicationStream(connect(dsn), _options(shop), status_interval=3600) as stream:
+        time.sleep(1.2)
+        with pytest.raises(ReplicationError) as caught:
+            while True:
+                stream.read(1)
+    assert caught.value.transient
+
+
+def test_only_confirm_moves_the_slot(shop: Shop) -> None:
+    """Status updates repeat what was confirmed; the slot follows confirm, and never goes back."""
+    before = shop.confirmed()
+    end = shop.execute("INSERT INTO item VALUES (1, 'a')")
+    with ReplicationStream(connect(shop.dsn), _options(shop), status_interval=0.01) as stream:
+        frames = list(islice(stream, 6))
+        assert any(isinstance(frame, XLogData) for frame in frames)
+        stream.send_status(reply_requested=True)
+        next(iter(stream))
+        assert shop.confirmed() == before
+        stream.confirm(end)
+        wait_until(lambda: shop.confirmed() == end)
+        stream.confirm(Lsn(1))
+        assert stream.confirmed_lsn == end
+
+
+def test_the_last_confirmation_is_not_lost_by_closing(shop: Shop) -> None:
+    """Closing waits until the server has read what was confirmed."""
+    end = shop.execute("INSERT INTO item VALUES (1, 'a')")
+    with ReplicationStream(connect(shop.dsn), _options(shop)) as stream:
+        stream.confirm(end)
+    wait_until(lambda: shop.confirmed() == end, 2)
+
+
+def test_an_error_of_the_server_in_the_middle_is_clear(shop: Shop) -> None:
+    """A publication that is dropped while it is read ends the stream with the server's words and a remedy."""
+    with ReplicationStream(connect(shop.dsn), StreamOptions(slot=shop.slot, publications=("gone",))) as stream:
+        shop.execute("INSERT INTO item VALUES (1, 'a')")
+        try:
+            frames = [stream.read(0.2) for _ in range(10)]
+        except PgoutputError as error:
+            assert 'publication "gone" does not exist' in str(error)
+            assert not error.transient  # type: ignore[attr-defined]
+        else:  # PostgreSQL 18 skips a publication that it cannot find, with a warning
+            assert not any(isinstance(frame, XLogData) for frame in frames)
+
+
+def test_an_administrator_ending_the_stream_may_pass(shop: Shop) -> None:
+    """pg_terminate_backend gives the server's words, and an error that may pass."""
+    with ReplicationStream(connect(shop.dsn), _options(shop)) as stream:
+        shop.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
+        with pytest.raises(ReplicationError, match="terminating connection") as caught:
+            while True:
+                stream.read(1)
+    assert (caught.value.sqlstate, caught.value.transient) == ("57P01", True)
