@@ -1,0 +1,188 @@
+"""What happens in the shop: concurrent writers, key changes, rollbacks, large and prepared transactions."""
+
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from importlib import resources
+from typing import Any
+
+from pgoutput_construct.demo.server import EmbeddedServer
+
+__all__ = ["WRITERS", "Workload", "create_shop"]
+
+WRITERS = 4
+Cursor = Any
+
+NEW_CUSTOMER = """
+    INSERT INTO customers (name, email, balance, rating, tags, profile, biography)
+    VALUES (%s, %s, %s, %s, %s, jsonb_build_object('city', %s::text, 'visits', %s::int), repeat(%s, %s))
+    RETURNING id"""
+NEW_ORDER = """
+    INSERT INTO orders (customer_id, total, discount, ship_on, scores, details)
+    VALUES (%s, %s, %s::numeric::money, date '2026-01-01' + %s::int, %s, json_build_object('note', %s::text))
+    RETURNING id"""
+NEW_LINE = """
+    INSERT INTO order_lines (order_id, line, product, quantity, price, gift_note) VALUES (%s, %s, %s, %s, %s, %s)"""
+SOME_CUSTOMER = "(SELECT id FROM customers OFFSET %s LIMIT 1)"
+SOME_ORDER = "(SELECT id FROM orders OFFSET %s LIMIT 1)"
+PAY_SOME = "UPDATE orders SET status = 'paid' WHERE customer_id = %s AND id %% 3 = 0"
+DELETE_SOME = "DELETE FROM orders WHERE customer_id = %s AND id %% 7 = 0"
+NEXT_ID = "nextval(pg_get_serial_sequence('{}', 'id'))"
+VIP = "'{\"vip\": true}'"
+
+WORDS = ("plain", "naïve", "O'Hara", 'say "hi"', "back\\slash", "日本", "comma, brace {}", "", "NULL")
+
+
+def create_shop(server: EmbeddedServer) -> None:
+    """Create the shop's tables and its publication."""
+    with server.connect() as connection:
+        connection.execute(resources.files(__package__).joinpath("shop.sql").read_text("utf-8"))
+
+
+class Workload:
+    """Runs the shop's traffic; ``scale`` 1 gives about 40,000 changes, some of which are rolled back."""
+
+    def __init__(self, server: EmbeddedServer, scale: float = 1.0, seed: int = 1) -> None:
+        self.server = server
+        self.scale = scale
+        self.seed = seed
+        self._stop = threading.Event()
+
+    def run(self) -> None:
+        """Run everything; writers work side by side with the large transactions."""
+        with ThreadPoolExecutor(WRITERS + 2, "shop") as pool:
+            jobs = [pool.submit(self._write, number) for number in range(WRITERS)]
+            jobs += [pool.submit(self._large), pool.submit(self._prepared)]
+            try:
+                wait(jobs)
+            except BaseException:
+                self._stop.set()
+                raise
+        for job in jobs:
+            job.result()
+
+    def stop(self) -> None:
+        """Ask the writers to end after their transactions."""
+        self._stop.set()
+
+    def _write(self, number: int) -> None:
+        choose = random.Random(f"{self.seed}-{number}")
+        actions, weights = zip(*ACTIONS.items(), strict=True)
+        with self.server.connect(autocommit=False) as connection:
+            for _ in range(round(600 * self.scale)):
+                if self._stop.is_set():
+                    return
+                try:
+                    with connection.transaction(force_rollback=choose.random() < 0.1):
+                        for action in choose.choices(actions, weights, k=choose.randint(1, 6)):
+                            action(connection.cursor(), choose)
+                except CONFLICTS() as conflict:
+                    # Writers that wait for each other: PostgreSQL ends one of them, which is a rollback like another.
+                    del conflict
+
+    def _large(self) -> None:
+        """Transactions far over logical_decoding_work_mem: they are streamed, one of them to be rolled back."""
+        rows = round(4000 * self.scale)
+        with self.server.connect(autocommit=False) as connection:
+            for outcome in ("commit", "rollback", "commit"):
+                with connection.transaction(force_rollback=outcome == "rollback"):
+                    customer = _one(connection.execute(NEW_CUSTOMER, _customer(random.Random(self.seed))))
+                    _bulk(connection, customer, rows)
+                    with connection.transaction(force_rollback=True):
+                        connection.execute("UPDATE orders SET total = -1 WHERE customer_id = %s", [customer])
+                    connection.execute(PAY_SOME, [customer])
+                    connection.execute(DELETE_SOME, [customer])
+
+    def _prepared(self) -> None:
+        """Two-phase commits, one of them rolled back; and a truncate."""
+        with self.server.connect() as connection:
+            for number, outcome in enumerate(("COMMIT", "ROLLBACK", "COMMIT")):
+                connection.execute("BEGIN")
+                customer = _one(connection.execute(NEW_CUSTOMER, _customer(random.Random(number))))
+                _bulk(connection, customer, 20)
+                connection.execute(f"PREPARE TRANSACTION 'shop-{number}'")
+                connection.execute("INSERT INTO carts SELECT g, '{\"items\": [1, 2]}' FROM generate_series(1, 50) g")
+                connection.execute("TRUNCATE carts" if number < 2 else "UPDATE carts SET id = -id")
+                connection.execute(f"{outcome} PREPARED 'shop-{number}'")
+
+
+def CONFLICTS() -> tuple[type[Exception], ...]:  # noqa: N802
+    """Return the errors that concurrent writers cause each other."""
+    from psycopg import errors
+
+    return errors.DeadlockDetected, errors.ForeignKeyViolation, errors.UniqueViolation
+
+
+def _one(cursor: Cursor) -> int:
+    return int(cursor.fetchone()[0])
+
+
+def _customer(choose: random.Random) -> list[Any]:
+    name = f"{choose.choice(WORDS)} {choose.randint(1, 9999)}"
+    rating = choose.choice([None, 0.1, 2.5, float("inf"), float("nan")])
+    tags = choose.sample(WORDS, choose.randint(0, 3))
+    place = choose.choice(WORDS)
+    return [name, f"c{choose.randint(1, 9999)}@example.org", choose.randint(-10**6, 10**6) / 100, rating, tags, place,
+            choose.randint(0, 99), choose.choice("abcdé"), choose.choice([0, 40, 9000])]  # fmt: skip
+
+
+def _bulk(connection: Any, customer: int, rows: int) -> None:
+    """Insert orders with a line each, in two statements."""
+    connection.execute(
+        "INSERT INTO orders (customer_id, total, ship_on) SELECT %s, g, date '2026-01-01' + g %% 365"
+        " FROM generate_series(1, %s) g",
+        [customer, rows],
+    )
+    connection.execute(
+        "INSERT INTO order_lines SELECT id, 1, 'bulk ' || id, 1 + id %% 5, total / 10, NULL"
+        " FROM orders WHERE customer_id = %s",
+        [customer],
+    )
+
+
+def _new_customer(cursor: Cursor, choose: random.Random) -> None:
+    cursor.execute(NEW_CUSTOMER, _customer(choose))
+
+
+def _new_order(cursor: Cursor, choose: random.Random) -> None:
+    cursor.execute(f"SELECT {SOME_CUSTOMER}", [choose.randint(0, 200)])
+    customer = cursor.fetchone()[0]
+    if customer is None:
+        return
+    scores = choose.choice([None, [], [1, None, -3]])
+    cursor.execute(
+        NEW_ORDER,
+        [customer, _price(choose), choose.choice([None, 1.5]), choose.randint(0, 900), scores, choose.choice(WORDS)],
+    )
+    order = _one(cursor)
+    for line in range(1, choose.randint(1, 4) + 1):
+        note = choose.choice([None, b"", bytes(range(256))])
+        cursor.execute(NEW_LINE, [order, line, choose.choice(WORDS), choose.randint(1, 9), _price(choose), note])
+
+
+def _price(choose: random.Random) -> float:
+    return choose.randint(1, 9999) / 100
+
+
+def _update(statement: str, most: int = 200) -> Callable[[Cursor, random.Random], None]:
+    def action(cursor: Cursor, choose: random.Random) -> None:
+        cursor.execute(statement, [choose.randint(0, most)])
+
+    return action
+
+
+ACTIONS: dict[Callable[[Cursor, random.Random], None], int] = {
+    _new_customer: 6,
+    _new_order: 10,
+    _update(f"UPDATE customers SET balance = balance + 1.25 WHERE id = {SOME_CUSTOMER}"): 6,
+    _update(f"UPDATE customers SET biography = biography || '!' WHERE id = {SOME_CUSTOMER}"): 2,
+    _update(f"UPDATE customers SET profile = profile || {VIP}, active = NOT active WHERE id = {SOME_CUSTOMER}"): 2,
+    _update(f"UPDATE customers SET id = {NEXT_ID.format('customers')} WHERE id = {SOME_CUSTOMER}"): 2,
+    _update(f"UPDATE orders SET status = 'shipped', total = total * 2 WHERE id = {SOME_ORDER}", 900): 6,
+    _update(f"UPDATE orders SET id = {NEXT_ID.format('orders')} WHERE id = {SOME_ORDER}", 900): 1,
+    _update(f"UPDATE order_lines SET quantity = quantity + 1 WHERE order_id = {SOME_ORDER}", 900): 4,
+    _update(f"DELETE FROM orders WHERE id = {SOME_ORDER}", 900): 2,
+    _update(f"DELETE FROM customers WHERE id = {SOME_CUSTOMER}"): 1,
+}
+"""What a writer does, each with how often."""
