@@ -1,6 +1,14 @@
 """Every error of the package: one root, and where in the bytes or in the message it happened."""
 
-__all__ = ["ChangeLogError", "DecodeError", "EncodeError", "PgoutputError", "ProtocolError", "SpecError"]
+__all__ = [
+    "ChangeLogError",
+    "DecodeError",
+    "EncodeError",
+    "EngineError",
+    "PgoutputError",
+    "ProtocolError",
+    "SpecError",
+]
 
 
 class PgoutputError(ValueError):
@@ -52,3 +60,7 @@ class SpecError(PgoutputError):
 
 class ChangeLogError(PgoutputError):
     """A change log that cannot be read or written; the text names the segment, and the seq where there is one."""
+
+
+class EngineError(PgoutputError):
+    """A defect of this package: the fast engine refuses what the reference accepts. Please report it with its text."""

@@ -135,7 +135,9 @@ class Record(Subconstruct):
         return record(self.cls, self.subcon._parsereport(stream, context, path))
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
-        if not isinstance(obj, self.cls | Mapping):
+        # A Struct alone builds from mappings, as any construct does; build() takes the classes only.
+        plain = isinstance(obj, Mapping) and not context._params.get("classes_only")
+        if not plain and not isinstance(obj, self.cls):
             raise FieldError(f"must be a {self.cls.__name__}, not {obj!r:.80}", path, stream.tell())
         self.subcon._build(wire_fields(obj), stream, context, path)
         return obj

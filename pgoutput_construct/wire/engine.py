@@ -1,24 +1,31 @@
-"""Parse and build: one message, or one frame of the envelope."""
+"""Parse and build: one message, or one frame of the envelope.
 
-from typing import cast
+The fast engine decides, the reference explains: what the codec does not accept, the construct definitions read (or
+build) again, and they raise the error with its path and offset.
+"""
 
-from pgoutput_construct.wire import definitions, frame_definitions, frames, messages
+from typing import Any, NoReturn
+
+from pgoutput_construct.errors import EngineError
+from pgoutput_construct.wire import codec, definitions, frame_codec, frame_definitions, frames, messages
+from pgoutput_construct.wire.fast import REJECTIONS
 from pgoutput_construct.wire.frames import Frame
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import options
 from pgoutput_construct.wire.reference import Reference, payload_bytes
 
-__all__ = ["build", "build_frame", "parse", "parse_frame", "parse_prefix"]
+__all__ = ["FRAMES", "MESSAGES", "build", "build_frame", "parse", "parse_frame", "parse_prefix"]
 
-_MESSAGES = Reference(messages.BY_TAG, definitions.DEFINITIONS)
-_FRAMES = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)
+MESSAGES = Reference(messages.BY_TAG, definitions.DEFINITIONS)
+"""The reference engine of messages."""
+FRAMES = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)
+"""The reference engine of frames."""
+
+_PARSERS, _BUILDERS = codec.PARSERS, codec.BUILDERS
 
 
 def parse(
-    payload: bytes | bytearray | memoryview,
-    proto_version: int = 1,
-    streaming: str = "off",
-    in_stream: bool = False,
+    payload: bytes | bytearray | memoryview, proto_version: int = 1, streaming: str = "off", in_stream: bool = False
 ) -> PgoutputMessage:
     """Return the message in a payload (the data of one XLogData, or one row of the SQL interface).
 
@@ -30,7 +37,12 @@ def parse(
     Source: PostgreSQL's documentation, "Logical Replication Message Formats".
     """
     given = options(proto_version, streaming, in_stream)
-    return cast("PgoutputMessage", _MESSAGES.parse(payload_bytes(payload), given.parameters()))
+    data = payload if type(payload) is bytes else payload_bytes(payload)
+    try:
+        message: PgoutputMessage = _PARSERS[data[0]](data, given.proto_version, given.in_stream, given.parallel)
+    except REJECTIONS:
+        return _disagreement(data, MESSAGES.parse(data, given.parameters()))
+    return message
 
 
 def parse_prefix(
@@ -43,7 +55,7 @@ def parse_prefix(
     does; both give offsets from the start of the message.
     """
     given = options(proto_version, streaming, in_stream)
-    return _MESSAGES.parse_prefix(payload_bytes(data), start, given.parameters())
+    return MESSAGES.parse_prefix(payload_bytes(data), start, given.parameters())
 
 
 def build(message: PgoutputMessage, proto_version: int = 1, streaming: str = "off", in_stream: bool = False) -> bytes:
@@ -51,7 +63,12 @@ def build(message: PgoutputMessage, proto_version: int = 1, streaming: str = "of
 
     A value that the field, the options or the stream state cannot carry raises EncodeError with the field's path.
     """
-    return _MESSAGES.build(message, options(proto_version, streaming, in_stream).parameters())
+    given = options(proto_version, streaming, in_stream)
+    try:
+        data: bytes = _BUILDERS[type(message)](message, given.proto_version, given.in_stream, given.parallel)
+    except REJECTIONS:
+        return _disagreement(message, MESSAGES.build(message, given.parameters()))
+    return data
 
 
 def parse_frame(data: bytes | bytearray | memoryview) -> Frame:
@@ -59,9 +76,24 @@ def parse_frame(data: bytes | bytearray | memoryview) -> Frame:
 
     Source: PostgreSQL's documentation, "Streaming Replication Protocol", START_REPLICATION.
     """
-    return cast("Frame", _FRAMES.parse(payload_bytes(data), {}))
+    data = payload_bytes(data)
+    try:
+        frame: Frame = frame_codec.PARSERS[data[0]](data)
+    except REJECTIONS:
+        return _disagreement(data, FRAMES.parse(data, {}))
+    return frame
 
 
 def build_frame(frame: Frame) -> bytes:
     """Return the bytes of a frame, to be sent as one CopyData; raise EncodeError."""
-    return _FRAMES.build(frame, {})
+    try:
+        data: bytes = frame_codec.BUILDERS[type(frame)](frame)
+    except REJECTIONS:
+        return _disagreement(frame, FRAMES.build(frame, {}))
+    return data
+
+
+def _disagreement(given: Any, accepted: Any) -> NoReturn:
+    shown = given.hex() if isinstance(given, bytes) else repr(given)
+    problem = "the fast engine refuses what the definitions accept; please report this"
+    raise EngineError(f"{problem}: {shown:.2000} gives {accepted!r:.2000}")

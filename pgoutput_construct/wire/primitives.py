@@ -6,6 +6,7 @@ without its NUL is read byte by byte, and text with a NUL inside is built withou
 
 import struct
 from collections.abc import Callable
+from operator import index
 from typing import IO, Any
 
 from construct import Construct, ConstructError, SizeofError
@@ -55,6 +56,14 @@ def take(stream: IO[bytes], size: int, path: str) -> bytes:
     return data
 
 
+def as_int(obj: Any) -> int | None:
+    """Return what is an integer, also one of another library, as an int; None for anything else."""
+    try:
+        return index(obj)
+    except TypeError:
+        return None
+
+
 def _plural(size: int) -> str:
     return f"{size} byte" if size == 1 else f"{size} bytes"
 
@@ -87,9 +96,10 @@ class Number(Leaf):
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         low, high = self.range
-        if not isinstance(obj, int) or not low <= obj <= high:
+        value = as_int(obj)
+        if value is None or not low <= value <= high:
             raise FieldError(f"must be an int from {low} to {high}, not {obj!r:.80}", path, stream.tell())
-        stream.write(self.packer.pack(obj))
+        stream.write(self.packer.pack(value))
         return obj
 
 
@@ -128,8 +138,9 @@ class Checked(Leaf):
         return self._checked(self.number._parse(stream, context, path), path, offset)
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
-        if isinstance(obj, int):
-            self._checked(obj, path, stream.tell())
+        value = as_int(obj)
+        if value is not None:
+            self._checked(value, path, stream.tell())
         return self.number._build(obj, stream, context, path)
 
 

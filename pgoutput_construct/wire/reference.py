@@ -98,7 +98,7 @@ class Reference:
             raise EncodeError(f"{message!r:.80} is no message: give an object of a message class")
         stream = BytesIO()
         try:
-            self.definitions[cls].build_stream(wire_fields(message), stream, **parameters)
+            self.definitions[cls].build_stream(wire_fields(message), stream, classes_only=True, **parameters)
         except STRAY as error:
             raise EncodeError(**_place(error, cls, stream)) from error
         return stream.getvalue()

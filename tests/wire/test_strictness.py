@@ -128,6 +128,7 @@ UNBUILDABLE = {
     "a delete without a kind": (pgo.Delete(None, 1, None, ()), "Delete.old_kind"),  # type: ignore[arg-type]
     "a replica identity that is none": (pgo.Relation(None, 1, "", "t", "x", ()), "Relation.replica_identity"),
     "a column that is none": (pgo.Relation(None, 1, "", "t", "d", (5,)), "Relation.columns[0]"),  # type: ignore[arg-type]
+    "a column that is a mapping": (pgo.Relation(None, 1, "", "t", "d", ({"flags": 0},)), "Relation.columns[0]"),  # type: ignore[arg-type]
     "a column's flags": (
         pgo.Relation(None, 1, "", "t", "d", (pgo.RelationColumn(2, "a", 1, -1),)), "Relation.columns[0].flags",
     ),

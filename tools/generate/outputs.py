@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
 from tools.generate.messages import emit_messages
 from tools.generate.strategies import emit_strategies
@@ -31,6 +32,8 @@ OUTPUTS = (
     Output(f"{WIRE}/definitions.py", "pgoutput.yaml", partial(emit_definitions, messages="messages")),
     Output(f"{WIRE}/frames.py", "replication.yaml", partial(emit_messages, union="Frame")),
     Output(f"{WIRE}/frame_definitions.py", "replication.yaml", partial(emit_definitions, messages="frames")),
+    Output(f"{WIRE}/codec.py", "pgoutput.yaml", partial(emit_codec, messages="messages")),
+    Output(f"{WIRE}/frame_codec.py", "replication.yaml", partial(emit_codec, messages="frames")),
     Output(f"{TESTING}/strategies.py", "pgoutput.yaml", partial(emit_strategies, messages="messages")),
     Output(f"{TESTING}/frame_strategies.py", "replication.yaml", partial(emit_strategies, messages="frames")),
 )
