@@ -23,7 +23,7 @@ CREATE TABLE orders (
     customer_id  bigint NOT NULL REFERENCES customers ON UPDATE CASCADE ON DELETE CASCADE,
     status       order_status NOT NULL DEFAULT 'new',
     total        numeric(12, 2) NOT NULL DEFAULT 0,
-    discount     money,
+    discount     numeric(8, 2),
     placed_at    timestamp NOT NULL DEFAULT clock_timestamp(),
     ship_on      date,
     scores       integer[],

@@ -20,7 +20,7 @@ NEW_CUSTOMER = """
     RETURNING id"""
 NEW_ORDER = """
     INSERT INTO orders (customer_id, total, discount, ship_on, scores, details)
-    VALUES (%s, %s, %s::numeric::money, date '2026-01-01' + %s::int, %s, json_build_object('note', %s::text))
+    VALUES (%s, %s, %s, date '2026-01-01' + %s::int, %s, json_build_object('note', %s::text))
     RETURNING id"""
 NEW_LINE = """
     INSERT INTO order_lines (order_id, line, product, quantity, price, gift_note) VALUES (%s, %s, %s, %s, %s, %s)"""

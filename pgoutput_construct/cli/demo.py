@@ -1,0 +1,103 @@
+"""``pgoutput demo``: the main job end to end, on a server of its own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pgoutput_construct.demo.pipeline import Report
+
+__all__ = ["demo_command"]
+
+DIRECTORY = click.Path(file_okay=False, path_type=Path)
+SCALE = click.FloatRange(0.01, 1000)
+VERSION = click.Choice(["16", "18"])
+
+
+@click.command("demo", short_help="From a real PostgreSQL to typed tables in Spark, compared row by row.")
+@click.option("--output", type=DIRECTORY, help="Folder for the files  [default: pgoutput-demo/TIME]")
+@click.option("--scale", type=SCALE, default=1.0, show_default=True, help="How much work; 1 is about 40,000 changes.")
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
+@click.option("--binary", is_flag=True, help="Have values sent in binary format.")
+@click.option("--postgres", "version", type=VERSION, default="18", show_default=True, help="Embedded PostgreSQL.")
+def demo_command(output: Path | None, scale: float, master: str, binary: bool, version: str) -> None:
+    """Start an embedded PostgreSQL, run a shop on it, capture every change, and rebuild the shop in Spark.
+
+    Ends with a table: per table its inserts, updates, deletes and rows, and whether the rebuilt table equals
+    SELECT * from the source. The exit status is 1 if any differs.
+
+    \b
+    Examples:
+      pgoutput demo
+      pgoutput demo --scale 5 --binary --output /tmp/shop
+    """
+    from rich.console import Console
+
+    from pgoutput_construct.demo.pipeline import DemoOptions, run_demo
+
+    console = Console(stderr=True)
+    directory = _directory(output)
+    options = DemoOptions(directory, scale, master, binary, int(version))
+    with _progress(console) as (step, detail):
+        report = run_demo(options, step, detail)
+    _show(report, Console())
+    if not report.equal:
+        raise click.exceptions.Exit(1)
+
+
+def _directory(output: Path | None) -> Path:
+    if output is None:
+        return Path("pgoutput-demo") / f"{datetime.now():%Y-%m-%dT%H-%M-%S}"
+    if output.exists() and any(output.iterdir()):
+        raise click.ClickException(f"{output} is not empty: choose another --output, or remove it")
+    return output
+
+
+@contextmanager
+def _progress(console: "Console") -> Iterator[Any]:
+    """A line a step; on a terminal a spinner tells how the step gets on."""
+    with console.status("") as status:
+        current = ""
+
+        def step(text: str) -> None:
+            nonlocal current
+            current = text
+            console.print(f"[bold]•[/] {text}", highlight=False)
+            status.update(text)
+
+        def detail(text: str) -> None:
+            status.update(f"{current}: {text}")
+
+        yield step, detail
+
+
+def _show(report: "Report", console: "Console") -> None:
+    from rich.table import Table
+
+    table = Table(title="The shop, rebuilt from its changes")
+    table.add_column("table", no_wrap=True)
+    for name in ("inserts", "updates", "deletes", "truncates", "rows"):
+        table.add_column(name, justify="right")
+    table.add_column("equal to source", justify="center")
+    for row in report.tables:
+        written, compared = row.written, row.comparison
+        counts = (written.insert, written.update, written.delete, written.truncate, compared.rebuilt_rows)
+        differs = f"[red]no: {compared.missing} missing, {compared.unexpected} extra[/]"
+        verdict = "[green]yes[/]" if compared.equal else differs
+        table.add_row(row.name, *(f"{count:,}" for count in counts), verdict)
+    console.print(table)
+    for row in report.tables:
+        for example in row.comparison.examples:
+            console.print(f"{row.name} {example}", markup=False, highlight=False, soft_wrap=True)
+    progress = report.progress
+    console.print(f"{progress.rows:,} messages of {progress.transactions:,} committed transactions", highlight=False)
+    console.print(f"change log:  {report.log}", highlight=False, soft_wrap=True)
+    for row in report.tables:
+        console.print(f"{row.name}:  {row.written.path}", highlight=False, soft_wrap=True)
+    console.print("Look inside with: pgoutput decode CHANGELOG | head", markup=False, highlight=False)

@@ -1,0 +1,42 @@
+"""``pgoutput tables``: a change log into one typed Parquet dataset a table, by Spark."""
+
+from pathlib import Path
+
+import click
+
+__all__ = ["tables_command"]
+
+OUTPUT = click.Path(file_okay=False, path_type=Path)
+KINDS = ("insert", "update", "delete", "truncate")
+
+
+@click.command("tables", short_help="Decode a change log into one typed Parquet dataset a table.")
+@click.argument("changelog", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--output", required=True, type=OUTPUT, help="Folder for the datasets.")
+@click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Only this table; may be repeated.")
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
+@click.option("--overwrite", is_flag=True, help="Replace datasets that are there.")
+def tables_command(changelog: Path, output: Path, tables: tuple[str, ...], master: str, overwrite: bool) -> None:
+    """Decode the committed changes of a change log, typed, into OUTPUT/schema.table.
+
+    Each row has the table's columns and _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped;
+    the order is (_commit_lsn, _seq).
+
+    \b
+    Examples:
+      pgoutput tables changelog/ --output tables/
+      pgoutput tables changelog/ --output tables/ --table public.orders --overwrite
+    """
+    from pgoutput_construct.spark import open_log, spark_session, write_tables
+
+    spark = spark_session(master)
+    try:
+        log = open_log(spark, changelog)
+        names = tables or log.tables
+        for number, name in enumerate(names, 1):
+            click.echo(f"[{number}/{len(names)}] {name}", err=True)
+            (written,) = write_tables(log, output, [name], "overwrite" if overwrite else "error").values()
+            counts = ", ".join(f"{getattr(written, kind):,} {kind}s" for kind in KINDS)
+            click.echo(f"{name}: {counts}: {written.path}")
+    finally:
+        spark.stop()

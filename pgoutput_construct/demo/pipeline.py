@@ -1,0 +1,152 @@
+"""The main job, from a real server to tables that are compared with it, as a list of steps."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.workload import Workload, create_shop
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.postgres import CaptureProgress, capture, connect, create_slot, current_lsn
+from pgoutput_construct.spark import Comparison, OpenLog, Written, compare, open_log, spark_session, write_tables
+
+__all__ = ["SLOT", "DemoOptions", "Report", "TableReport", "run_demo"]
+
+SLOT = PUBLICATION = "shop"
+SEEN_TABLES = ("public.carts", "public.customers", "public.order_lines", "public.orders")
+"""The tables of the shop that must come out, so that a table lost on the way is noticed."""
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """What the user can choose."""
+
+    directory: Path
+    """Where the change log and the tables go; it must not hold a log already."""
+    scale: float = 1.0
+    """How much work: 1 is about 40,000 changes."""
+    master: str = "local[*]"
+    """Spark's master."""
+    binary: bool = False
+    """Whether values are sent in binary format."""
+    version: int = 18
+    """The embedded PostgreSQL's major version."""
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """One table: what was written, and whether it equals its source."""
+
+    name: str
+    written: Written
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the demo has done."""
+
+    log: Path
+    progress: CaptureProgress
+    tables: tuple[TableReport, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether every table equals its source."""
+        return all(table.comparison.equal for table in self.tables)
+
+
+Tell = Callable[[str], None]
+"""Called with what is being done, in words."""
+
+
+def run_demo(options: DemoOptions, step: Tell, detail: Tell) -> Report:
+    """Run the demo; ``step`` is told when a part begins, ``detail`` how it gets on.
+
+    Raises PgoutputError for whatever goes wrong; a table that differs from its source is no error but in the report.
+    """
+    log = options.directory / "changelog"
+    step(f"starting an embedded PostgreSQL {options.version}")
+    with EmbeddedServer(options.version) as server:
+        create_shop(server)
+        with connect(server.dsn, replication=False) as connection:
+            create_slot(connection, SLOT, two_phase=True)
+        step("customers buy, change their minds, roll back; all is captured as it happens")
+        progress = _capture_workload(server, options, log, detail)
+        step("starting Spark")
+        with _spark(options.master) as spark:
+            step("decoding the change log into one dataset a table")
+            opened = open_log(spark, log)
+            written = write_tables(opened, options.directory / "tables")
+            step("rebuilding the tables from their changes, and comparing them with the source")
+            names = sorted({*opened.tables, *SEEN_TABLES})
+            tables = tuple(_table(opened, server, name, written, detail) for name in names)
+    return Report(log, progress, tables)
+
+
+@contextmanager
+def _spark(master: str) -> Iterator[object]:
+    spark = spark_session(master)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _capture_workload(server: EmbeddedServer, options: DemoOptions, log: Path, detail: Tell) -> CaptureProgress:
+    """Capture while the workload runs, then up to the end: the second capture goes on where the first ended."""
+    workload = Workload(server, options.scale)
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            workload.run()
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            done.set()
+
+    writer = threading.Thread(target=work, name="workload")
+    writer.start()
+    try:
+        first = _capture(server, options, log, detail, stop=done.is_set)
+    finally:
+        workload.stop()
+        writer.join()
+    if failures:
+        raise failures[0]
+    with connect(server.dsn, replication=False) as connection:
+        end = current_lsn(connection)
+    last = _capture(server, options, log, detail, until_lsn=end)
+    return _together(first, last)
+
+
+def _capture(server: EmbeddedServer, options: DemoOptions, log: Path, detail: Tell, **ending: Any) -> CaptureProgress:
+    def tell(progress: CaptureProgress) -> None:
+        detail(f"{progress.rows:,} messages captured, confirmed up to {progress.confirmed_lsn}")
+
+    progress = capture(
+        server.dsn, SLOT, [PUBLICATION], log, binary=options.binary, two_phase=True, on_progress=tell, **ending
+    )
+    if progress.ended_by not in ("stop", "until_lsn"):
+        raise KeyboardInterrupt
+    return progress
+
+
+def _together(first: CaptureProgress, last: CaptureProgress) -> CaptureProgress:
+    counts = ("rows", "payload_bytes", "segments", "transactions", "dropped", "empty", "reconnects")
+    return replace(last, **{name: getattr(first, name) + getattr(last, name) for name in counts})
+
+
+def _table(log: OpenLog, server: EmbeddedServer, name: str, written: dict[str, Written], detail: Tell) -> TableReport:
+    if name not in written:
+        raise PgoutputError(f"the change log has no changes of {name}, which the workload changes")
+    detail(name)
+    table = log.table(name)
+    changes = log.spark.read.parquet(written[name].path)
+    comparison = compare(log.state(name, changes), server.dsn, table.namespace, table.name)
+    return TableReport(name, written[name], comparison)
