@@ -80,7 +80,7 @@ class RelationTimeline:
                 self._forget(seq, message.xid)
 
     def version(self, relation_oid: int, seq: int, stream_xid: int | None = None) -> int:
-        """Return the index in ``descriptions`` for rows of an OID at ``seq``; raise ProtocolError when there is none."""
+        """Return the index in ``descriptions`` for rows of an OID at ``seq``; raise ProtocolError if there is none."""
         history = self._histories.get(stream_xid, {}).get(relation_oid)
         version = _FORGOTTEN if history is None else history.at(seq)
         if version == _FORGOTTEN:

@@ -48,7 +48,7 @@ class Place(NamedTuple):
     commit_lsn: int
     """LSN of the commit record (of the COMMIT PREPARED): transactions are in the order of these."""
     position: int
-    """Increases in the order in which the server sent the transaction; its messages are counted, also other than rows."""
+    """Increases in the order in which the server sent the transaction; all of its messages are counted."""
     commit_time: int
     """Microseconds since 2000-01-01 UTC."""
     xid: int
@@ -61,7 +61,7 @@ def _integers() -> "array[int]":
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The committed transactions of a log as columns: entry ``i`` of each describes one span, in order of ``first_seq``.
+    """The committed transactions of a log as columns: entry ``i`` of each describes one span; in log order.
 
     Spans do not overlap. A transaction that was streamed has one for each of its segments.
     """

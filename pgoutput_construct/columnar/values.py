@@ -1,0 +1,119 @@
+"""One column's values, from the wire to what its Arrow type holds; or a refusal, and PostgreSQL's text."""
+
+import struct
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pgoutput_construct.columnar.texts import CANNOT, TEXTS, hexadecimal, label, pieces, utf8
+from pgoutput_construct.columnar.types import ARRAYS, base_oid
+from pgoutput_construct.stream.values import ValueLoader
+from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
+
+__all__ = ["CannotHold", "ColumnReader", "holds"]
+
+_TEXT_ARRAY: Final = 1009
+_FIRST_USER_OID: Final = 16384  # FirstNormalObjectId: what users create
+
+
+class CannotHold(Exception):  # noqa: N818 - no error: the value goes elsewhere
+    """A value that the column's Arrow type cannot hold."""
+
+
+def _is_decimal(value: Any, kind: pa.DataType) -> bool:
+    if not isinstance(value, Decimal) or not value.is_finite():
+        return False
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return -exponent <= kind.scale and (not value or value.adjusted() < kind.precision - kind.scale)
+
+
+def _is_integer(value: Any, kind: pa.DataType) -> bool:
+    return type(value) is int and -(1 << kind.bit_width - 1) <= value < 1 << kind.bit_width - 1
+
+
+_HOLDS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataType], bool]], ...]] = (
+    (pa.types.is_boolean, lambda value, _: isinstance(value, bool)),
+    (pa.types.is_integer, _is_integer),
+    (pa.types.is_floating, lambda value, _: isinstance(value, float)),
+    (pa.types.is_decimal, _is_decimal),
+    (pa.types.is_binary, lambda value, _: isinstance(value, bytes)),
+    (pa.types.is_string, lambda value, _: isinstance(value, str)),
+    (pa.types.is_date, lambda value, _: type(value) is date),
+    (pa.types.is_timestamp, lambda value, kind: isinstance(value, datetime) and bool(value.tzinfo) == bool(kind.tz)),
+    (pa.types.is_list, lambda value, kind: isinstance(value, list) and all(holds(v, kind.value_type) for v in value)),
+)
+
+
+def holds(value: Any, kind: pa.DataType) -> bool:
+    """Tell whether a Python value, as psycopg loads it, goes into an Arrow type as it is; None always does."""
+    return value is None or next(check for is_kind, check in _HOLDS if is_kind(kind))(value, kind)
+
+
+class ColumnReader:
+    """Reads the values of one column of one Relation into one Arrow type, which may be wider than the column's."""
+
+    def __init__(self, column: RelationColumn, types: Mapping[int, Type], target: pa.DataType) -> None:
+        """``types`` are the Type messages before the Relation; ``target`` is as ``arrow_type`` or ``unify`` say."""
+        self.name = column.name
+        self._oid = base_oid(column.type_oid, types)
+        self._target = target
+        self._values = ValueLoader(types)
+        self._load = self._list if pa.types.is_list(target) else self._scalar
+
+    def load(self, value: bytes) -> Any:
+        """Return a value (bytes for text format, Binary for binary) for the Arrow type; raise CannotHold."""
+        try:
+            loaded = self._load(value)
+        except CANNOT as error:
+            raise CannotHold from error
+        if not holds(loaded, self._target):
+            raise CannotHold
+        return loaded
+
+    def text(self, value: bytes) -> str:
+        """Return PostgreSQL's text, ``\\x`` and hexadecimal digits where it is not known."""
+        try:
+            return _text(value, self._oid)
+        except CANNOT:
+            return hexadecimal(value)
+
+    def _scalar(self, value: bytes) -> Any:
+        return _scalar(self._values, value, self._oid, self._target)
+
+    def _list(self, value: bytes) -> Any:
+        element, kind = ARRAYS[self._oid], self._target.value_type
+        if isinstance(value, Binary):
+            items = _elements(value)
+            return [None if i is None else _scalar(self._values, Binary(i), element, kind) for i in items]
+        if value.startswith(b"["):  # array_out() writes bounds only when one of them is not 1
+            raise ValueError("no list")
+        return self._values.load(value, _TEXT_ARRAY if pa.types.is_string(kind) else self._oid)
+
+
+def _scalar(values: ValueLoader, value: bytes, oid: int, kind: pa.DataType) -> Any:
+    return _text(value, oid) if pa.types.is_string(kind) else values.load(value, oid)
+
+
+def _text(value: bytes, oid: int) -> str:
+    if not isinstance(value, Binary):
+        return utf8(value)
+    write = TEXTS.get(oid, label if oid >= _FIRST_USER_OID else None)
+    if write is None:
+        raise ValueError("no text is known for this type")
+    return write(value)
+
+
+def _elements(value: bytes) -> list[bytes | None]:
+    """Split an array of one dimension, or none, in binary format (array_send()); raise one of CANNOT for others."""
+    (dimensions,) = struct.unpack_from("!i", value)
+    if not dimensions:
+        return []
+    size, lower = struct.unpack_from("!ii", value, 12)
+    items = list(pieces(value[20:]))
+    if dimensions != 1 or lower != 1 or len(items) != size:
+        raise ValueError("no list")
+    return items

@@ -1,0 +1,30 @@
+"""A change log as typed DataFrames, tables of Parquet, and current state. Needs the extra ``spark`` and Java 17."""
+
+from pgoutput_construct.spark.compare import Comparison, compare, fetch_source
+from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.job import OpenLog, Written, changes_schema, open_log, write_tables
+from pgoutput_construct.spark.log import LOG_SCHEMA, read_log
+from pgoutput_construct.spark.names import directory_name, qualified_name, table_of_directory
+from pgoutput_construct.spark.session import spark_session
+from pgoutput_construct.spark.state import current_state
+from pgoutput_construct.spark.tables import Table
+
+__all__ = [
+    "LOG_SCHEMA",
+    "Comparison",
+    "OpenLog",
+    "Table",
+    "Written",
+    "changes_schema",
+    "compare",
+    "current_state",
+    "directory_name",
+    "fetch_source",
+    "open_log",
+    "plain_errors",
+    "qualified_name",
+    "read_log",
+    "spark_session",
+    "table_of_directory",
+    "write_tables",
+]

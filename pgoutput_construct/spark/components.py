@@ -1,0 +1,37 @@
+"""Keys that updates connect, as components of a graph; by joins, in Spark."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+__all__ = ["connect"]
+
+
+def connect(links: DataFrame) -> DataFrame:
+    """Return ``_key, _label`` for every key in ``links`` (``_old, _new``): connected keys have one label in common.
+
+    Runs jobs until nothing changes: each round takes the smallest label among the neighbours, gives it to the old
+    label too, and follows labels one step further, so that long chains take few rounds.
+    """
+    links = links.where("_old != _new").distinct().localCheckpoint()
+    if links.isEmpty():
+        return links.toDF("_key", "_label")
+    back = links.select(F.col("_new").alias("_old"), F.col("_old").alias("_new"))
+    both = links.unionAll(back).distinct()
+    labels = both.select(F.col("_old").alias("_key"), F.col("_old").alias("_label")).distinct().localCheckpoint()
+    while True:
+        better = _round(both, labels).localCheckpoint()
+        if better.join(labels, ["_key", "_label"], "left_anti").isEmpty():
+            return better
+        labels = better
+
+
+def _round(both: DataFrame, labels: DataFrame) -> DataFrame:
+    neighbours = both.join(labels, both["_new"] == labels["_key"]).select(F.col("_old").alias("_key"), "_label")
+    smallest = labels.unionAll(neighbours).groupBy("_key").agg(F.min("_label").alias("_least"))
+    # The key that gave its name to a label gets the smallest label that anyone of that label has found.
+    found = labels.join(smallest, "_key")
+    roots = found.select(F.col("_label").alias("_key"), "_least")
+    hooked = smallest.unionAll(roots).groupBy("_key").agg(F.min("_least").alias("_label"))
+    ahead = hooked.select(F.col("_key").alias("_step"), F.col("_label").alias("_next"))
+    jumped = hooked.join(ahead, F.col("_label") == F.col("_step"))
+    return jumped.select("_key", F.least("_label", "_next").alias("_label"))

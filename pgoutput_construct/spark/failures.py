@@ -1,0 +1,32 @@
+"""What went wrong in an executor, without the stack traces of two languages around it."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pgoutput_construct import errors
+from pgoutput_construct.errors import PgoutputError
+
+__all__ = ["plain_errors"]
+
+_OURS = re.compile(r"pgoutput_construct\.errors\.(\w+): (.+)")
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise an error of this package that Spark brings from an executor as what it was there.
+
+    For use around any action (``count``, ``collect``, ``write``) on the DataFrames of this package; without it Spark
+    raises its PythonException, with the same text deep inside.
+    """
+    try:
+        yield
+    except PgoutputError:
+        raise
+    except Exception as error:
+        found = _OURS.findall(str(error))
+        if not found:
+            raise
+        # The last one printed is the outermost of a chain: it names segment and seq.
+        name, text = found[-1]
+        raise getattr(errors, name, PgoutputError)(text) from error

@@ -1,0 +1,197 @@
+"""The main job: a change log becomes one typed DataFrame, and one Parquet dataset, for each table."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pgoutput_construct.columnar import RowError, decode_rows, headers, rows_schema
+from pgoutput_construct.errors import ChangeLogError, ProtocolError
+from pgoutput_construct.postgres.changelog import ChangeLog
+from pgoutput_construct.postgres.segments import LogOptions, Segment
+from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.log import LOG_SCHEMA, failed, map_segments, segment_batches
+from pgoutput_construct.spark.plan import Plan, Visible, parse_row
+from pgoutput_construct.spark.schemas import CHANGE
+from pgoutput_construct.spark.state import current_state
+from pgoutput_construct.spark.tables import Table, Usage, find_tables
+from pgoutput_construct.stream.timeline import RelationTimeline
+from pgoutput_construct.stream.transactions import Control, TransactionReader
+from pgoutput_construct.wire.messages import Message
+
+__all__ = ["OpenLog", "Written", "changes_schema", "open_log", "write_tables"]
+
+_USAGE = pa.schema([(name, pa.int64()) for name in Usage._fields])
+
+
+@dataclass(frozen=True)
+class Written:
+    """One table's dataset on disk, and how many changes of each kind it holds."""
+
+    path: str
+    """The directory of Parquet files."""
+    insert: int = 0
+    """Inserted rows."""
+    update: int = 0
+    """Updated rows."""
+    delete: int = 0
+    """Deleted rows."""
+    truncate: int = 0
+    """How often the table was emptied."""
+
+
+class OpenLog:
+    """A change log as tables; made by ``open_log``."""
+
+    def __init__(self, spark: SparkSession, log: ChangeLog, plan: Plan, tables: dict[str, Table]) -> None:
+        self.spark = spark
+        self.log = log
+        self._by_name = tables
+        self._plan = spark.sparkContext.broadcast(plan)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """All tables with committed changes: ``schema.table``, parts in double quotes where SQL needs them."""
+        return tuple(self._by_name)
+
+    def table(self, name: str) -> Table:
+        """Return what is known of a table; raise ChangeLogError for one that the log does not have."""
+        if name not in self._by_name:
+            raise ChangeLogError(f"the log has no table {name}: it has {', '.join(self.tables) or 'none'}")
+        return self._by_name[name]
+
+    def changes(self, name: str) -> DataFrame:
+        """Return a table's committed changes: ``changes_schema``, rows in no particular order.
+
+        Order is ``(_commit_lsn, _seq)``. Decoding happens in executors when an action asks for it; a damaged log makes
+        the action fail with an error that names segment, seq and field (see ``plain_errors``).
+        """
+        table = self.table(name)
+        table.check_names(self.spark.conf.get("spark.sql.caseSensitive") == "true")
+        plan, schema = self._plan, changes_schema(table.columns)
+        segments = [self.log.segments[index] for index in table.segments]
+
+        def decode(segment: Segment) -> Iterator[pa.RecordBatch]:
+            for batch in segment_batches(segment):
+                yield from _changes(plan.value, table, batch, schema)
+
+        return map_segments(self.spark, segments, decode, schema)
+
+    def state(self, name: str, changes: DataFrame | None = None) -> DataFrame:
+        """Return a table's current rows, rebuilt from its changes (given ones, such as read back from Parquet)."""
+        table = self.table(name)
+        source = self.changes(name) if changes is None else changes
+        return current_state(source, table.key_columns, table.replica_identity, table.current)
+
+
+def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
+    """Open a change log: read its transactions and relations, and find its tables (two passes over the log).
+
+    ``directory`` must be at the same path on every executor. Raises ChangeLogError, with segment and seq, for a log
+    that is damaged, bytes that are no message (with the field), and messages that do not fit together.
+    """
+    log = ChangeLog(directory)
+    with plain_errors():
+        plan = _plan(spark, log)
+        return OpenLog(spark, log, plan, find_tables(plan.timeline, _usages(spark, log, plan)))
+
+
+def write_tables(
+    log: OpenLog, directory: str | Path, tables: Iterable[str] | None = None, mode: str = "error"
+) -> dict[str, Written]:
+    """Write one Parquet dataset a table into ``directory``, named ``schema.table`` (see ``directory_name``).
+
+    ``tables`` None means all; ``mode`` is Spark's, for datasets that exist. Returns the counts by table. Raises
+    ChangeLogError as ``open_log`` does.
+    """
+    return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
+
+
+def changes_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the schema of a table's changes: its columns, then those of ``CHANGE``.
+
+    ``_op`` is insert, update, delete or truncate; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
+    is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (columnar/types.py).
+    """
+    rows = {field.name: field for field in rows_schema(columns)}
+    places = {name: pa.field(name, pa.int64()) for name in ("_commit_lsn", "_seq", "_xid")}
+    places["_commit_time"] = pa.field("_commit_time", pa.timestamp("us", tz="UTC"))
+    return pa.schema([*columns, *((rows | places)[name] for name in CHANGE if name in rows | places)])
+
+
+def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
+    path = str(directory.resolve() / log.table(name).directory)
+    with plain_errors():
+        log.changes(name).write.mode(mode).parquet(path)
+        counts = log.spark.read.parquet(path).groupBy("_op").count().collect()
+    return Written(path, **{row["_op"]: row["count"] for row in counts})
+
+
+def _plan(spark: SparkSession, log: ChangeLog) -> Plan:
+    options = log.options
+    transactions, timeline = TransactionReader(), RelationTimeline()
+    found = map_segments(spark, log.segments, lambda segment: _controls(options, segment), LOG_SCHEMA)
+    for batch in found.toArrow().cast(LOG_SCHEMA).sort_by("seq").to_batches():
+        for row in range(batch.num_rows):
+            message = parse_row(options, batch, row)
+            control = Control(batch.column("seq")[row].as_py(), batch.column("stream_xid")[row].as_py(), message)
+            try:
+                transactions.read(control)
+                timeline.read(control)
+            except ProtocolError as error:
+                raise failed(batch, row, error) from error
+    return Plan(options, transactions.spans(), timeline)
+
+
+def _controls(options: LogOptions, segment: Segment) -> Iterator[pa.RecordBatch]:
+    """Leave out rows, and logical messages after parsing: a row's kind with a flipped bit may be theirs."""
+    for batch in segment_batches(segment):
+        others = batch.filter(pa.array(~headers.is_row(batch.column("payload"))))
+        is_message = headers.kinds(others.column("payload")) == Message.TAG[0]
+        for row in np.flatnonzero(is_message).tolist():
+            parse_row(options, others, row)
+        yield others.filter(pa.array(~is_message))
+
+
+def _usages(spark: SparkSession, log: ChangeLog, plan: Plan) -> list[Usage]:
+    shared = spark.sparkContext.broadcast(plan)
+    numbers = {segment.name: index for index, segment in enumerate(log.segments)}
+
+    def count(segment: Segment) -> Iterator[pa.RecordBatch]:
+        rows: Counter[int] = Counter()
+        last: dict[int, int] = {}
+        for batch in segment_batches(segment):
+            found = shared.value.visible(batch)
+            rows.update(found.versions.tolist())
+            seqs = batch.column("seq").to_numpy()[found.rows]
+            last.update(zip(found.versions.tolist(), seqs.tolist(), strict=True))
+        usages = [Usage(numbers[segment.name], version, rows[version], last[version]) for version in rows]
+        yield pa.RecordBatch.from_pylist([usage._asdict() for usage in usages], schema=_USAGE)
+
+    return [Usage(*row) for row in map_segments(spark, log.segments, count, _USAGE).collect()]
+
+
+def _changes(plan: Plan, table: Table, batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    visible = plan.visible(batch)
+    for version in table.versions.intersection(visible.versions.tolist()):
+        chosen = visible.versions == version
+        yield _decoded(plan, table, batch, Visible(*(column[chosen] for column in visible)), schema)
+
+
+def _decoded(plan: Plan, table: Table, batch: pa.RecordBatch, found: Visible, schema: pa.Schema) -> pa.RecordBatch:
+    rows = batch.take(pa.array(found.rows))
+    payloads, in_stream = rows.column("payload").to_pylist(), rows.column("in_stream").to_pylist()
+    description = plan.timeline.descriptions[int(found.versions[0])]
+    options: dict[str, Any] = {"proto_version": plan.options.proto_version, "streaming": plan.options.streaming}
+    try:
+        decoded = decode_rows(payloads, in_stream, description, table.columns, **options)
+    except RowError as error:
+        raise failed(rows, error.row, error.error) from error
+    places = plan.places(found.spans, rows.column("seq").to_numpy())
+    columns = places | dict(zip(decoded.schema.names, decoded.columns, strict=True))
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)

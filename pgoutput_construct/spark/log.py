@@ -1,0 +1,99 @@
+"""The change log in Spark: its segments are read and checked where they are needed, one task some segments."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.postgres.changelog import UNIX_TO_POSTGRES, ChangeLog, LogEntry, explain
+from pgoutput_construct.postgres.segments import SCHEMA, Segment, read_segment
+from pgoutput_construct.spark.schemas import spark_schema
+from pgoutput_construct.wire.types import Lsn, Timestamp
+
+__all__ = ["LOG_SCHEMA", "failed", "map_segments", "read_log", "segment_batches"]
+
+LOG_SCHEMA = SCHEMA.append(pa.field("segment", pa.string(), nullable=False))
+"""The columns of the change log, and the name of the segment."""
+
+_BATCH_ROWS = 10_000
+_TASK_ROWS = 50_000
+"""Small segments share a task until they have this many rows: starting a task costs more than reading them."""
+
+SegmentFunction = Callable[[Segment], Iterator[pa.RecordBatch]]
+
+
+def read_log(spark: SparkSession, directory: str | Path) -> DataFrame:
+    """Read a change log as a DataFrame of ``LOG_SCHEMA``, one row a payload, in no particular order.
+
+    The directory must be at the same path on every executor. Each segment is read by its own format, all checksums
+    verified; an action raises (inside Spark's exception) ChangeLogError for damage, naming segment and seqs.
+    """
+    return map_segments(spark, ChangeLog(directory).segments, segment_batches, LOG_SCHEMA)
+
+
+def map_segments(
+    spark: SparkSession, segments: Sequence[Segment], function: SegmentFunction, schema: pa.Schema
+) -> DataFrame:
+    """Run a function on every segment, in executors, and return its batches (of ``schema``) as a DataFrame."""
+    groups = _groups(segments)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                for segment in groups[index]:
+                    yield from function(segment)
+
+    numbers = spark.range(0, len(groups), 1, max(len(groups), 1))
+    return numbers.mapInArrow(run, spark_schema(schema))
+
+
+def segment_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
+    """Read one segment as batches of ``LOG_SCHEMA``; raise ChangeLogError that names segment, seqs and field."""
+    try:
+        table = read_segment(segment)
+    except ChangeLogError as error:
+        raise _located(segment, error) from error
+    names = pa.array([segment.name], pa.string())
+    for batch in table.combine_chunks().to_batches(_BATCH_ROWS):
+        name = names.take(pa.array([0] * batch.num_rows))
+        yield pa.RecordBatch.from_arrays([*batch.columns, name], schema=LOG_SCHEMA)
+
+
+def failed(batch: pa.RecordBatch, row: int, error: PgoutputError) -> ChangeLogError:
+    """Say of an error in one row of a batch of ``LOG_SCHEMA`` where it is: segment, seq, field path."""
+    seq, wal_start, sent, in_stream, xid, payload, segment = (
+        batch.column(index)[row].cast(pa.int64()).as_py() if index == 2 else batch.column(index)[row].as_py()
+        for index in range(batch.num_columns)
+    )
+    time = Timestamp(sent - UNIX_TO_POSTGRES)
+    return explain(LogEntry(seq, Lsn(wal_start), time, in_stream, xid, payload, segment), error)
+
+
+def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:
+    groups: list[list[Segment]] = []
+    rows = _TASK_ROWS
+    for segment in segments:
+        if rows + segment.rows > _TASK_ROWS:
+            groups.append([])
+            rows = 0
+        groups[-1].append(segment)
+        rows += segment.rows
+    return groups
+
+
+def _located(segment: Segment, error: ChangeLogError) -> ChangeLogError:
+    unreadable = [name for name in SCHEMA.names if not _is_readable(segment, name)]
+    fields = f", field {', '.join(unreadable)}" if unreadable else ""
+    place = f"segment {segment.name}, seq {segment.first_seq} to {segment.last_seq}{fields}"
+    return ChangeLogError(f"{place}: {error}")
+
+
+def _is_readable(segment: Segment, name: str) -> bool:
+    try:
+        pq.read_table(segment.path, columns=[name], page_checksum_verification=True, partitioning=None)
+    except (pa.ArrowException, OSError):
+        return False
+    return True

@@ -1,0 +1,127 @@
+"""What an executor must know to find, on its own, the committed rows in any part of the log."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.columnar import headers
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.postgres.segments import LogOptions
+from pgoutput_construct.spark.log import failed
+from pgoutput_construct.stream.timeline import RelationTimeline
+from pgoutput_construct.stream.transactions import Spans
+from pgoutput_construct.wire.engine import parse
+from pgoutput_construct.wire.messages import PgoutputMessage, Truncate
+
+__all__ = ["Plan", "Visible", "parse_row"]
+
+Numbers = NDArray[np.int64]
+
+
+class Visible(NamedTuple):
+    """The rows of a batch that became visible; one entry a row and table (a truncate may have several tables)."""
+
+    rows: Numbers
+    """Index in the batch."""
+    spans: Numbers
+    """Index in the spans."""
+    versions: Numbers
+    """Index in the timeline's descriptions: which table, as described for this row."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The transactions and relations of a log; broadcast once."""
+
+    options: LogOptions
+    """The options of the capture."""
+    spans: Spans
+    """The committed transactions."""
+    timeline: RelationTimeline
+    """What describes each OID at each position."""
+
+    def visible(self, batch: pa.RecordBatch) -> Visible:
+        """Find the committed rows in a batch of ``LOG_SCHEMA``; raise ChangeLogError for a row without Relation."""
+        seqs = batch.column(0).to_numpy()
+        spans = np.searchsorted(self._first, seqs, "right") - 1
+        found = headers.is_row(batch.column("payload")) & (spans >= 0)
+        found[found] = seqs[found] <= self._last[spans[found]]
+        found &= ~self._aborted(batch, spans, found)
+        rows = np.flatnonzero(found)
+        versions = self._versions(batch, rows)
+        counts = [len(several) for several in versions]
+        flat = np.array([version for several in versions for version in several], np.int64)
+        return Visible(np.repeat(rows, counts), np.repeat(spans[rows], counts), flat)
+
+    def places(self, spans: Numbers, seqs: Numbers) -> dict[str, pa.Array]:
+        """Return the columns that say where rows stand: ``_commit_lsn, _seq, _commit_time, _xid``."""
+        numbers = {name: np.array(getattr(self.spans, name), np.int64)[spans] for name in _PLACES}
+        unix = numbers["commit_time"].astype(object) + _EPOCH
+        moments = [moment if _FIRST_MOMENT <= moment <= _LAST_MOMENT else None for moment in unix]
+        return {
+            "_commit_lsn": pa.array(numbers["commit_lsn"]),
+            "_seq": pa.array(numbers["position"] + seqs - self._first[spans]),
+            "_commit_time": pa.array(moments, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+            "_xid": pa.array(numbers["xid"]),
+        }
+
+    @cached_property
+    def _first(self) -> Numbers:
+        return np.array(self.spans.first_seq, np.int64)
+
+    @cached_property
+    def _last(self) -> Numbers:
+        return np.array(self.spans.last_seq, np.int64)
+
+    def _aborted(self, batch: pa.RecordBatch, spans: Numbers, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Tell which rows belong to a rolled-back subtransaction of the span they stand in."""
+        gone = np.zeros(len(spans), bool)
+        touched = [span for span in np.unique(spans[found]) if int(span) in self.spans.aborted]
+        if touched:
+            xids = headers.integers_at(batch.column("payload"), np.full(len(spans), headers.xid_offset()))
+            for span in touched:
+                gone |= (spans == span) & np.isin(xids, list(self.spans.aborted[int(span)]))
+        return gone
+
+    def _versions(self, batch: pa.RecordBatch, rows: Numbers) -> list[list[int]]:
+        seqs, streams = batch.column("seq").to_pylist(), batch.column("stream_xid").to_pylist()
+        versions = []
+        for row, oids in zip(rows.tolist(), self._tables(batch, rows), strict=True):
+            try:
+                versions.append([self.timeline.version(oid, seqs[row], streams[row]) for oid in oids])
+            except PgoutputError as error:
+                parse_row(self.options, batch, row)  # bytes that are no message explain it better
+                raise failed(batch, row, error) from error
+        return versions
+
+    def _tables(self, batch: pa.RecordBatch, rows: Numbers) -> Iterator[tuple[int, ...]]:
+        payloads = batch.column("payload")
+        inside = batch.column("in_stream").to_numpy(zero_copy_only=False)
+        offsets = np.where(inside, headers.relation_offset(True), headers.relation_offset(False))
+        oids, kinds = headers.integers_at(payloads, offsets), headers.kinds(payloads)
+        for row in rows.tolist():
+            if kinds[row] == headers.TRUNCATE:
+                message = parse_row(self.options, batch, row)
+                assert isinstance(message, Truncate)
+                yield message.relation_oids
+            else:
+                yield (int(oids[row]),)
+
+
+_PLACES = ("commit_lsn", "commit_time", "xid", "position")
+_EPOCH = 946_684_800_000_000  # microseconds from 1970 to 2000
+_FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800_000_000, 253_402_300_799_999_999  # the years 1 to 9999
+
+
+def parse_row(options: LogOptions, batch: pa.RecordBatch, row: int) -> PgoutputMessage:
+    """Parse the payload in one row of a batch of ``LOG_SCHEMA``; raise ChangeLogError with segment, seq, field."""
+    payload, in_stream = batch.column("payload")[row].as_py(), batch.column("in_stream")[row].as_py()
+    try:
+        return parse(payload, options.proto_version, options.streaming, in_stream)
+    except PgoutputError as error:
+        raise failed(batch, row, error) from error

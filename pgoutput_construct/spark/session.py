@@ -1,0 +1,44 @@
+"""A Spark session as this package needs it: local unless told otherwise."""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+__all__ = ["SETTINGS", "spark_session"]
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",  # PostgreSQL's columns may differ in case alone
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+}
+"""What every session starts with."""
+
+_LOCAL: Final[Mapping[str, str]] = {
+    "spark.driver.bindAddress": "127.0.0.1",  # a machine's own name need not resolve
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+}
+
+
+def spark_session(
+    master: str = "local[*]", settings: Mapping[str, str] | None = None, name: str = "pgoutput_construct"
+) -> SparkSession:
+    """Return the running session, or start one on a master (``local[*]``, ``spark://host:7077``, ``yarn`` ...).
+
+    ``settings`` are Spark's properties and win over ``SETTINGS``. The caller stops the session.
+    """
+    if master.startswith("local"):
+        # The property spark.pyspark.python counts for spark-submit alone; workers need this Python's packages.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    chosen = {**SETTINGS, **(_LOCAL if master.startswith("local") else {}), **(settings or {})}
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

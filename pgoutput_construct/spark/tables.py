@@ -1,0 +1,128 @@
+"""The tables of a log: which names, columns and keys its committed rows have, over all alterations."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pgoutput_construct.columnar import columns_schema, unify
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.names import directory_name, qualified_name
+from pgoutput_construct.spark.schemas import CHANGE
+from pgoutput_construct.stream.timeline import Description, RelationTimeline
+
+__all__ = ["Table", "Usage", "find_tables"]
+
+
+class Usage(NamedTuple):
+    """How often one version of a Relation describes committed rows in one segment."""
+
+    segment: int
+    """Index of the segment in the log."""
+    version: int
+    """Index in the timeline's descriptions."""
+    rows: int
+    """How many rows (truncates count as one)."""
+    last_seq: int
+    """Position of the last of them in the log."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A published table, as its changes in the log show it."""
+
+    namespace: str
+    """Its schema, as last described."""
+    name: str
+    """Its name, as last described."""
+    columns: pa.Schema
+    """All columns that it ever had in the log, typed; those it has now come first, in their order."""
+    current: tuple[str, ...]
+    """The columns that it has now."""
+    key_columns: tuple[str, ...]
+    """The columns of its replica identity; none when the identity is the full row, or nothing."""
+    replica_identity: str
+    """As relreplident in pg_class: d (primary key), i (index), f (full row), n (nothing)."""
+    versions: frozenset[int]
+    """Which of the timeline's descriptions are of this table."""
+    segments: tuple[int, ...]
+    """Indexes of the segments that hold its rows."""
+    rows: int
+    """How many changes the log has."""
+
+    @property
+    def qualified(self) -> str:
+        """``schema.table`` as SQL writes it."""
+        return qualified_name(self.namespace, self.name)
+
+    @property
+    def directory(self) -> str:
+        """The name of its dataset's directory."""
+        return directory_name(self.namespace, self.name)
+
+    def check_names(self, case_sensitive: bool) -> None:
+        """Raise ChangeLogError when a column's name cannot stand beside the others in a DataFrame."""
+        remedy = "rename it, or publish the table with a column list that leaves it out"
+        for name in self.columns.names:
+            if name in CHANGE or name.startswith("_before."):
+                raise ChangeLogError(f"{self.qualified}: the column {name!r} is named as one of the change; {remedy}")
+        folded = [name.lower() for name in (*self.columns.names, *CHANGE)]
+        if not case_sensitive and len(set(folded)) < len(folded):
+            raise ChangeLogError(
+                f"{self.qualified}: columns whose names differ only in case; set spark.sql.caseSensitive to true"
+            )
+
+
+def find_tables(timeline: RelationTimeline, usages: Iterable[Usage]) -> dict[str, Table]:
+    """Return the tables by qualified name, given which descriptions are used where.
+
+    Tables without any committed change are not among them: PostgreSQL also describes what is not published by
+    itself, the partitions of a table that is published as a whole. A table is an OID under the name it had last, so
+    its changes before a renaming are its own. A table that was dropped and made anew has two OIDs under one name:
+    its changes are those of both.
+    """
+    found = list(usages)
+    latest: dict[int, int] = {}
+    for usage in found:
+        latest[usage.version] = max(latest.get(usage.version, -1), usage.last_seq)
+    by_name: dict[str, set[int]] = {}
+    for versions in _by_oid(timeline, latest).values():
+        relation = timeline.descriptions[max(versions, key=latest.__getitem__)].relation
+        by_name.setdefault(qualified_name(relation.namespace, relation.name), set()).update(versions)
+    return {name: _table(timeline, latest, by_name[name], found) for name in sorted(by_name)}
+
+
+def _by_oid(timeline: RelationTimeline, versions: Iterable[int]) -> Mapping[int, list[int]]:
+    by_oid: dict[int, list[int]] = {}
+    for version in versions:
+        by_oid.setdefault(timeline.descriptions[version].relation.relation_oid, []).append(version)
+    return by_oid
+
+
+def _table(timeline: RelationTimeline, latest: Mapping[int, int], versions: set[int], usages: list[Usage]) -> Table:
+    order = sorted(versions, key=latest.__getitem__, reverse=True)
+    descriptions = [timeline.descriptions[version] for version in order]
+    relation = descriptions[0].relation
+    keys = tuple(column.name for column in relation.columns if column.flags & 1)
+    mine = [usage for usage in usages if usage.version in versions]
+    return Table(
+        namespace=relation.namespace,
+        name=relation.name,
+        columns=_union(descriptions),
+        current=tuple(column.name for column in relation.columns),
+        key_columns=() if relation.replica_identity == "f" else keys,
+        replica_identity=relation.replica_identity,
+        versions=frozenset(versions),
+        segments=tuple(sorted({usage.segment for usage in mine})),
+        rows=sum(usage.rows for usage in mine),
+    )
+
+
+def _union(descriptions: Iterable[Description]) -> pa.Schema:
+    """Unite the columns by name, the latest description first; types become wide enough for all."""
+    kinds: dict[str, pa.DataType] = {}
+    for description in descriptions:
+        for field in columns_schema(description):
+            kinds[field.name] = unify(kinds.get(field.name, field.type), field.type)
+    return pa.schema(list(kinds.items()))

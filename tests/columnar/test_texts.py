@@ -1,0 +1,99 @@
+"""Binary values as PostgreSQL's text."""
+
+import struct
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgoutput_construct.columnar import times
+from pgoutput_construct.columnar.texts import CANNOT, TEXTS, label
+
+
+@pytest.mark.parametrize(
+    ("oid", "data", "text"),
+    [
+        (16, b"\1", "t"),
+        (17, b"\0\xff", "\\x00ff"),
+        (18, b"\xff", "\\377"),
+        (18, b"\0", ""),
+        (20, struct.pack("!q", -5), "-5"),
+        (28, b"\xff\xff\xff\xff", "4294967295"),
+        (27, struct.pack("!IH", 7, 2), "(7,2)"),
+        (869, bytes([2, 32, 0, 4, 10, 0, 0, 1]), "10.0.0.1"),
+        (869, bytes([2, 8, 0, 4, 10, 0, 0, 1]), "10.0.0.1/8"),
+        (650, bytes([2, 32, 1, 4, 10, 0, 0, 1]), "10.0.0.1/32"),
+        (829, bytes(range(6)), "00:01:02:03:04:05"),
+        (1560, b"\0\0\0\5\xa8", "10101"),
+        (3220, (0x16B374D848).to_bytes(8), "16/B374D848"),
+        (3802, b"\1{}", "{}"),
+        (3904, b"\1", "empty"),
+        (3904, b"\2\0\0\0\4\0\0\0\1\0\0\0\4\0\0\0\5", "[1,5)"),
+        (3908, b"\x18", "(,)"),
+        (3908, b"\x12\0\0\0\x08" + bytes(8), '["2000-01-01 00:00:00",)'),
+        (4451, b"\0\0\0\1\0\0\0\x11\2\0\0\0\4\0\0\0\1\0\0\0\4\0\0\0\5", "{[1,5)}"),
+    ],
+)
+def test_texts(oid: int, data: bytes, text: str) -> None:
+    """Each type as its output function writes it."""
+    assert TEXTS[oid](data) == text
+
+
+@given(st.sampled_from(sorted(TEXTS)), st.binary(max_size=40))
+def test_any_bytes(oid: int, data: bytes) -> None:
+    """Bytes that are not of the type are refused, and nothing else happens."""
+    with suppress(*CANNOT):
+        assert isinstance(TEXTS[oid](data), str)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\0\0\1", b"a\x01", b"\xff"])
+def test_no_label(data: bytes) -> None:
+    """What does not look like an enum's label is not taken for text."""
+    with pytest.raises(ValueError):
+        label(data)
+    assert label("glücklich".encode()) == "glücklich"
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "days", "months", "text"),
+    [
+        (0, 0, 0, "00:00:00"),
+        (1, 0, 0, "00:00:00.000001"),
+        (-1_500_000, 0, 0, "-00:00:01.5"),
+        (14_706_789_000, -3, -10, "-10 mons -3 days +04:05:06.789"),
+        (0, 1, 13, "1 year 1 mon 1 day"),
+        (0, 2, -14, "-1 years -2 mons +2 days"),
+        (-1, 1, 0, "1 day -00:00:00.000001"),
+        (2**63 - 1, 2**31 - 1, 2**31 - 1, "infinity"),
+        (-(2**63), -(2**31), -(2**31), "-infinity"),
+    ],
+)
+def test_intervals(microseconds: int, days: int, months: int, text: str) -> None:
+    """Signs and plurals are PostgreSQL's."""
+    assert times.interval_text(struct.pack("!qii", microseconds, days, months)) == text
+
+
+@pytest.mark.parametrize(
+    ("days", "text"),
+    [
+        (0, "2000-01-01"),
+        (-730_119, "0001-01-01"),
+        (-730_120, "0001-12-31 BC"),
+        (-2_451_507, "4713-01-01 BC"),
+        (2_145_031_948, "5874897-12-31"),
+        (2**31 - 1, "infinity"),
+    ],
+)
+def test_dates(days: int, text: str) -> None:
+    """Also where Python's calendar ends."""
+    assert times.date_text(struct.pack("!i", days)) == text
+
+
+def test_times() -> None:
+    """The last moment of the day, zones east and west, fractions without trailing zeros."""
+    assert times.time_text(struct.pack("!q", 86_400_000_000)) == "24:00:00"
+    assert times.timetz_text(struct.pack("!qi", 1_500_000, -19_800)) == "00:00:01.5+05:30"
+    assert times.timetz_text(struct.pack("!qi", 0, 3_661)) == "00:00:00-01:01:01"
+    assert times.timestamptz_text(struct.pack("!q", -1)) == "1999-12-31 23:59:59.999999+00"
+    assert times.timestamp_text(struct.pack("!q", -(2**63))) == "-infinity"

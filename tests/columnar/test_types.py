@@ -1,0 +1,66 @@
+"""Arrow types of columns."""
+
+import pyarrow as pa
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.columnar import arrow_type, unify
+
+DOMAINS = {
+    20000: pgo.Type(None, 20000, "", "int4"),
+    20001: pgo.Type(None, 20001, "public", "mood"),
+    20002: pgo.Type(None, 20002, "", "_int8"),
+    20003: pgo.Type(None, 20003, "", "numeric"),
+}
+
+
+@pytest.mark.parametrize(
+    ("oid", "modifier", "kind"),
+    [
+        (16, -1, pa.bool_()),
+        (21, -1, pa.int16()),
+        (26, -1, pa.int64()),
+        (1700, -1, pa.string()),
+        (1700, (12 << 16 | 2) + 4, pa.decimal128(12, 2)),
+        (1700, (38 << 16 | 38) + 4, pa.decimal128(38, 38)),
+        (1700, (39 << 16 | 2) + 4, pa.string()),
+        (1700, (5 << 16 | 2045) + 4, pa.string()),  # numeric(5, -3)
+        (1700, (3 << 16 | 5) + 4, pa.string()),  # numeric(3, 5)
+        (1043, 44, pa.string()),
+        (17, -1, pa.binary()),
+        (1184, 3, pa.timestamp("us", tz="UTC")),
+        (1083, -1, pa.string()),
+        (1007, -1, pa.list_(pa.int32())),
+        (1231, (12 << 16 | 2) + 4, pa.list_(pa.decimal128(12, 2))),
+        (2951, -1, pa.list_(pa.string())),
+        (1020, -1, pa.string()),
+        (20000, -1, pa.int32()),
+        (20001, -1, pa.string()),
+        (20002, -1, pa.list_(pa.int64())),
+        (20003, -1, pa.string()),
+        (99999, -1, pa.string()),
+    ],
+)
+def test_arrow_type(oid: int, modifier: int, kind: pa.DataType) -> None:
+    """By OID and modifier; domains count as their base type."""
+    assert arrow_type(pgo.RelationColumn(0, "c", oid, modifier), DOMAINS).equals(kind)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (pa.int16(), pa.int64(), pa.int64()),
+        (pa.float64(), pa.float32(), pa.float64()),
+        (pa.decimal128(10, 2), pa.decimal128(8, 4), pa.decimal128(12, 4)),
+        (pa.decimal128(38, 0), pa.decimal128(38, 38), pa.string()),
+        (pa.int32(), pa.string(), pa.string()),
+        (pa.int32(), pa.float64(), pa.string()),
+        (pa.date32(), pa.timestamp("us"), pa.string()),
+        (pa.list_(pa.int32()), pa.list_(pa.int64()), pa.list_(pa.int64())),
+        (pa.list_(pa.int32()), pa.int32(), pa.string()),
+    ],
+)
+def test_unify(one: pa.DataType, other: pa.DataType, both: pa.DataType) -> None:
+    """The wider of two, in either order, or string."""
+    assert unify(one, other).equals(both)
+    assert unify(other, one).equals(both)

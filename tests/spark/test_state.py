@@ -1,0 +1,169 @@
+"""Current rows, rebuilt from changes."""
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pgoutput_construct.spark import changes_schema, current_state
+from pgoutput_construct.spark.components import connect
+from pgoutput_construct.spark.schemas import spark_schema
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = pa.schema([("a", pa.int32()), ("b", pa.timestamp("us", tz="UTC")), ("n", pa.int32()), ("big", pa.string())])
+KEYS = ("a", "b")
+INFINITY = "infinity"
+
+
+@dataclass
+class Source:
+    """A table, and the changes that it would send."""
+
+    rng: random.Random
+    full: bool = False
+    rows: dict[tuple[int, str], dict[str, Any]] = field(default_factory=dict)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+
+    def step(self) -> None:
+        """Change something."""
+        free = [key for key in self.keys() if key not in self.rows]
+        move = self.rng.choice(["insert", "insert", "update", "move", "move", "delete", "truncate"])
+        if move == "truncate" and self.rng.random() < 0.1:
+            self.rows = {}
+            self.emit("truncate", None, None)
+        elif move == "insert" and free:
+            self.put("insert", None, self.rng.choice(free))
+        elif self.rows and move in ("update", "move", "delete"):
+            key = self.rng.choice(list(self.rows))
+            if move == "delete":
+                self.emit("delete", None, self.rows.pop(key))
+            else:
+                self.put("update", key, self.rng.choice(free) if free and move == "move" else key)
+
+    def keys(self) -> list[tuple[int, str]]:
+        """Few keys, so that they are used again and again; one part cannot be held by its type."""
+        return [(a, b) for a in range(4) for b in ("2024-01-01 00:00:00+00", "1999-10-31 01:30:00+00", INFINITY)]
+
+    def put(self, op: str, old: tuple[int, str] | None, new: tuple[int, str]) -> None:
+        """Insert or update, sometimes with a new long value."""
+        before = None if old is None else self.rows.pop(old)
+        row = {"a": new[0], "b": new[1], "n": len(self.changes) % 7, "big": f"long {len(self.changes) % 3}"}
+        kept = before is not None and self.rng.random() < 0.6
+        if kept and before is not None:
+            row["big"] = before["big"]
+        self.rows[new] = row
+        self.emit(op, row, before if self.full or old != new else None, ["big"] if kept else [])
+
+    def emit(
+        self, op: str, new: dict[str, Any] | None, before: dict[str, Any] | None, unchanged: Iterable[str] = ()
+    ) -> None:
+        """Write a change down as the job would."""
+        untyped: dict[str, str] = {}
+        old = None if before is None else {k: v for k, v in before.items() if self.full or k in KEYS}
+        row = typed({k: None if k in unchanged else v for k, v in (new or {}).items()}, untyped, "")
+        number = len(self.changes)
+        row |= {"_op": op, "_commit_lsn": number // 3, "_seq": number % 3, "_xid": 1, "_commit_time": None}
+        row |= {"_before": None if old is None else typed(old, untyped, "_before.")}
+        self.changes.append({**row, "_unchanged": list(unchanged), "_untyped": untyped or None})
+
+
+def typed(row: dict[str, Any], untyped: dict[str, str], prefix: str) -> dict[str, Any]:
+    """Put into the map what a timestamp cannot hold."""
+    if row.get("b") == INFINITY:
+        untyped[f"{prefix}b"] = INFINITY
+    moment = row.get("b") not in (None, INFINITY)
+    return {**row, "b": datetime.fromisoformat(row["b"]).astimezone(UTC) if moment else None}
+
+
+def frame(spark: Any, changes: list[dict[str, Any]]) -> Any:
+    """Changes as a DataFrame, in no order."""
+    schema = changes_schema(COLUMNS)
+    shuffled = random.Random(1).sample(changes, len(changes))
+    return spark.createDataFrame(pa.Table.from_pylist(shuffled, schema=schema), spark_schema(schema)).repartition(3)
+
+
+def found(state: Any) -> Counter[tuple[Any, ...]]:
+    """Rows of a state, comparable."""
+    assert state.columns == [*COLUMNS.names, "_untyped"]
+    return Counter((r.a, r.b, r.n, r.big, tuple((r._untyped or {}).items())) for r in state.collect())
+
+
+def expected(rows: Iterable[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """Rows of a source, in the same form."""
+    result: Counter[tuple[Any, ...]] = Counter()
+    for row in rows:
+        untyped: dict[str, str] = {}
+        values = typed(row, untyped, "")
+        moment = values["b"] and values["b"].replace(tzinfo=None)
+        result[(values["a"], moment, values["n"], values["big"], tuple(untyped.items()))] += 1
+    return result
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("full", [False, True])
+def test_against_a_dictionary(spark: Any, seed: int, full: bool) -> None:
+    """Hundreds of changes of a few keys, many of them changes of the key, leave what the source has."""
+    source = Source(random.Random(seed), full)
+    for _ in range(300):
+        source.step()
+    changes = frame(spark, source.changes)
+    assert found(current_state(changes, KEYS, "d")) == expected(source.rows.values())
+    if full:
+        assert found(current_state(changes, (), "f")) == expected(source.rows.values())
+
+
+def test_chain_of_keys(spark: Any) -> None:
+    """A value that was sent once is carried along a long chain of keys, and through a swap of two rows."""
+    source, day = Source(random.Random(0)), "2024-01-01 00:00:00+00"
+    for number in (0, 50):
+        source.put("insert", None, (number, day))
+    source.rng.random = lambda: 0.0  # type: ignore[method-assign]  # nothing is sent again
+    for old, new in ((0, 100), (50, 0), (100, 50)):
+        source.put("update", (old, day), (new, day))
+    for number in range(200, 240):
+        source.put("update", (50 if number == 200 else number - 1, day), (number, day))
+    state = current_state(frame(spark, source.changes), KEYS, "d")
+    assert found(state) == expected(source.rows.values())
+
+
+def test_duplicates_and_nulls(spark: Any) -> None:
+    """With the full row as identity equal rows are counted."""
+    source = Source(random.Random(0), full=True)
+    row = {"a": None, "b": None, "n": 1, "big": None}
+    for _ in range(3):
+        source.emit("insert", row, None)
+    source.emit("delete", None, row)
+    assert found(current_state(frame(spark, source.changes), (), "f")) == expected([row, row])
+
+
+def test_columns_that_were_dropped(spark: Any) -> None:
+    """The state has the columns asked for."""
+    source = Source(random.Random(0))
+    source.put("insert", None, (1, INFINITY))
+    state = current_state(frame(spark, source.changes), ("a",), "d", ("n", "a"))
+    assert [tuple(row) for row in state.collect()] == [(0, 1, None)]
+
+
+def test_unknown_value(spark: Any) -> None:
+    """An update that leaves a value open, of a row that the log does not have, is an error."""
+    source = Source(random.Random(0))
+    source.emit("update", {"a": 1, "b": None, "n": 1, "big": "x"}, None, ["big"])
+    with pytest.raises(Exception, match="does not send the TOASTed column 'big'"):
+        current_state(frame(spark, source.changes), KEYS, "d").collect()
+
+
+def test_components(spark: Any) -> None:
+    """Connected keys get one label, others another; long chains too."""
+    chain = [([str(i)], [str(i + 1)]) for i in range(60)]
+    others = [(["x"], ["y"]), (["y"], ["x"]), (["z"], ["z"])]
+    links = spark.createDataFrame(chain + others, "_old array<string>, _new array<string>")
+    labels = {row._key[0]: tuple(row._label) for row in connect(links).collect()}
+    assert len({labels[str(i)] for i in range(61)}) == 1
+    assert labels["x"] == labels["y"] != labels["0"]
+    assert "z" not in labels

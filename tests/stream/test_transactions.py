@@ -1,0 +1,349 @@
+"""Which rows of a log belong to which committed transaction."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pgoutput_construct as pgo
+from pgoutput_construct.stream.transactions import Control, Spans, find_transactions
+from tests.live.recording import Recording
+
+Row = tuple[str, int | None]
+Item = pgo.PgoutputMessage | Row
+
+
+def begin(xid: int, lsn: int) -> pgo.Begin:
+    """A Begin."""
+    return pgo.Begin(pgo.Lsn(lsn), pgo.Timestamp(lsn), xid)
+
+
+def commit(lsn: int) -> pgo.Commit:
+    """A Commit."""
+    return pgo.Commit(pgo.Lsn(lsn), pgo.Lsn(lsn + 1), pgo.Timestamp(lsn))
+
+
+def stream_commit(xid: int, lsn: int) -> pgo.StreamCommit:
+    """A Stream Commit."""
+    return pgo.StreamCommit(xid, pgo.Lsn(lsn), pgo.Lsn(lsn + 1), pgo.Timestamp(lsn))
+
+
+def two_phase(kind: Any, xid: int, gid: str, lsn: int) -> Any:
+    """A Begin Prepare, Prepare, Stream Prepare or Commit Prepared."""
+    return kind(pgo.Lsn(lsn), pgo.Lsn(lsn + 1), pgo.Timestamp(lsn), xid, gid)
+
+
+def rollback_prepared(xid: int, gid: str) -> pgo.RollbackPrepared:
+    """A Rollback Prepared."""
+    return pgo.RollbackPrepared(pgo.Lsn(1), pgo.Lsn(2), pgo.Timestamp(3), pgo.Timestamp(4), xid, gid)
+
+
+def segment(xid: int, *subxids: int, first: bool = False) -> list[Item]:
+    """One segment of a stream, a row of each subtransaction in it."""
+    return [pgo.StreamStart(xid, int(first)), *(("row", subxid) for subxid in subxids), pgo.StreamStop()]
+
+
+def row(xid: int | None = None) -> Row:
+    """A row; inside a stream it has an xid."""
+    return "row", xid
+
+
+def controls(items: Iterable[Item]) -> list[Control]:
+    """Number the items, and leave the control messages."""
+    found, stream = [], None
+    for seq, item in enumerate(items):
+        if isinstance(item, tuple):
+            continue
+        if isinstance(item, pgo.Begin | pgo.BeginPrepare | pgo.StreamStart):
+            stream = None  # of a connection that was lost
+        found.append(Control(seq, stream, item))
+        if isinstance(item, pgo.StreamStart):
+            stream = item.xid
+        elif isinstance(item, pgo.StreamStop):
+            stream = None
+    return found
+
+
+def visible(items: list[Item]) -> list[tuple[int, int, int, int]]:
+    """Return ``commit_lsn, position, xid, seq`` of every visible row, in order."""
+    spans = find_transactions(controls(items))
+    places = [(spans.find(seq, item[1]), seq) for seq, item in enumerate(items) if isinstance(item, tuple)]
+    return sorted((place.commit_lsn, place.position, place.xid, seq) for place, seq in places if place is not None)
+
+
+def test_transactions_one_after_the_other() -> None:
+    """Each row gets its own transaction and its position in it; what is between transactions belongs to none."""
+    items = [begin(7, 10), row(), row(), commit(10), row(), begin(8, 20), row(), commit(20), row()]
+    assert visible(items) == [(10, 1, 7, 1), (10, 2, 7, 2), (20, 1, 8, 6)]
+
+
+def test_incomplete_at_the_end() -> None:
+    """What has no end yet is not visible."""
+    assert visible([begin(7, 10), row()]) == []
+    assert visible([*segment(7, 7, first=True), pgo.StreamStart(7, 0), row(7)]) == []
+
+
+def test_reconnection_inside_a_transaction() -> None:
+    """A Begin, a stream or a prepare after a Begin without Commit: the first copy is void."""
+    again = [begin(7, 10), row(), commit(10)]
+    assert visible([begin(7, 10), row(), *again]) == [(10, 1, 7, 3)]
+    streamed = [*segment(9, 9, first=True), stream_commit(9, 5)]
+    assert visible([begin(7, 10), row(), *streamed, *again]) == [(5, 1, 9, 3), (10, 1, 7, 7)]
+    prepared = two_phase(pgo.BeginPrepare, 7, "g", 1)
+    assert visible([prepared, row(), prepared, row(), two_phase(pgo.Prepare, 7, "g", 1)]) == []
+
+
+def test_interleaved_streams() -> None:
+    """Segments of one transaction add up to one count; transactions are in the order of their commits."""
+    items = [
+        *segment(7, 7, first=True),
+        *segment(8, 8, 8, first=True),
+        begin(9, 5),
+        row(),
+        commit(5),
+        *segment(7, 7),
+        stream_commit(8, 10),
+        *segment(7, 7),
+        stream_commit(7, 20),
+    ]
+    seen = visible(items)
+    assert [(lsn, xid) for lsn, _, xid, _ in seen] == [(5, 9), (10, 8), (10, 8), (20, 7), (20, 7), (20, 7)]
+    assert [position for lsn, position, _, _ in seen if lsn == 20] == [1, 4, 7]
+
+
+def test_rolled_back_streams() -> None:
+    """An abort of the transaction takes back all of it, of a subtransaction only its rows."""
+    abort_all, abort_some = pgo.StreamAbort(7, 7), pgo.StreamAbort(7, 71)
+    assert visible([*segment(7, 7, first=True), abort_all]) == []
+    items = [*segment(7, 7, 71, first=True), abort_some, *segment(7, 72, 71, 7), stream_commit(7, 20)]
+    assert [seq for *_, seq in visible(items)] == [1, 6, 8]
+
+
+def test_abort_of_what_was_never_streamed() -> None:
+    """PostgreSQL 18 may send it: it means nothing."""
+    assert len(visible([pgo.StreamAbort(7, 7), pgo.StreamAbort(8, 81), begin(7, 9), row(), commit(9)])) == 1
+
+
+def test_stream_sent_again() -> None:
+    """A first segment voids the segments, and the aborts, of an earlier copy."""
+    copy = [*segment(7, 7, 71, first=True), pgo.StreamAbort(7, 71), pgo.StreamStart(7, 0), row(7)]
+    items = [*copy, *segment(7, 7, 71, first=True), stream_commit(7, 20)]
+    assert [seq for *_, seq in visible(items)] == [8, 9]
+
+
+def test_stream_sent_again_at_once() -> None:
+    """After a reconnection the server may find that the transaction fits into memory, or has committed."""
+    assert [seq for *_, seq in visible([*segment(7, 7, first=True), begin(7, 9), row(), commit(9)])] == [4]
+
+
+def test_reused_xid() -> None:
+    """After a wraparound the same number is another transaction."""
+    once = [*segment(7, 7, 71, first=True), pgo.StreamAbort(7, 71)]
+    items = [*once, stream_commit(7, 10), *segment(7, 7, 71, first=True), stream_commit(7, 20)]
+    assert [(lsn, seq) for lsn, *_, seq in visible(items)] == [(10, 1), (20, 7), (20, 8)]
+
+
+def test_prepared() -> None:
+    """Prepared rows become visible with the position and time of Commit Prepared, others in between stay theirs."""
+    prepare = [two_phase(pgo.BeginPrepare, 7, "g", 5), row(), two_phase(pgo.Prepare, 7, "g", 5)]
+    between = [begin(8, 10), row(), commit(10)]
+    assert visible([*prepare, *between]) == [(10, 1, 8, 4)]
+    items = [*prepare, *between, two_phase(pgo.CommitPrepared, 7, "g", 20)]
+    assert visible(items) == [(10, 1, 8, 4), (20, 1, 7, 1)]
+    assert visible([*prepare, *between, rollback_prepared(7, "g")]) == [(10, 1, 8, 4)]
+
+
+def test_streamed_and_prepared() -> None:
+    """Streams too, without the subtransactions that were rolled back; a name can be used again."""
+    streamed = [*segment(7, 7, 71, first=True), pgo.StreamAbort(7, 71), two_phase(pgo.StreamPrepare, 7, "g", 5)]
+    again = [two_phase(pgo.BeginPrepare, 8, "g", 6), row(), two_phase(pgo.Prepare, 8, "g", 6)]
+    items = [*streamed, rollback_prepared(7, "g"), *again, two_phase(pgo.CommitPrepared, 8, "g", 20)]
+    assert [(lsn, xid) for lsn, _, xid, _ in visible(items)] == [(20, 8)]
+    assert len(visible([*streamed, two_phase(pgo.CommitPrepared, 7, "g", 20)])) == 1
+
+
+def test_rollback_of_a_prepare_never_seen() -> None:
+    """It may come, and leaves a prepare of the same name by another transaction alone."""
+    prepare = [two_phase(pgo.BeginPrepare, 7, "g", 5), row(), two_phase(pgo.Prepare, 7, "g", 5)]
+    items = [rollback_prepared(3, "x"), *prepare, rollback_prepared(3, "g"), two_phase(pgo.CommitPrepared, 7, "g", 9)]
+    assert len(visible(items)) == 1
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [commit(10)],
+        [pgo.StreamStop()],
+        [begin(7, 10), commit(11)],
+        [begin(7, 10), pgo.StreamStop()],
+        segment(7, 7),
+        [stream_commit(7, 10)],
+        [*segment(7, first=True), pgo.StreamStart(7, 0), begin(8, 10), commit(10), *segment(7)],
+        [pgo.StreamStart(7, 1), begin(8, 10), commit(10), stream_commit(7, 20)],
+        [two_phase(pgo.CommitPrepared, 7, "g", 20)],
+        [two_phase(pgo.BeginPrepare, 7, "g", 5), two_phase(pgo.Prepare, 8, "g", 5)],
+        [begin(7, 2**63), commit(2**63)],
+    ],
+)
+def test_what_cannot_be(items: list[Item]) -> None:
+    """Messages that do not fit together are a ProtocolError that names the seq."""
+    with pytest.raises(pgo.ProtocolError, match=r"seq \d"):
+        find_transactions(controls(items))
+
+
+def test_recordings_agree(recordings: dict[str, Recording]) -> None:
+    """Streamed or not, prepared or not: a server's transactions make the same rows visible."""
+    for version in (16, 18):
+        counts = {len(_visible_rows(r)) for r in recordings.values() if r.server_version == version}
+        assert len(counts) == 1
+
+
+def _visible_rows(recording: Recording) -> list[int]:
+    session = pgo.Session(recording.mode.proto_version, recording.mode.streaming)
+    found = []
+    for seq, payload in enumerate(recording.payloads):
+        stream = session.stream_xid
+        found.append(Control(seq, stream, session.parse(payload)))
+    spans = find_transactions(found)
+    rows = [c for c in found if isinstance(c.message, pgo.Insert | pgo.Update | pgo.Delete)]
+    return [c.seq for c in rows if spans.find(c.seq, c.message.xid) is not None]
+
+
+@dataclass
+class Naive:
+    """Reads everything in order and keeps the rows themselves."""
+
+    rows: list[tuple[int, int | None]] = field(default_factory=list)
+    streams: dict[int, list[tuple[int, int | None]]] = field(default_factory=dict)
+    prepared: dict[str, list[tuple[int, int | None]]] = field(default_factory=dict)
+    committed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    order: list[int] = field(default_factory=list)
+
+    def read(self, seq: int, item: Item) -> None:
+        """Take in the next message or row."""
+        match item:
+            case tuple():
+                self.rows.append((seq, item[1]))
+            case pgo.Begin() | pgo.BeginPrepare():
+                self.rows = []
+            case pgo.StreamStart():
+                self.rows = [] if item.first_segment else self.streams[item.xid]
+                self.streams[item.xid] = self.rows
+            case pgo.Commit():
+                self._commit(self.rows, item.commit_lsn)
+            case pgo.Prepare():
+                self.prepared[item.gid] = self.rows
+            case pgo.StreamCommit():
+                self._commit(self.streams.pop(item.xid), item.commit_lsn)
+            case pgo.StreamPrepare():
+                self.prepared[item.gid] = self.streams.pop(item.xid)
+            case pgo.StreamAbort():
+                kept = [r for r in self.streams[item.xid] if item.subxid not in (item.xid, r[1])]
+                self.streams[item.xid] = kept
+            case pgo.CommitPrepared():
+                self._commit(self.prepared.pop(item.gid), item.commit_lsn)
+            case pgo.RollbackPrepared():
+                self.prepared.pop(item.gid, None)
+
+    def _commit(self, rows: list[tuple[int, int | None]], lsn: int) -> None:
+        self.committed |= {seq: (lsn, number) for number, (seq, _) in enumerate(rows)}
+
+
+@dataclass
+class Publisher:
+    """Sends what a server may send, as it is told by drawn numbers."""
+
+    draw: Any
+    items: list[Item] = field(default_factory=list)
+    streams: dict[int, list[int]] = field(default_factory=dict)
+    interrupted: dict[int, list[int]] = field(default_factory=dict)
+    prepared: dict[str, int] = field(default_factory=dict)
+    number: int = 0
+
+    def next(self) -> int:
+        """A new xid, subxid, gid or LSN."""
+        self.number += 1
+        return self.number
+
+    def step(self, action: str) -> None:
+        """Send one thing; nothing when the action needs what is not there."""
+        rows: list[Item] = [row() for _ in range(self.draw(st.integers(0, 3)))]
+        lsn, lost = self.next(), self.draw(st.integers(0, 4)) == 0
+        match action:
+            case "small":
+                self.items += [begin(self.next(), lsn), *rows, *([] if lost else [commit(lsn)])]
+                self._lost(lost)
+            case "prepare":
+                xid, gid = self.next(), str(self.next())
+                ending = [two_phase(pgo.Prepare, xid, gid, lsn)]
+                self.items += [two_phase(pgo.BeginPrepare, xid, gid, lsn), *rows, *([] if lost else ending)]
+                self.prepared |= {} if lost else {gid: xid}
+                self._lost(lost)
+            case "segment":
+                self._segment(lost)
+            case "finish" if self.streams:
+                self._finish(lsn)
+            case "settle" if self.prepared:
+                gid, xid = self.prepared.popitem()
+                rolled_back = self.draw(st.booleans())
+                done = rollback_prepared(xid, gid) if rolled_back else two_phase(pgo.CommitPrepared, xid, gid, lsn)
+                self.items.append(done)
+
+    def _segment(self, lost: bool) -> None:
+        known = self.draw(st.sampled_from([None, *self.streams]))
+        again = self.interrupted.popitem() if self.interrupted and self.draw(st.booleans()) else None
+        if known is None and again is not None:
+            xid, self.streams[again[0]] = again[0], again[1]
+        else:
+            xid = self.next() if known is None else known
+        subxids = self.streams.setdefault(xid, [xid])
+        subxids += [self.next()] if self.draw(st.booleans()) else []
+        chosen = self.draw(st.lists(st.sampled_from(subxids), max_size=4))
+        rows: list[Item] = [row(subxid) for subxid in chosen]
+        self.items += [pgo.StreamStart(xid, int(known is None)), *rows, *([] if lost else [pgo.StreamStop()])]
+        self._lost(lost)
+
+    def _finish(self, lsn: int) -> None:
+        xid = self.draw(st.sampled_from(list(self.streams)))
+        how = self.draw(st.sampled_from(["commit", "prepare", "abort", "sub", "sub"]))
+        if how == "sub":
+            if len(self.streams[xid]) > 1:
+                self.items.append(pgo.StreamAbort(xid, self.streams[xid].pop()))
+            return
+        gid = str(self.next())
+        del self.streams[xid]
+        self.prepared |= {gid: xid} if how == "prepare" else {}
+        endings = {"commit": stream_commit(xid, lsn), "abort": pgo.StreamAbort(xid, xid)}
+        self.items.append(endings.get(how) or two_phase(pgo.StreamPrepare, xid, gid, lsn))
+
+    def _lost(self, lost: bool) -> None:
+        if lost:
+            self.interrupted |= self.streams
+            self.streams = {}
+
+
+ACTIONS = ("small", "prepare", "segment", "segment", "finish", "settle")
+
+
+@given(st.data())
+def test_against_a_naive_reader(data: st.DataObject) -> None:
+    """Spans place every row where a reader that keeps all rows in memory places it, in the same order."""
+    publisher, naive = Publisher(data.draw), Naive()
+    for action in data.draw(st.lists(st.sampled_from(ACTIONS), max_size=25)):
+        publisher.step(action)
+    for seq, item in enumerate(publisher.items):
+        naive.read(seq, item)
+    seen = visible(publisher.items)
+    assert {seq: lsn for lsn, _, _, seq in seen} == {seq: lsn for seq, (lsn, _) in naive.committed.items()}
+    assert [seq for *_, seq in seen] == sorted(naive.committed, key=naive.committed.__getitem__)
+
+
+def test_spans_are_columns() -> None:
+    """All columns have one entry a span, in order; streams have theirs."""
+    spans: Spans = find_transactions(
+        controls([*segment(7, 7, first=True), begin(8, 5), commit(5), stream_commit(7, 9)])
+    )
+    assert (len(spans), list(spans.first_seq), list(spans.stream_xid)) == (2, [0, 3], [7, -1])
