@@ -17,8 +17,9 @@ SIZES = {code: size for size, code in CODES.items()}
 
 
 MACHINERY = frozenset(
-    "at bytes chr data end in_stream isinstance item kind len length list m message new number ord parallel pieces"
-    " proto_version range size start string_bytes tuple type unpack_from value".split()
+    {"at", "bytes", "chr", "data", "end", "in_stream", "isinstance", "item", "kind", "len", "length", "list", "m"}
+    | {"message", "new", "number", "ord", "parallel", "pieces", "proto_version", "range", "size", "start"}
+    | {"string_bytes", "tuple", "type", "unpack_from", "value"}
 )
 """What the generated functions call their own variables, and what they call: a field of that name is written apart."""
 
