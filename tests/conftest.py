@@ -1,7 +1,6 @@
 """Fixtures for every test: servers, a Spark session, stored recordings, and Hypothesis profiles."""
 
 import os
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,27 +49,13 @@ def server(request: pytest.FixtureRequest) -> EmbeddedServer:
     return started
 
 
-SPARK_SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.bindAddress": "127.0.0.1",  # a machine's own name need not resolve
-    "spark.driver.host": "127.0.0.1",
-    "spark.pyspark.python": sys.executable,
-    "spark.pyspark.driver.python": sys.executable,
-}
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A local Spark session in UTC."""
-    from pyspark.sql import SparkSession
+    from pgoutput_construct.spark import spark_session
 
-    builder = SparkSession.builder.master("local[2]").appName("tests")
-    for key, value in SPARK_SETTINGS.items():
-        builder = builder.config(key, value)
-    session = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse"))).getOrCreate()
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+    session = spark_session("local[2]", settings, "tests")
     yield session
     session.stop()
 
