@@ -54,7 +54,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A local Spark session in UTC."""
     from pgoutput_construct.spark import spark_session
 
-    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+    warehouse = str(tmp_path_factory.mktemp("warehouse"))
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": warehouse}
     session = spark_session("local[2]", settings, "tests")
     yield session
     session.stop()
