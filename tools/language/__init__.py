@@ -13,15 +13,19 @@ from tools.language.model import (
     Spec,
     Type,
 )
+from tools.language.records import Deviation, Document, Option
 
 __all__ = [
     "SPEC",
     "Alternative",
     "Block",
     "Choice",
+    "Deviation",
+    "Document",
     "Field",
     "Fields",
     "Message",
+    "Option",
     "Part",
     "Repeat",
     "Spec",

@@ -28,6 +28,7 @@ from tools.language.model import (
     Version,
 )
 from tools.language.notation import Notation, parse_notation
+from tools.language.records import Deviation, Document, Option
 from tools.language.rules import check
 from tools.language.source import Place, Source, read
 
@@ -98,8 +99,23 @@ class _Loader:
             versions=tuple(Version(**row) for row in data.get("versions", ())),
             parameters=tuple(Parameter(name, **row) for name, row in data.get("parameters", {}).items()),
             states=tuple(State(**row) for row in data.get("states", ())),
+            options=tuple(self._option(row, ("options", i)) for i, row in enumerate(data.get("options", ()))),
+            documents=tuple(self._document(row, ("documents", i)) for i, row in enumerate(data.get("documents", ()))),
             types=_types(),
         )
+
+    def _option(self, data: Mapping[str, Any], place: Place) -> Option:
+        values = tuple(self._option(row, (*place, "values", i)) for i, row in enumerate(data.get("values", ())))
+        return Option(**{**data, "values": values}, line=self.source.line(place))
+
+    def _document(self, data: Mapping[str, Any], place: Place) -> Document:
+        rows = enumerate(data.get("deviations", ()))
+        deviations = tuple(self._deviation(row, (*place, "deviations", i)) for i, row in rows)
+        return Document(**{**data, "deviations": deviations})
+
+    def _deviation(self, data: Mapping[str, Any], place: Place) -> Deviation:
+        known = {key: value for key, value in data.items() if key not in ("from", "to")}
+        return Deviation(**known, first=data.get("from"), last=data.get("to"), line=self.source.line(place))
 
     def _message(self, data: Mapping[str, Any], place: Place) -> Message:
         blocks = self._blocks(data["blocks"], (*place, "blocks"))
@@ -171,7 +187,7 @@ class _Loader:
                 f"{data['field']!r} stands at position {position[0]}_{position[1]}",
                 f"Write {position[0]}_{position[1]}_ in front, or no position at all.",
             )
-        keys = ("name", "description", "when", "since", "server", "length", "values", "bits")
+        keys = ("name", "description", "when", "since", "server", "length", "values", "bits", "documented")
         known = {k: data[k] for k in keys if k in data}
         found = self._lookup(notation, data.get("signed", False), place)
         line = self.source.line(place)

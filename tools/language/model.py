@@ -4,13 +4,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tools.language.records import Document, Option
+
 __all__ = [
     "Alternative",
     "Block",
     "Choice",
+    "Document",
     "Field",
     "Fields",
     "Message",
+    "Option",
     "Parameter",
     "Part",
     "Repeat",
@@ -50,6 +54,7 @@ class Field:
     length: str | None = None
     values: Mapping[str | int, str] | None = None
     bits: Mapping[int, str] | None = None
+    documented: str | None = None
     line: int = 0
 
     @property
@@ -226,6 +231,7 @@ class Parameter:
     name: str
     type: str
     description: str = ""
+    documented: str | None = None
 
 
 @dataclass(frozen=True)
@@ -250,6 +256,8 @@ class Spec:
     versions: tuple[Version, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     states: tuple[State, ...] = ()
+    options: tuple[Option, ...] = ()
+    documents: tuple[Document, ...] = ()
     types: tuple[Type, ...] = field(default=(), repr=False)
 
     def structures(self) -> Iterator[Structure]:
@@ -257,10 +265,20 @@ class Spec:
         for top in (*self.messages, *self.parts):
             yield from top.inside()
 
+    @property
+    def named(self) -> tuple[Message | Part, ...]:
+        """The messages and the parts."""
+        return (*self.messages, *self.parts)
+
     def fields(self) -> Iterator[Field]:
         """Yield every field, whatever it stands in."""
         for structure in self.structures():
             yield from (element for element in structure.elements if isinstance(element, Field))
+
+    def came_with(self, server: int | None, since: int | None) -> int:
+        """Return the PostgreSQL version that brought something: its own, or that of its protocol version."""
+        versions = {version.version: version.server for version in self.versions}
+        return server or versions.get(since or 0, 0)
 
     def part(self, name: str) -> Part:
         """Return the part of that name."""

@@ -90,6 +90,8 @@ def _sinces(spec: Spec) -> Iterator[tuple[int, int]]:
         for element in structure.elements:
             if isinstance(element, Choice):
                 yield from ((a.line, a.since) for a in element.alternatives if a.since is not None)
+    for option in spec.options:
+        yield from ((o.line, o.since) for o in (option, *option.values) if o.since is not None)
 
 
 def _conditions(spec: Spec, error: Raise) -> None:
@@ -138,6 +140,17 @@ def _parts_end(spec: Spec, error: Raise) -> None:
             raise error(part.line, f"the part {part.name} contains itself", "Break the circle.")
 
 
+def _deviations(spec: Spec, error: Raise) -> None:
+    known = {named.name for named in spec.named}
+    for deviation in (d for document in spec.documents for d in document.deviations):
+        if deviation.message and deviation.message not in known and deviation.kind != "extra message":
+            problem = f"the deviation is about {deviation.message!r}, which is no message and no part"
+            raise error(deviation.line, problem, "Name it as messages or parts do.")
+        if deviation.first and deviation.last and deviation.first > deviation.last:
+            problem = f"the deviation is from {deviation.first} to {deviation.last}"
+            raise error(deviation.line, problem, "Write the older version first.")
+
+
 NAME_RULES = (
     _names,
     _distinct_messages,
@@ -147,4 +160,5 @@ NAME_RULES = (
     _states,
     _parts_exist,
     _parts_end,
+    _deviations,
 )

@@ -1,0 +1,183 @@
+"""propose: a made-up PostgreSQL 20 is taken in by filling in names, and nothing else is written by hand."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.protocol_docs.pages import PAGES, page, run
+from tools.generate.outputs import OUTPUTS
+from tools.language import SPEC, load, load_text
+from tools.language.errors import SpecError
+
+ROOT = SPEC.parent
+RECORDINGS = PAGES.parent / "recordings"
+
+FILLED = {
+    "version_5_brings": "notices of checkpoints",
+    "Commit_1_6_name": "flushed_lsn",
+    "Checkpoint_Notice_state": "idle",
+    "Checkpoint_Notice_1_2_name": "flags",
+    "Checkpoint_Notice_1_3_name": "redo_lsn",
+    "Checkpoint_Notice_1_4_name": "finish_time",
+    "Checkpoint_Notice_1_5_name": "xid",
+    "Checkpoint_Notice_1_6_name": "reason",
+    "Checkpoint_Notice_1_7_name": "details_length",
+    "Checkpoint_Notice_1_8_name": "details",
+    "Checkpoint_Notice_1_9_name": "slots",
+    "TupleData_2_7_name": "compressed",
+    "TupleData_2_7_python": "Compressed",
+    "TupleData_2_8_name": "length",
+    "TupleData_2_9_name": "data",
+    "SlotList_1_1_name": "slot_count",
+    "SlotList_repeat_1_name": "slots",
+    "SlotList_repeat_1_Class": "HeldSlot",
+    "SlotList_2_1_name": "name",
+    "SlotList_2_2_name": "confirmed_lsn",
+}
+"""What a maintainer writes for each mark; descriptions are the same for all."""
+
+
+def fill(proposal: str) -> str:
+    """Return a proposal with its marks filled in."""
+    filled = re.sub(r"FILL_IN_\w+_description", "Made up.", proposal)
+    return re.sub(r"FILL_IN_(\w+)", lambda match: FILLED[match[1]], filled)
+
+
+def merge(spec: dict[str, Any], proposal: dict[str, Any]) -> dict[str, Any]:
+    """Return a specification with a proposal in it: what it has by name is replaced, the rest appended."""
+    for key, rows in proposal.items():
+        known = [row.get("name", row.get("version")) for row in spec[key]]
+        for row in rows:
+            name = row.get("name", row.get("version"))
+            at = known.index(name) if name in known else len(spec[key])
+            spec[key][at : at + 1] = [row]
+    return spec
+
+
+@pytest.fixture
+def proposal(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what propose prints for PostgreSQL 20."""
+    status, out, err = run(capsys, "propose", PAGES / "messages-20.sgml", "--pg", 20)
+    assert (status, err) == (0, "")
+    return out
+
+
+def merged(proposal: str) -> str:
+    """Return the specification with the proposal in it, as YAML."""
+    spec = yaml.safe_load((SPEC / "pgoutput.yaml").read_text("utf-8"))
+    return yaml.safe_dump(merge(spec, yaml.safe_load(proposal)), sort_keys=False)
+
+
+def test_every_mark_is_explained(proposal: str) -> None:
+    """The comments say what each mark stands for, and quote the document."""
+    body = yaml.safe_load(proposal)
+    marks = set(re.findall(r"FILL_IN_\w+", yaml.safe_dump(body)))
+    explained = set(re.findall(r"^# (FILL_IN_\w+): .", proposal, re.M))
+    assert marks == explained
+    assert (
+        "# FILL_IN_Checkpoint_Notice_1_3_name: Int64 (XLogRecPtr): The redo LSN of the checkpoint. Perhaps redo_lsn"
+        in (proposal.splitlines())
+    )
+
+
+def test_known_lines_are_kept(proposal: str) -> None:
+    """A known message is printed whole, and only its new lines differ."""
+    (commit,) = [row for row in yaml.safe_load(proposal)["messages"] if row["name"] == "Commit"]
+    known = yaml.safe_load((SPEC / "pgoutput.yaml").read_text("utf-8"))
+    (before,) = [row for row in known["messages"] if row["name"] == "Commit"]
+    new = commit["blocks"][0]["fields"].pop()
+    assert commit == before
+    assert (new["field"], new["since"], new["server"]) == ("Int64 (XLogRecPtr)", 5, 20)
+
+
+def test_unfilled_proposal_is_refused(proposal: str) -> None:
+    """A mark that was overlooked cannot become a name."""
+    with pytest.raises(SpecError):
+        load_text(merged(proposal))
+
+
+def test_filled_proposal_agrees_with_the_document(
+    proposal: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the proposal in, check is quiet, nothing more is proposed, and older documents still agree."""
+    shutil.copytree(SPEC, tmp_path / "spec")
+    (tmp_path / "spec/pgoutput.yaml").write_text(merged(fill(proposal)), "utf-8")
+    arguments = ("--spec", tmp_path / "spec", "--pg")
+    for name, pg in (("messages-20.sgml", 20), ("messages-18.sgml", 18), ("messages-10.sgml", 10)):
+        status, out, _ = run(capsys, "check", PAGES / name, *arguments, pg)
+        assert status == 0, out
+    assert run(capsys, "propose", PAGES / "messages-20.sgml", *arguments, 20)[1] == "# Nothing to add.\n"
+
+
+def test_what_cannot_be_added_is_left_to_the_maintainer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Changes that are no additions stand in the comments."""
+    changed = tmp_path / "changed.sgml"
+    changed.write_text(page("messages-20.sgml").replace("<term>String</term>", "<term>Int32</term>", 1))
+    out = run(capsys, "propose", changed, "--pg", 20)[1]
+    assert "# By hand: spec/pgoutput.yaml:" in out and "type: the document says Int32" in out
+
+
+def test_new_repeat_in_a_known_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Repeated fields after the fields of a known message become a block of their own."""
+    text = page("messages-20.sgml")
+    field = "<varlistentry><term>{}</term><listitem><para>{}</para></listitem></varlistentry>"
+    at = text.index("      </variablelist>", text.index("<term>Type</term>"))
+    repeat = "</variablelist><para>Next, the following message part appears for each label:</para><variablelist>"
+    added = field.format("Int16", "Number of labels.") + repeat + field.format("String", "A label.")
+    (tmp_path / "changed.sgml").write_text(text[:at] + added + text[at:])
+    data = yaml.safe_load(run(capsys, "propose", tmp_path / "changed.sgml", "--pg", 20)[1])
+    (changed,) = [row for row in data["messages"] if row["name"] == "Type"]
+    header, repeated = changed["blocks"]
+    assert repeated["type"] == "repeat_1" and repeated["count"] == header["fields"][-1]["name"]
+    assert [row["field"] for row in repeated["blocks"][0]["fields"]] == ["String"]
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """Return a copy of the package, the tools and the specifications."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    for folder in ("pgoutput_construct", "tools", "spec"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignore)
+    return tmp_path
+
+
+def run_in(folder: Path, *arguments: object) -> str:
+    """Run Python in a folder, whose modules come first; return its output."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=folder,
+        env={"PYTHONPATH": str(folder), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_version_5_is_a_yaml_edit(proposal: str, copied: Path) -> None:
+    """The specification alone is edited, and every generated output follows: version 5 works, 1 to 4 as before."""
+    (copied / "spec/pgoutput.yaml").write_text(merged(fill(proposal)), "utf-8")
+    run_in(copied, "-m", "tools.generate")
+    generated = {output.path: output for output in OUTPUTS}
+    for path in sorted(file.relative_to(ROOT).as_posix() for file in (ROOT / "pgoutput_construct").rglob("*.py")):
+        same = (copied / path).read_bytes() == (ROOT / path).read_bytes()
+        assert same == (path not in generated or generated[path].spec != "pgoutput.yaml"), path
+    for output in OUTPUTS:
+        if output.spec == "pgoutput.yaml":
+            assert "checkpoint" in (copied / output.path).read_text("utf-8").casefold(), output.path
+    out = run_in(copied, Path(__file__).with_name("version_5.py"), RECORDINGS)
+    assert out.startswith(str(copied)) and int(out.split()[-2]) > 10_000
+
+
+def test_the_specification_has_every_server() -> None:
+    """Whatever came after PostgreSQL 10 says when, so that one specification is held against 10 to 19."""
+    spec = load(SPEC / "pgoutput.yaml")
+    assert all(named.server for named in spec.named)
+    assert all(spec.came_with(field.server, field.since) for field in spec.fields() if field.conditional)

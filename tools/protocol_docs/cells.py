@@ -1,0 +1,145 @@
+"""Fields of the specification and of a document in one shape, so that they can be laid side by side."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tools.language import Choice, Field, Message, Part, Repeat, Spec
+from tools.language.model import Alternative, Structure
+from tools.language.notation import parse_notation
+from tools.protocol_docs import document as read
+from tools.protocol_docs.prose import stated, words
+
+__all__ = ["Cell", "documented_cells", "phrases", "specified_cells"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One field. ``at`` is its path in the specification, or its position in the document."""
+
+    at: str
+    base: str
+    annotation: str | None = None
+    constant: bytes | int | None = None
+    conditions: frozenset[str] = frozenset()
+    since: int | None = None
+    repeated: bool = False
+    under: str | None = None
+    chosen: bool = False
+    documented: str | None = None
+    description: str = ""
+    whole: bool = True
+    line: int = 0
+    row: read.Row | None = None
+
+    @property
+    def notation(self) -> str:
+        """The notation as it is written."""
+        if isinstance(self.constant, bytes):
+            return f"Byte1('{self.constant.decode()}')"
+        base = self.base if self.constant is None else f"{self.base}({self.constant})"
+        return f"{base} ({self.annotation})" if self.annotation else base
+
+
+def phrases(spec: Spec) -> dict[str, str]:
+    """Return the words by which documents state each parameter."""
+    return {parameter.name: parameter.documented for parameter in spec.parameters if parameter.documented}
+
+
+def documented_cells(structure: read.Structure, known: Mapping[str, str]) -> list[Cell]:
+    """Return the fields of a document's structure."""
+    return [_documented(row, block, tag, known) for block in structure.blocks for row, tag in _tagged(block)]
+
+
+def _tagged(block: read.Block) -> Iterator[tuple[read.Row, str | None]]:
+    """Yield each row with the letter of the alternative that it stands in."""
+    yield from ((row, None) for row in block.rows)
+    for alternative in block.alternatives or ():
+        letter = alternative[0].notation[7:8] if alternative[0].notation.startswith("Byte1('") else "?"
+        yield from ((row, letter) for row in alternative)
+
+
+def _documented(row: read.Row, block: read.Block, tag: str | None, known: Mapping[str, str]) -> Cell:
+    says = stated(row.description, known)
+    bare, annotation = read.split(row.notation)
+    notation = parse_notation(bare)
+    constant = 0 if says.zero and notation.constant is None else notation.constant
+    repeated = says.repeated or block.kind.startswith("repeat")
+    return Cell(
+        row.label,
+        notation.base,
+        annotation,
+        constant,
+        says.conditions,
+        says.since,
+        repeated,
+        tag,
+        description=words(row.description),
+        whole=row.whole and bool(row.description),
+        row=row,
+    )
+
+
+def specified_cells(structure: Message | Part, spec: Spec, pg: int, flat: bool) -> list[Cell]:
+    """Return the fields that the document of a PostgreSQL version should list.
+
+    Documents without "Or" list a choice ``flat``: its tags, then what follows any of them.
+    """
+    return list(_Layout(spec, pg, flat).cells(structure, "", False, None))
+
+
+class _Layout:
+    """Walks a structure of the specification as documents do."""
+
+    def __init__(self, spec: Spec, pg: int, flat: bool) -> None:
+        self.spec = spec
+        self.pg = pg
+        self.flat = flat
+
+    def cells(self, structure: Structure, path: str, repeated: bool, under: str | None) -> Iterator[Cell]:
+        for element in structure.elements:
+            at = path + element.name
+            if isinstance(element, Field):
+                if self._there(element):
+                    yield _specified(element, at, repeated, under)
+            elif isinstance(element, Repeat):
+                yield from self.cells(element.item, f"{at}.", True, under)
+            else:
+                yield from self._choice(element, at, repeated)
+
+    def _there(self, element: Field | Alternative) -> bool:
+        return self.spec.came_with(element.server, element.since) <= self.pg
+
+    def _choice(self, choice: Choice, at: str, repeated: bool) -> Iterator[Cell]:
+        alternatives = [alternative for alternative in choice.alternatives if self._there(alternative)]
+        conditions = frozenset({"optional choice" if choice.optional else "choice"}) if self.flat else frozenset[str]()
+        for number, alternative in enumerate(alternatives):
+            under = None if self.flat else alternative.tag.decode()
+            path = f"{at}.{alternative.name}"
+            since, line = alternative.since, alternative.line
+            yield Cell(path, "Byte1", None, alternative.tag, conditions, since, repeated, under, line=line)
+            following = alternatives[number + 1].then if number + 1 < len(alternatives) else None
+            if alternative.then != following or not self.flat:
+                yield from self._then(alternative, path, repeated, under)
+
+    def _then(self, alternative: Alternative, at: str, repeated: bool, under: str | None) -> Iterator[Cell]:
+        then, line = alternative.then, alternative.line
+        if isinstance(then, str):
+            yield Cell(f"{at}.{then}", then, repeated=repeated, under=under, chosen=self.flat, line=line)
+        elif then is not None:
+            yield from self.cells(then, f"{at}.", repeated, under)
+
+
+def _specified(field: Field, at: str, repeated: bool, under: str | None) -> Cell:
+    bare, annotation = read.split(field.notation)
+    return Cell(
+        at,
+        parse_notation(bare).base,
+        annotation,
+        field.constant,
+        frozenset({field.when} if field.when else ()),
+        field.since,
+        repeated,
+        under,
+        documented=words(field.documented) if field.documented else None,
+        line=field.line,
+    )

@@ -1,0 +1,219 @@
+"""Compares the structures of a document with those of the specification for one PostgreSQL version."""
+
+from collections.abc import Iterator
+
+from tools.language import Choice, Message, Part, Spec
+from tools.protocol_docs import document as read
+from tools.protocol_docs.align import Pair, align
+from tools.protocol_docs.cells import Cell, documented_cells, phrases, specified_cells
+from tools.protocol_docs.differences import Difference
+from tools.protocol_docs.prose import EITHER, MULTIPLE
+
+__all__ = ["Comparison"]
+
+Known = Message | Part
+
+
+class Comparison:
+    """A document beside a specification; ``pairs`` maps each structure of the document to its counterpart."""
+
+    def __init__(self, document: read.Document, spec: Spec, pg: int, annotated: bool) -> None:
+        self.document = document
+        self.spec = spec
+        self.pg = pg
+        self.annotated = annotated
+        self.expected: list[Known] = [
+            named for named in spec.named if spec.came_with(named.server, _since(named)) <= pg
+        ]
+        self.pairs = self._pair()
+
+    def absent(self) -> list[Known]:
+        """Return the structures of the specification that the document does not have."""
+        found = {named.name for _, named in self.pairs if named}
+        return [named for named in self.expected if named.name not in found]
+
+    def differences(self) -> Iterator[Difference]:
+        """Yield every difference in layout, in the order of the document."""
+        for structure, named in self.pairs:
+            if named is None:
+                text = f"the document has it ({_tag(structure)}), the specification for PostgreSQL {self.pg} does not"
+                yield Difference("extra message", structure.name, "", _tag(structure), text)
+            else:
+                yield from self._names(structure, named)
+                yield from self._rows(structure, named)
+                yield from self._notes(structure, named)
+        if not self.document.partial:
+            for named in self.absent():
+                text = f"the specification has it from PostgreSQL {named.server} on, the document does not"
+                yield Difference("missing message", named.name, "", "nothing", text, named.line)
+
+    def rows(self, structure: read.Structure, named: Known) -> list[Pair]:
+        """Return the fields of a structure side by side."""
+        cells = documented_cells(structure, phrases(self.spec))
+        expected = specified_cells(named, self.spec, self.pg, flat=not structure.alternatives)
+        return align(cells, expected, structure.open_start)
+
+    def _pair(self) -> list[tuple[read.Structure, Known | None]]:
+        """Find the counterpart of each structure: by its name, then by its tag."""
+        by_name = {_key(named.name): named for named in self.expected}
+        pairs: list[tuple[read.Structure, Known | None]] = []
+        for structure in self.document.structures:
+            named = by_name.get(_key(structure.name))
+            pairs.append((structure, named))
+        taken = {named.name for _, named in pairs if named}
+        return [(s, named or self._by_tag(s, taken)) for s, named in pairs]
+
+    def _by_tag(self, structure: read.Structure, taken: set[str]) -> Known | None:
+        for named in self.expected:
+            same = isinstance(named, Message) and named.tag.decode() == structure.tag
+            if same and named.name not in taken and getattr(named, "sender", None) == structure.sender:
+                return named
+        return None
+
+    def _names(self, structure: read.Structure, named: Known) -> Iterator[Difference]:
+        def difference(kind: str, says: object, wants: object) -> Difference:
+            text = f"the document says {says}, the specification {wants}"
+            return Difference(kind, named.name, "", str(says), text, named.line)
+
+        if _key(structure.name) != _key(named.name):
+            yield difference("name", structure.name, named.name)
+        sender = named.sender if isinstance(named, Message) else None
+        if structure.sender and sender and structure.sender != sender:
+            yield difference("sender", structure.sender, sender)
+        told = structure.since or self.document.form != "yaml"
+        if structure.since != _since(named) and not structure.open_start and told:
+            yield difference("version", _version(structure.since), _version(_since(named)))
+
+    def _rows(self, structure: read.Structure, named: Known) -> Iterator[Difference]:
+        pairs = self.rows(structure, named)
+        if structure.open_start:
+            pairs = _without_front(pairs)
+        if structure.open_end:
+            pairs = _without_front(pairs[::-1])[::-1]
+        moved = _moved(pairs)
+        for said, wanted in pairs:
+            if said is None or wanted is None:
+                yield from self._alone(named, said, wanted, moved)
+            else:
+                yield from _Cells(named.name, said, wanted, self.annotated).differences()
+
+    def _alone(
+        self, named: Known, said: Cell | None, wanted: Cell | None, moved: dict[Cell, Cell]
+    ) -> Iterator[Difference]:
+        if wanted is not None and wanted in moved:
+            text = f"the document has {wanted.notation} at {moved[wanted].at}, the specification in another place"
+            yield Difference("moved field", named.name, wanted.at, moved[wanted].at, text, wanted.line)
+        elif wanted is not None:
+            text = f"the specification has {wanted.notation}, the document does not"
+            yield Difference("missing field", named.name, wanted.at, "nothing", text, wanted.line)
+        elif said is not None and said not in moved.values():
+            words = said.row.description if said.row else ""
+            text = f"the document has {said.notation} ({words!r}), the specification does not"
+            kind = "alternative" if said.under and isinstance(said.constant, bytes) else "extra field"
+            yield Difference(kind, named.name, said.at, said.notation, text, named.line)
+
+    def _notes(self, structure: read.Structure, named: Known) -> Iterator[Difference]:
+        said = next((_either(note) for note in structure.notes if EITHER.search(note)), "nothing")
+        wanted = "nothing"
+        for choice in named.elements:
+            if isinstance(choice, Choice) and not structure.alternatives:
+                tags = [alternative.tag.decode() for alternative in choice.alternatives]
+                wanted = "one of " + ", ".join(tags) + (" or none" if choice.optional else "")
+        unsaid = said == "nothing" and (self.document.partial or self.document.form == "yaml")
+        if said != wanted and not unsaid:
+            text = f"the document says that {said} may come, the specification {wanted}"
+            yield Difference("choice", named.name, "", said, text, named.line)
+        for note in structure.notes:
+            if multiple := MULTIPLE.search(note):
+                text = "the document says that several may come in one transaction, the specification one"
+                yield Difference("occurrence", multiple["name"], "", "several in one transaction", text, named.line)
+
+
+class _Cells:
+    """A field of the document beside that of the specification."""
+
+    def __init__(self, message: str, said: Cell, wanted: Cell, annotated: bool) -> None:
+        self.message = message
+        self.said = said
+        self.wanted = wanted
+        self.annotated = annotated
+
+    def differences(self) -> Iterator[Difference]:
+        said, wanted = self.said, self.wanted
+        if said.base != wanted.base:
+            yield self._one("type", said.notation, wanted.notation)
+        elif said.constant != wanted.constant:
+            yield self._one("literal", said.notation, wanted.notation)
+        elif said.annotation != wanted.annotation and (self.annotated or said.annotation):
+            yield self._one("annotation", said.notation, wanted.notation)
+        if said.repeated != wanted.repeated:
+            yield self._one("repeat", _repeated(said.repeated), _repeated(wanted.repeated))
+        if said.under != wanted.under:
+            yield self._one("alternative", f"under {said.under}", f"under {wanted.under}")
+        yield from self._conditions()
+
+    def _conditions(self) -> Iterator[Difference]:
+        """Compare what the description says; what is missing of it cannot say anything."""
+        said, wanted = self.said, self.wanted
+        conditions = said.conditions - {"choice"} if wanted.chosen else said.conditions
+        if conditions != wanted.conditions and (said.whole or conditions):
+            yield self._one("condition", _when(conditions), _when(wanted.conditions))
+        if said.since != wanted.since and (said.whole or said.since):
+            yield self._one("version", _version(said.since), _version(wanted.since))
+        if wanted.documented and said.whole and wanted.documented not in said.description:
+            yield self._one("meaning", repr(said.description), f"a description with {wanted.documented!r}")
+
+    def _one(self, kind: str, says: str, wants: str) -> Difference:
+        place = "" if self.said.at == self.said.notation else f" at {self.said.at}"
+        text = f"the document says {says}{place}, the specification {wants}"
+        return Difference(kind, self.message, self.wanted.at, says, text, self.wanted.line)
+
+
+def _key(name: str) -> str:
+    return name.casefold().removesuffix(" message").replace(" ", "")
+
+
+def _since(named: Known) -> int | None:
+    return named.since if isinstance(named, Message) else None
+
+
+def _tag(structure: read.Structure) -> str:
+    return f"Byte1('{structure.tag}')" if structure.tag else "a part"
+
+
+def _version(since: int | None) -> str:
+    return f"since protocol version {since}" if since else "in every protocol version"
+
+
+def _when(conditions: frozenset[str]) -> str:
+    return " and ".join(sorted(conditions)) or "always"
+
+
+def _repeated(repeated: bool) -> str:
+    return "repeated" if repeated else "once"
+
+
+def _either(note: str) -> str:
+    match = EITHER.search(note)
+    assert match is not None
+    tags = [match["first"], *(part[1] for part in match["more"].split(" '")[1:] for part in [f"'{part}"])]
+    return "one of " + ", ".join(tags) + (" or none" if match["none"] else "")
+
+
+def _without_front(pairs: list[Pair]) -> list[Pair]:
+    first = next((i for i, (said, _) in enumerate(pairs) if said), len(pairs))
+    return pairs[first:]
+
+
+def _moved(pairs: list[Pair]) -> dict[Cell, Cell]:
+    """Return the fields that stand elsewhere in the document: gone in one place, come in another, otherwise alike."""
+    gone = [wanted for said, wanted in pairs if wanted and said is None]
+    come = [said for said, wanted in pairs if said and wanted is None]
+    moved: dict[Cell, Cell] = {}
+    for wanted in gone:
+        for said in come:
+            alike = (said.base, said.constant, said.under) == (wanted.base, wanted.constant, wanted.under)
+            if alike and said not in moved.values():
+                moved[wanted] = said
+                break
+    return moved

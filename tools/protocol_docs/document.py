@@ -1,0 +1,142 @@
+"""What a document says, whatever form it came in."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+__all__ = ["Block", "Document", "DocumentError", "Entry", "Node", "Prose", "Row", "Structure", "is_notation", "split"]
+
+_NOTATION = re.compile(r"(?:Byte1\('.'\)|Byte\d*n?|String|Int\d+(?:\(\d+\))?)(?: \([A-Za-z]\w*\))?")
+_ANNOTATED = re.compile(r"(?P<base>.+?) \((?P<annotation>[A-Za-z]\w*)\)")
+
+
+class DocumentError(ValueError):
+    """A document that cannot be used; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A paragraph, white space made single."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A term of a list, and what stands under it."""
+
+    term: str
+    body: tuple["Node", ...] = ()
+
+
+Node = Prose | Entry
+
+
+@dataclass
+class Row:
+    """A field as a document lists it; ``gaps`` are the lines that are missing inside its description."""
+
+    notation: str
+    description: str = ""
+    gaps: tuple[int, ...] = ()
+    cut: bool = False
+    position: tuple[int, int] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing of the description is missing."""
+        return not self.gaps and not self.cut
+
+    @property
+    def label(self) -> str:
+        """The notation with its position in front, as the seeds write it."""
+        return f"{self.position[0]}_{self.position[1]}_{self.notation}" if self.position else self.notation
+
+
+@dataclass
+class Block:
+    """A run of rows, or tagged alternatives, each a list of rows that starts with its tag."""
+
+    kind: str
+    rows: list[Row] = field(default_factory=list)
+    alternatives: list[list[Row]] | None = None
+    intro: str = ""
+
+    def all_rows(self) -> Iterator[Row]:
+        """Yield the rows in the order of the document."""
+        yield from self.rows
+        for alternative in self.alternatives or ():
+            yield from alternative
+
+
+@dataclass
+class Structure:
+    """A message or a part; ``open_start`` and ``open_end`` say that the document is cut inside it."""
+
+    name: str
+    blocks: list[Block] = field(default_factory=list)
+    sender: str | None = None
+    since: int | None = None
+    notes: list[str] = field(default_factory=list)
+    open_start: bool = False
+    open_end: bool = False
+
+    def rows(self) -> Iterator[Row]:
+        """Yield every row in the order of the document."""
+        for block in self.blocks:
+            yield from block.all_rows()
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it starts with a tag, as messages do and parts do not."""
+        first = next(self.rows(), None)
+        return self.open_start or (first is not None and first.notation.startswith("Byte1('"))
+
+    @property
+    def alternatives(self) -> bool:
+        """Whether it has alternatives in the list itself, with "Or" between them."""
+        return any(block.alternatives is not None for block in self.blocks)
+
+    @property
+    def tag(self) -> str | None:
+        """The letter of a message."""
+        first = next(self.rows(), None)
+        is_tag = first is not None and not self.open_start and first.notation.startswith("Byte1('")
+        return first.notation[7] if is_tag and first else None
+
+
+@dataclass
+class Document:
+    """One section: its structures, the paragraphs and entries beside them, and what is missing."""
+
+    form: str
+    title: str = ""
+    section: str = ""
+    url: str | None = None
+    pg: int | None = None
+    structures: list[Structure] = field(default_factory=list)
+    entries: dict[str, str] = field(default_factory=dict)
+    prose: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    partial: bool = False
+
+    @property
+    def messages(self) -> list[Structure]:
+        """The structures that start with a tag."""
+        return [structure for structure in self.structures if structure.is_message]
+
+    @property
+    def parts(self) -> list[Structure]:
+        """The structures that messages refer to."""
+        return [structure for structure in self.structures if not structure.is_message]
+
+
+def is_notation(text: str) -> bool:
+    """Return whether a term is a field's notation; names of parts are not known here."""
+    return _NOTATION.fullmatch(text) is not None
+
+
+def split(notation: str) -> tuple[str, str | None]:
+    """Return a notation without its annotation, and the annotation: ``Int32 (Oid)`` is ``Int32`` and ``Oid``."""
+    match = _ANNOTATED.fullmatch(notation)
+    return (match["base"], match["annotation"]) if match else (notation, None)

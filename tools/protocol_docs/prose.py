@@ -1,0 +1,67 @@
+"""The sentences of PostgreSQL's documents that mean something: one pattern for each."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["EITHER", "GROUP", "MULTIPLE", "OR", "REPEAT", "SHARED", "WHOSE", "Stated", "names", "stated", "words"]
+
+REPEAT = re.compile(r"(?P<one>one of )?the following (?:message parts?|submessages?) appears? for each\b", re.I)
+"""Opens a repeat; ``one of`` makes it one of alternatives."""
+OR = re.compile(r"or", re.I)
+GROUP = re.compile(
+    r"following messages? (?:\((?P<names>.+?)\) )?(?:is|are) available since protocol version (?P<since>\d+)"
+)
+SHARED = re.compile(r"following message parts are shared")
+WHOSE = re.compile(r"The (?P<name>[A-Z]\w*(?: [A-Z]\w*)*) message may contain")
+EITHER = re.compile(
+    r"either an? '(?P<first>.)' message part(?P<more>(?:,? (?:or )?an? '.' message part)+)(?P<none>,? or neither)?"
+)
+MULTIPLE = re.compile(r"there can be multiple (?P<name>\w+) messages")
+
+_SINCE = re.compile(r"[^.(]*available since protocol version (\d+)[^.]*\.?", re.I)
+_REPEATED = re.compile(r"This field is repeated for each\b")
+_ZERO = re.compile(r"must be 0\b")
+_CHOSEN = re.compile(r"(?:This field is (?P<optional>optional and is )?|\b)(?:only )?present if (?!the option)", re.I)
+_CONDITION = re.compile(
+    r"[^.;(,]*(?:\bpresent\b|\bomitted\b|\babsent\b|\boptional\b|\bavailable\b|\bonly (?:if|when|for|sent)\b)[^.;)]*",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a description says about its field: conditions are names of parameters, or the clause as it stands."""
+
+    conditions: frozenset[str] = frozenset()
+    since: int | None = None
+    repeated: bool = False
+    zero: bool = False
+
+
+def stated(description: str, phrases: Mapping[str, str]) -> Stated:
+    """Read a description; ``phrases`` maps each parameter to the words by which documents state it."""
+    since = _SINCE.search(description)
+    rest = _SINCE.sub(" ", description)
+    conditions = set()
+    for parameter, phrase in phrases.items():
+        found = re.compile(re.escape(phrase), re.I)
+        if found.search(rest):
+            conditions.add(parameter)
+            rest = found.sub(" ", rest)
+    if chosen := _CHOSEN.search(rest):
+        conditions.add("optional choice" if chosen["optional"] else "choice")
+    elif clause := _CONDITION.search(rest):
+        conditions.add(" ".join(clause[0].split()))
+    zero, repeated = _ZERO.search(description), _REPEATED.search(description)
+    return Stated(frozenset(conditions), int(since[1]) if since else None, bool(repeated), bool(zero))
+
+
+def names(text: str) -> list[str]:
+    """Return the names in a list such as ``A, B, and C``."""
+    return [name for name in re.split(r",\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+", text.strip()) if name]
+
+
+def words(text: str) -> str:
+    """Return a text for comparison: no case, white space made single."""
+    return " ".join(text.casefold().split())
