@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "build": "pgoutput_construct.cli.build:build_command",
     "decode": "pgoutput_construct.cli.decode:decode_command",
     "demo": "pgoutput_construct.cli.demo:demo_command",
+    "inspect": "pgoutput_construct.cli.inspect:inspect_command",
     "tables": "pgoutput_construct.cli.tables:tables_command",
 }
 """Where each command is. Its module must not import an extra other than ``cli`` before it runs."""

@@ -11,7 +11,7 @@ from pgoutput_construct.errors import DecodeError, EncodeError
 from pgoutput_construct.wire.composites import record, wire_fields
 from pgoutput_construct.wire.primitives import End
 
-__all__ = ["LARGEST", "IncompleteError", "Reference", "payload_bytes"]
+__all__ = ["LARGEST", "IncompleteError", "Reference", "path_text", "payload_bytes"]
 
 LARGEST = 1 << 30
 """Bytes that no message reaches: PostgreSQL builds it in one StringInfo, which holds less than 1 GiB."""
@@ -116,14 +116,17 @@ class Reference:
 
 
 def _place(error: Exception, cls: type, stream: BytesIO, start: int = 0) -> dict[str, Any]:
-    """Return what an error of construct says, in our terms: ``(parsing) -> a -> [3] -> b`` is ``Message.a[3].b``."""
-    steps = (getattr(error, "path", None) or "").split(" -> ")[1:]
-    path = "".join(step if step.startswith("[") else f".{step}" for step in steps)
+    """Return what an error of construct says, in our terms."""
     offset = getattr(error, "offset", None)
     reason = getattr(error, "reason", None) or f"{type(error).__name__}: {error}"
     return {
         "reason": reason,
         "message": cls.__name__,
-        "path": cls.__name__ + path,
+        "path": cls.__name__ + path_text(getattr(error, "path", None) or ""),
         "offset": (stream.tell() if offset is None else offset) - start,
     }
+
+
+def path_text(path: str) -> str:
+    """Return a path of construct in our form: ``(parsing) -> a -> [3] -> b`` is ``.a[3].b``."""
+    return "".join(step if step.startswith("[") else f".{step}" for step in path.split(" -> ")[1:])

@@ -1,0 +1,72 @@
+"""The names of tables and columns beside the bytes, where a Relation before them tells."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from pgoutput_construct.cli.state import in_stream_after
+from pgoutput_construct.errors import PgoutputError, ProtocolError
+from pgoutput_construct.stream.relations import RelationCache
+from pgoutput_construct.wire import parse
+from pgoutput_construct.wire.messages import PgoutputMessage, Relation, StreamStart
+from pgoutput_construct.wire.trace import Trace
+
+__all__ = ["Before", "labels"]
+
+_COLUMN: Final = re.compile(r".*\.columns\[(\d+)\]")
+_TABLE: Final = re.compile(r".*\.relation_oids?(\[\d+\])?")
+
+
+class Before:
+    """What the messages before say: whether the next stands inside a stream, and which tables there are."""
+
+    def __init__(self) -> None:
+        self.in_stream = False
+        self.stream_xid: int | None = None
+        self.relations = RelationCache()
+
+    def take(self, message: PgoutputMessage) -> None:
+        """Take in the next message."""
+        self.relations.update(message, self.stream_xid)
+        self.in_stream = in_stream_after(message, self.in_stream)
+        if isinstance(message, StreamStart):
+            self.stream_xid = message.xid
+        elif not self.in_stream:
+            self.stream_xid = None
+
+    def read(self, payload: bytes, proto_version: int, streaming: str) -> None:
+        """Take in the next payload; one that is no message says nothing."""
+        try:
+            self.take(parse(payload, proto_version, streaming, self.in_stream))
+        except PgoutputError:
+            return
+
+
+def labels(trace: Trace, relations: RelationCache, stream_xid: int | None) -> Mapping[str, str]:
+    """Return the names of the tables and columns in a message, by path, as far as they are known."""
+    return {} if trace.name == Relation.__name__ else dict(_labels(trace, relations, stream_xid))
+
+
+def _labels(trace: Trace, relations: RelationCache, stream_xid: int | None) -> Iterator[tuple[str, str]]:
+    relation: Relation | None = None
+    for piece in trace.pieces:
+        if _TABLE.fullmatch(piece.path):
+            relation = _relation(relations, piece.value, stream_xid)
+            if relation is not None:
+                yield piece.path, _printable(f"{relation.namespace or 'pg_catalog'}.{relation.name}")
+        elif relation is not None and (match := _COLUMN.fullmatch(piece.path)):
+            index = int(match[1])
+            if index < len(relation.columns):
+                yield piece.path, _printable(relation.columns[index].name)
+
+
+def _relation(relations: RelationCache, oid: int, stream_xid: int | None) -> Relation | None:
+    try:
+        return relations.get(oid, stream_xid)
+    except ProtocolError:
+        return None
+
+
+def _printable(name: str) -> str:
+    """Return a name as it can be shown: a server may give it anything."""
+    return name if name.isprintable() else repr(name)

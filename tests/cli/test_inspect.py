@@ -1,0 +1,258 @@
+"""``pgoutput inspect``: what it shows of good bytes and of bad ones, and where it finds them."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import Result
+
+import pgoutput_construct as pgo
+from pgoutput_construct.wire.trace import trace
+from tests.cli.conftest import Run
+from tests.live.recording import STORE, Recording
+from tests.wire.samples import SAMPLES
+
+INSERT = "49 00004001 4e 0004 6e 75 74 00000001 35 62 00000002 0005"
+
+
+def _rows(result: Result) -> Iterator[list[str]]:
+    """Yield the cells of each row below the head."""
+    lines = result.stdout.splitlines()
+    starts = [lines[1].index(word) for word in ("bytes", "field", "type", "value", "meaning")]
+    for line in lines[2:]:
+        yield [line[start:end].rstrip() for start, end in zip([0, *starts], [*starts, None], strict=True)]
+
+
+def _bytes(result: Result) -> bytes:
+    return bytes.fromhex("".join(row[1] for row in _rows(result)))
+
+
+def _options(options: tuple[object, ...]) -> list[object]:
+    proto_version, streaming, in_stream = options
+    inside = "--in-stream" if in_stream else "--outside-stream"
+    return ["--proto-version", proto_version, "--streaming", streaming, inside]
+
+
+def test_picture(run: Run) -> None:
+    """Offset, bytes, field, type, value and meaning, nested fields indented."""
+    result = run("inspect", INSERT)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith(
+        "Insert · 23 bytes · proto_version 1, streaming off, outside a stream\noffset  bytes"
+    )
+    rows = [row[:5] for row in _rows(result)]
+    assert rows == [
+        ["     0", "49", "tag", "Byte1('I')", "'I'"],
+        ["     1", "00 00 40 01", "relation_oid", "Int32 (Oid)", "16385"],
+        ["     5", "4e", "new_tag", "Byte1('N')", "'N'"],
+        ["", "", "new", "TupleData", ""],
+        ["     6", "00 04", "  column_count", "Int16", "4"],
+        ["     8", "6e", "  columns[0]", "Byte1('n')", "'n'"],
+        ["     9", "75", "  columns[1]", "Byte1('u')", "'u'"],
+        ["    10", "74", "  columns[2]", "Byte1('t')", "'t'"],
+        ["    11", "00 00 00 01", "    length", "Int32", "1"],
+        ["    15", "35", "    data", "Byten", "'5'"],
+        ["    16", "62", "  columns[3]", "Byte1('b')", "'b'"],
+        ["    17", "00 00 00 02", "    length", "Int32", "2"],
+        ["    21", "00 05", "    data", "Byten", "b'\\x00\\x05'"],
+    ]
+    assert [row[5] for row in _rows(result)][5:7] == ["NULL.", "An unchanged TOASTed value, which is not sent."]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples(run: Run, name: str) -> None:
+    """Every kind is shown with all of its bytes, and the words of the specification."""
+    options, data, _ = SAMPLES[name]
+    result = run("inspect", "--all", data.hex(), *_options(options))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert _bytes(result) == data
+    found = trace(data, *options)
+    for piece in found.pieces:
+        described = found.fields[piece.key]
+        assert (
+            described.meaning(piece.value) if described.notation == "Byte1" else described.description
+        ) in result.stdout
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_cut_samples(run: Run, name: str) -> None:
+    """A message cut anywhere is shown to the fault; the rest is there, unread."""
+    options, data, _ = SAMPLES[name]
+    for size in range(len(data)):
+        result = run("inspect", "--all", data[:size].hex() or "''", *_options(options))
+        if size:
+            assert result.exit_code == 1 and _bytes(result) == data[:size]
+            assert "fault" in result.stdout and result.stderr.startswith("Error: ")
+
+
+def test_fault(run: Run) -> None:
+    """The wrong byte, what is wrong with it, the bytes behind it, and the options that it was read with."""
+    result = run("inspect", "49 00004001 4e 0002 6e 78 01 02")
+    assert result.exit_code == 1
+    *_, fault, rest = _rows(result)
+    assert fault == ["     9", "78", "  columns[1]", "Byte1", "fault", "must be one of n, u, t, b, not 'x'"]
+    assert rest == ["    10", "01 02", "", "", "", "2 bytes not read"]
+    error = "Error: Insert.new.columns[1] at byte 9: must be one of n, u, t, b, not 'x'"
+    assert result.stderr == f"{error} (read with --proto-version 1 --streaming off)\n"
+
+
+def test_readable_values(run: Run) -> None:
+    """Positions, times, letters and bits are read out."""
+    begin = run("inspect", SAMPLES["Begin"][1].hex()).stdout
+    assert "16/B374D848" in begin and str(SAMPLES["Begin"][2].commit_time) in begin  # type: ignore[union-attr]
+    relation = run("inspect", SAMPLES["Relation"][1].hex()).stdout
+    assert "default: Replica identity" in relation and "key: Bit 1" in relation and "'public'" in relation
+    assert "cascade, restart identity: " in run("inspect", SAMPLES["Truncate"][1].hex()).stdout
+
+
+def test_wide_rows_are_summarised(run: Run) -> None:
+    """The middle of many columns and of long values is left out, and --all shows it."""
+    data = pgo.build(pgo.Insert(None, 1, tuple(b"%d" % i * 20 for i in range(800))))
+    short, whole = (run("inspect", "-", *more, stdin=data.hex().encode()) for more in ((), ("--all",)))
+    assert (short.exit_code, whole.exit_code) == (0, 0)
+    assert len(short.stdout.splitlines()) < 60
+    assert re.search(r"columns\[8\] to \[798\] +791 items, [0-9]+ bytes: --all shows them", short.stdout)
+    assert "columns[799]" in short.stdout and "… 44 more" in short.stdout
+    assert _bytes(whole) == data
+    long = pgo.build(pgo.Message(None, 0, pgo.Lsn(1), "p", b"x" * 5000)).hex()
+    assert "… 4,984 more" in run("inspect", long).stdout and "… (5,002 characters)" in run("inspect", long).stdout
+    assert "".join(row[4] for row in _rows(run("inspect", long, "--all"))).endswith(repr("x" * 5000))
+
+
+def test_fault_in_a_wide_row_is_shown(run: Run) -> None:
+    """Neither the fault nor the column before it is left out."""
+    data = pgo.build(pgo.Insert(None, 1, (None,) * 40))[:-10] + b"xnn"
+    result = run("inspect", data.hex())
+    assert result.exit_code == 1
+    assert "columns[8] to [29]" in result.stdout and re.search(r"columns\[30\] +Byte1 +fault", result.stdout)
+
+
+def test_stream_state(run: Run) -> None:
+    """Inside a stream, digits are read by the first version that has streams; other options can be given."""
+    digits = "490000031d000040074e0000"
+    assert "proto_version 2, streaming on, inside a stream" in run("inspect", "--in-stream", digits).stdout
+    assert "xid" in run("inspect", "--in-stream", digits, "--proto-version", 4, "--streaming", "parallel").stdout
+    assert run("inspect", digits).exit_code == 1
+    assert run("inspect", "--in-stream", "--proto-version", 1, digits).exit_code == 1
+
+
+def test_hex_file(run: Run) -> None:
+    """A recording brings its options; the messages before tell the stream state and the names."""
+    recording = Recording.load(STORE / "18-v4-text.txt")
+    session, seen = pgo.Session(4, "parallel"), set()
+    for number, payload in enumerate(recording.payloads, 1):
+        inside, kind = session.in_stream, payload[:1]
+        session.parse(payload)
+        if (kind, inside) not in seen and number < 300:
+            seen.add((kind, inside))
+            result = run("inspect", STORE / "18-v4-text.txt", "--index", number, "--all")
+            assert result.exit_code == 0 and _bytes(result) == payload
+            assert ("inside a stream" in result.stdout.splitlines()[0]) == inside
+            if kind in b"IUD":
+                assert re.search(r"relation_oid \(public\.\w+\)", result.stdout)
+                assert re.search(r"columns\[0\] \(\w+\)", result.stdout)
+    assert len(seen) > 15
+    past = run("inspect", STORE / "18-v4-text.txt", "--index", 10_000)
+    assert past.exit_code == 1 and "there is no message 10000, the file has" in past.stderr
+
+
+def test_recvlogical_file(run: Run, tmp_path: Path) -> None:
+    """A message of a file without lengths; also one that cannot be read, but nothing behind it."""
+    recording = Recording.load(STORE / "16-v1-text.txt")
+    good = recording.payloads[:5]
+    path = tmp_path / "changes.bin"
+    path.write_bytes(b"".join(payload + b"\n" for payload in good) + b"\nI\0\0\0\1X\nB")
+    for number, payload in enumerate(good, 1):
+        assert _bytes(run("inspect", path, "--index", number, "--all")) == payload
+    result = run("inspect", path, "--index", 6)
+    assert result.exit_code == 1 and _bytes(result) == b"I\0\0\0\1X\nB"
+    assert "message 6: Insert.new_tag at byte 5" in result.stderr
+    assert run("inspect", path, "--index", 7).stdout == ""
+    (tmp_path / "raw").write_bytes(good[0])
+    assert _bytes(run("inspect", tmp_path / "raw")) == good[0]
+
+
+def test_change_log(run: Run, change_log: Path, recordings: dict[str, Recording]) -> None:
+    """An entry of a change log by its seq, with its options, its stream state, and the names of what it is about."""
+    payloads = recordings["18-v4-text"].payloads
+    for kind in b"BRIUDTSEcA":
+        seq = next(number for number in range(210, len(payloads)) if payloads[number][0] == kind)
+        result = run("inspect", change_log, "--seq", seq, "--all")
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert _bytes(result) == payloads[seq] and f"seq {seq}, WAL 0/{seq:X}" in result.stdout
+        if kind in b"IUDT":
+            assert re.search(r"relation_oids?(\[0\])? \(\w+\.\w+\)", result.stdout)
+        if kind in b"IUD":
+            assert re.search(r"columns\[0\] \(\w+\)", result.stdout)
+    missing = run("inspect", change_log, "--seq", 99_999)
+    assert missing.exit_code == 1 and "no entry has seq 99999" in missing.stderr
+
+
+def test_frame(run: Run) -> None:
+    """A frame with the message in it, offsets through both; other frames; a message in it that is none."""
+    payload = SAMPLES["Insert"][1]
+    data = pgo.build_frame(pgo.XLogData(pgo.Lsn(1), pgo.Lsn(2), pgo.Timestamp(3), payload))
+    result = run("inspect", "--frame", data.hex())
+    assert result.exit_code == 0 and result.stdout.startswith("XLogData with Insert · 48 bytes")
+    assert _bytes(result) == data and "    25  49" in result.stdout and "      column_count" in result.stdout
+    status = pgo.build_frame(pgo.StandbyStatusUpdate(pgo.Lsn(1), pgo.Lsn(2), pgo.Lsn(3), pgo.Timestamp(4), 1))
+    assert "reply at once: 1 asks" in run("inspect", "--frame", status.hex()).stdout
+    bad = run("inspect", "--frame", data[:-1].hex())
+    assert bad.exit_code == 1 and _bytes(bad) == data[:-1] and "needs 2 bytes" in bad.stderr
+    assert run("inspect", "--frame", "77 00").exit_code == 1
+    lines = "\n".join(frame.hex() for frame in (status, data)).encode()
+    assert _bytes(run("inspect", "--frame", "--index", 2, stdin=lines)) == data
+
+
+def test_saved_pictures(run: Run, tmp_path: Path) -> None:
+    """SVG and HTML show the same, and load nothing from elsewhere."""
+    svg, page = tmp_path / "a.svg", tmp_path / "a.html"
+    result = run("inspect", INSERT, "--svg", svg, "--html", page)
+    assert result.exit_code == 0
+    root = ElementTree.fromstring(svg.read_text("utf-8"))
+    words = "".join(root.itertext()).replace("\N{NO-BREAK SPACE}", " ")
+    for text in (words, page.read_text("utf-8")):
+        assert "column_count" in text and "00 00 40 01" in text
+    assert not re.findall(r"(?:url|href|src)\W{0,3}https?:", svg.read_text("utf-8") + page.read_text("utf-8"))
+
+
+def test_colours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Colours are for terminals, unless NO_COLOR is set."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b[" in run("inspect", INSERT).stdout
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in run("inspect", INSERT).stdout
+    monkeypatch.delenv("FORCE_COLOR")
+    monkeypatch.delenv("NO_COLOR")
+    assert "\x1b[" not in run("inspect", INSERT).stdout
+
+
+def test_names_cannot_draw(run: Run) -> None:
+    """A table or column whose name has control characters is shown with them escaped."""
+    relation = pgo.Relation(None, 1, "s", "t\x1b[31m", "d", (pgo.RelationColumn(0, "a\nb", 23, -1),))
+    lines = [pgo.build(relation).hex(), pgo.build(pgo.Insert(None, 1, (b"\x1b[2J",))).hex()]
+    for index in (1, 2):
+        shown = run("inspect", "--index", index, stdin="\n".join(lines).encode()).stdout
+        assert "\x1b" not in shown and "\\x1b" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        (["xyz"], 2, "no file, no directory, and no hexadecimal digits"),
+        (["123"], 1, "not an even number of hexadecimal digits"),
+        ([""], 1, "there are no bytes"),
+        (["45", "--seq", "1"], 2, "--seq is for a change log"),
+        (["."], 2, "a change log needs --seq"),
+        ([".", "--seq", "1", "--frame"], 2, "a change log has no frames"),
+        (["45", "--streaming", "on"], 1, "needs proto_version 2"),
+    ],
+)
+def test_what_cannot_be(run: Run, arguments: list[str], status: int, says: str) -> None:
+    """Each mistake is one line that says what to do."""
+    result = run("inspect", *arguments)
+    assert result.exit_code == status
+    assert says in " ".join(result.stderr.split())

@@ -1,0 +1,190 @@
+"""The reference pages: complete, with working links, and harmless words whatever a specification says."""
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.generate.outputs import OUTPUTS
+from tools.generate.reference import emit_reference
+from tools.generate.reference_fields import sizes
+from tools.generate.reference_text import code, markdown, mermaid, notation, slug
+from tools.language import SPEC, Field, Message, Part, Spec, load, load_text
+from tools.language.model import Structure
+
+ROOT = Path(__file__).parents[2]
+PAGES = {"reference.md": "pgoutput.yaml", "reference-envelope.md": "replication.yaml"}
+each_page = pytest.mark.parametrize("page", PAGES)
+
+
+def _page(name: str) -> tuple[str, Spec]:
+    return (SPEC / name).read_text("utf-8"), load(SPEC / PAGES[name])
+
+
+def _tops(spec: Spec) -> Iterator[tuple[Message | Part, str]]:
+    yield from ((message, message.name) for message in spec.messages)
+    yield from ((part, part.name) for part in spec.parts)
+
+
+def _section(text: str, name: str) -> str:
+    return re.split(r"^##", text.split(f"\n### {name}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def _fields(structure: Structure) -> list[Field]:
+    return [e for inner in structure.inside() for e in inner.elements if isinstance(e, Field)]
+
+
+def test_pages_are_outputs() -> None:
+    """The pages are generated, and nothing else is a page."""
+    assert {f"spec/{page}" for page in PAGES} == {output.path for output in OUTPUTS if output.path.endswith(".md")}
+
+
+@each_page
+def test_every_field_has_a_row_and_a_node(page: str) -> None:
+    """Each message and part has its description, a row for every field, and a node in its graph."""
+    text, spec = _page(page)
+    for top, name in _tops(spec):
+        words, graph = _section(text, name).split("```mermaid\n")
+        assert markdown(top.description) in words
+        for field in _fields(top):
+            row = next(line for line in words.splitlines() if re.search(rf"[`.]{field.name}`", line))
+            assert markdown(field.description) in words and (field.part or code(notation(field))) in words
+            assert row.startswith("| ")
+            assert f"<br/>{mermaid(field.name)}" in graph
+            assert f'["{mermaid(field.description)}"]' in graph
+
+
+@each_page
+def test_every_condition_and_meaning_is_told(page: str) -> None:
+    """Conditions, values and bits of a field stand in its row, and conditions in its node."""
+    text, spec = _page(page)
+    for top, name in _tops(spec):
+        section = _section(text, name)
+        for field in _fields(top):
+            for value, meaning in [*(field.values or {}).items(), *(field.bits or {}).items()]:
+                assert f"`{value}` {markdown(meaning)}" in section
+            if field.when:
+                assert f"`{field.when}` is set" in section and f"only if {field.when}" in section
+
+
+@each_page
+def test_links_lead_somewhere(page: str) -> None:
+    """Every link is to a heading of the page, to a file beside it, or to PostgreSQL's documents."""
+    text, _ = _page(page)
+    headings = [slug(title) for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
+    assert len(headings) == len(set(headings))
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if target.startswith("#"):
+            assert target[1:] in headings
+        else:
+            assert target.startswith("https://www.postgresql.org/docs/") or (SPEC / target).is_file()
+
+
+@each_page
+def test_tables_are_whole(page: str) -> None:
+    """The rows of a table have as many cells as its head."""
+    text, _ = _page(page)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
+
+
+def test_offsets_follow_the_conditions() -> None:
+    """An offset has a number for each way in which the fields before it can be there."""
+    rows = _section(_page("reference.md")[0], "Stream Abort")
+    assert re.search(r"\| 9 \| `Int64 \(XLogRecPtr\)` \| `abort_lsn` \|", rows)
+    assert re.search(r"\| 17 \| `Int64 \(TimestampTz\)` \| `abort_time` \|", rows)
+    assert "- Size: 9 or 25 bytes" in rows
+    assert re.search(r"\| 1 or 5 \| `Int32 \(Oid\)` \| `relation_oid` \|", _section(_page("reference.md")[0], "Insert"))
+
+
+def test_sizes_are_those_of_real_messages() -> None:
+    """The sizes of a page are the sizes of the samples."""
+    from tests.wire.samples import SAMPLES
+
+    spec = load(SPEC / "pgoutput.yaml")
+    found = {message.class_name: sizes(spec, message) for message in spec.messages}
+    for _, payload, message in SAMPLES.values():
+        expected = found[type(message).__name__]
+        assert not expected or len(payload) in expected
+
+
+def test_states_are_drawn() -> None:
+    """The diagram has every state, an arrow for each message that leaves one, a note with those that stay."""
+    text, spec = _page("reference.md")
+    diagram = text.split("```mermaid\nstateDiagram-v2\n")[1].split("```")[0]
+    for message in spec.messages:
+        for state in message.within:
+            arrow = f"state_{state} --> state_{message.enters}: "
+            note = f"note right of state_{state}\n"
+            line = diagram.split(arrow if message.enters else note)[1].split("\n" if message.enters else "end note")[0]
+            assert message.name in line
+
+
+@given(st.text(st.characters(exclude_characters="\n\r")))
+def test_words_in_a_label_are_read_as_they_are(text: str) -> None:
+    """What stands in a label is the text again for whoever decodes its entities, and ends no label."""
+    escaped = mermaid(text)
+    assert not set('"<>`[]{}|;\\\n') & set(re.sub(r"#\d+;", "", escaped))
+    assert html.unescape(re.sub(r"#(\d+);", lambda match: chr(int(match[1])), escaped)) == html.unescape(text)
+
+
+def test_odd_specification() -> None:
+    """Parts in parts, choices in repeats and odd words make whole tables."""
+    text = emit_reference(load_text(ODD, "odd.yaml"))
+    assert "`things[].what=first.rest`" in text
+    assert markdown(NASTY) in text and NASTY not in text
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
+
+
+NASTY = '1. <script>*x*</script> | `end` "quoted" [a](b) #1; %% & $x$ {y} -->'
+ODD = f"""
+protocol: odd
+title: Odd
+source: nowhere
+versions: [{{version: 1, server: 10}}]
+parameters: {{proto_version: {{type: int}}}}
+states: [{{name: end}}, {{name: graph}}]
+messages:
+  - name: End
+    description: &nasty '{NASTY}'
+    in: [end]
+    enters: graph
+    blocks:
+      - type: header
+        fields:
+          - {{field: "Byte1('|')", name: tag, description: *nasty}}
+          - {{field: Int16, name: number}}
+      - type: repeat_1
+        name: things
+        count: number
+        description: *nasty
+        blocks:
+          - type: choice_1
+            name: what
+            alternatives:
+              - field: Byte1(' ')
+                name: first
+                python: bytes
+                description: *nasty
+                then: [{{field: Int32, name: size}}, {{field: Byten, name: rest, length: size}}]
+              - {{field: Byte1(';'), name: second, python: None}}
+      - type: body
+        fields: [{{field: Inner, name: subgraph, description: *nasty}}]
+  - name: Subgraph
+    in: [graph]
+    enters: end
+    blocks: [{{type: header, fields: [{{field: "Byte1('\\"')", name: tag}}]}}]
+parts:
+  - name: Inner
+    description: *nasty
+    blocks:
+      - type: header
+        fields:
+          - {{field: Int8, name: default, values: {{1: *nasty}}}}
+          - {{field: String, name: click}}
+"""

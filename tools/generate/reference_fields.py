@@ -1,0 +1,113 @@
+"""The table of a structure's fields: offset, type, name, condition, values, meaning."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+from tools.generate.reference_text import availability, code, link, markdown, notation, table
+from tools.language import Alternative, Choice, Field, Repeat, Spec
+from tools.language.model import Element, Structure
+
+__all__ = ["fields_table", "sizes"]
+
+HEAD = ("Offset", "Type", "Name", "Condition", "Values", "Meaning")
+
+Condition = tuple[str | None, int | None]
+
+
+def fields_table(spec: Spec, structure: Structure) -> str:
+    """Return the table of a message or part; fields inside others have the names of those in front."""
+    return table(HEAD, _rows(spec, structure, "", 0))
+
+
+def sizes(spec: Spec, structure: Structure) -> list[int]:
+    """Return the sizes that a structure can have, in bytes; none where the bytes themselves decide."""
+    return _offsets(spec, structure.elements, None) or []
+
+
+def _rows(spec: Spec, structure: Structure, prefix: str, start: int | None) -> Iterator[Sequence[str]]:
+    for index, element in enumerate(structure.elements):
+        offsets = None if start is None else _offsets(spec, structure.elements[:index], element)
+        offset = " or ".join(map(str, offsets or ()))
+        match element:
+            case Field():
+                yield _field(spec, element, prefix, offset)
+            case Repeat():
+                yield from _repeat(spec, element, prefix, offset)
+            case Choice():
+                yield from _choice(spec, element, prefix, offset)
+
+
+def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
+    kind = link(field.part) if field.part else code(notation(field))
+    size = f"{code(field.length)} bytes" if field.length else ""
+    conditions = [f"{code(field.when)} is set" if field.when else "", _since(field.since), size]
+    when = ", ".join(part for part in conditions if part)
+    return (
+        offset,
+        kind,
+        code(prefix + field.name),
+        when,
+        _values(field.values or field.bits),
+        markdown(field.description),
+    )
+
+
+def _since(since: int | None) -> str:
+    return f"protocol version {since} and newer" if since else ""
+
+
+def _values(values: Mapping[str | int, str] | Mapping[int, str] | None) -> str:
+    return ", ".join(f"{code(str(value))} {markdown(meaning)}" for value, meaning in (values or {}).items())
+
+
+def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Sequence[str]]:
+    name = f"{prefix}{repeat.name}[]"
+    yield offset, code(repeat.kind), code(name), f"{code(repeat.count)} times", "", markdown(repeat.description)
+    if len(repeat.item.elements) == 1 and isinstance(only := repeat.item.elements[0], Field):
+        yield _field(spec, only, f"{name}.", "")
+    else:
+        yield from _rows(spec, repeat.item, f"{name}.", None)
+
+
+def _choice(spec: Spec, choice: Choice, prefix: str, offset: str) -> Iterator[Sequence[str]]:
+    name = prefix + choice.name
+    many = "one of these, or none" if choice.optional else "one of these"
+    yield offset, code(choice.kind), code(name), many, "", markdown(choice.description)
+    for alternative in choice.alternatives:
+        yield from _alternative(spec, alternative, f"{name}={alternative.name}")
+
+
+def _alternative(spec: Spec, alternative: Alternative, name: str) -> Iterator[Sequence[str]]:
+    newer = availability(spec, alternative) if alternative.server or alternative.since else ""
+    since = f"since {newer}" if newer else ""
+    tag = f"Byte1('{alternative.tag.decode('ascii')}')"
+    yield "", code(tag), code(name), since, "", markdown(alternative.description)
+    if isinstance(alternative.then, str):
+        yield "", link(alternative.then), code(f"{name}.{alternative.then}"), "", "", "Follows the tag."
+    elif alternative.then is not None:
+        yield from _rows(spec, alternative.then, f"{name}.", None)
+
+
+def _offsets(spec: Spec, before: Sequence[Element], element: Element | None) -> list[int] | None:
+    """Return where an element can start after those before it, by what of them is there; None where bytes decide."""
+    fields = [e for e in before if isinstance(e, Field)]
+    if len(fields) < len(before) or any(_size(field) is None for field in fields):
+        return None
+    conditions = list(dict.fromkeys(_condition(field) for field in fields if field.conditional))
+    found = set()
+    for holds in product((False, True), repeat=len(conditions)):
+        given = dict(zip(conditions, holds, strict=True))
+        if isinstance(element, Field) and not given.get(_condition(element), True):
+            continue
+        found.add(sum(_size(field) or 0 for field in fields if given.get(_condition(field), True)))
+    return sorted(found)
+
+
+def _condition(field: Field) -> Condition:
+    return field.when, field.since
+
+
+def _size(field: Field) -> int | None:
+    if isinstance(field.constant, bytes):
+        return len(field.constant)
+    return field.type.bytes if field.type else None

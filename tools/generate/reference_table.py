@@ -1,0 +1,101 @@
+"""Emits the table of fields: what the specification says of each place in a message, for those who look at bytes.
+
+The keys are those of the definitions that trace: a name a step, ``[]`` for an item, ``:`` and a tag for a branch.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tools.generate.text import docstring, formatted, header
+from tools.language import Choice, Field, Repeat, Spec
+from tools.language.model import Element, Structure
+
+__all__ = ["emit_fields"]
+
+IMPORTS = """
+from collections.abc import Mapping
+from typing import Final
+
+from pgoutput_construct.wire.described import Described
+"""
+
+Row = tuple[str, str]
+
+
+def emit_fields(spec: Spec) -> str:
+    """Return the module of the table."""
+    walk = _Walk(spec)
+    lines: list[Row] = []
+    for message in spec.messages:
+        lines.append((message.class_name, _described(message.name, message.description)))
+        lines += walk.inside(message, message.class_name)
+    rows = "".join(f"{key!r}: {described},\n" for key, described in lines)
+    chunks = [
+        header(spec),
+        docstring([f"{spec.title}: what the specification says of each place in a message."], ""),
+        IMPORTS,
+        '__all__ = ["FIELDS"]',
+        f"FIELDS: Final[Mapping[str, Described]] = {{\n{rows}}}\n" + docstring(["The rows by key, in wire order."], ""),
+    ]
+    return formatted("\n\n".join(chunks))
+
+
+class _Walk:
+    """Goes through messages as the definitions do, the parts opened where they stand."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+
+    def inside(self, structure: Structure, key: str) -> Iterator[Row]:
+        """Yield the rows of what a structure holds."""
+        for element in structure.elements:
+            yield from self.element(element, f"{key}.{element.name}")
+
+    def nested(self, structure: Structure, key: str) -> Iterator[Row]:
+        """Yield the rows of a structure inside another: its only element stands for it."""
+        single = structure.single
+        if single is not None and len(structure.elements) == 1:
+            yield from self.element(single, key)
+        else:
+            yield from self.inside(structure, key)
+
+    def element(self, element: Element, key: str) -> Iterator[Row]:
+        """Yield the rows of an element at its key."""
+        match element:
+            case Field(part=str(part)):
+                yield key, _described(part, element.description)
+                yield from self.nested(self.spec.part(part), key)
+            case Field():
+                yield key, _described(element.notation, element.description, element.values, element.bits)
+            case Repeat():
+                yield key, _described(element.kind, element.description)
+                if element.item.single is None:
+                    yield f"{key}[]", _described("", element.description)
+                yield from self.nested(element.item, f"{key}[]")
+            case Choice():
+                yield from self.choice(element, key)
+
+    def choice(self, choice: Choice, key: str) -> Iterator[Row]:
+        """Yield the row of the tag, and those of the branches."""
+        tags = {a.tag.decode("ascii"): a.description or a.name for a in choice.alternatives}
+        if choice.valued:
+            yield key, _described("Byte1", choice.description, tags)
+        else:
+            yield key.rpartition(".")[0] + f".{choice.kind_name}", _described("Byte1", choice.description, tags)
+            yield key, _described(choice.kind, choice.description)
+        for alternative in choice.alternatives:
+            branch = f"{key}:{alternative.tag.decode('ascii')}"
+            if isinstance(alternative.then, str):
+                yield from self.nested(self.spec.part(alternative.then), branch)
+            elif alternative.then is not None:
+                yield from self.nested(alternative.then, branch)
+
+
+def _described(
+    notation: str,
+    description: str,
+    values: Mapping[Any, str] | None = None,
+    bits: Mapping[Any, str] | None = None,
+) -> str:
+    named = "".join(f", {name}={dict(rows)!r}" for name, rows in (("values", values), ("bits", bits)) if rows)
+    return f"Described({notation!r}, {description!r}{named})"

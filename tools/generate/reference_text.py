@@ -1,0 +1,90 @@
+"""Words for the reference: Markdown and Mermaid with their special characters made harmless, links, conditions."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from tools.generate.text import COMMAND, GENERATED
+from tools.language import Alternative, Field, Message, Part, Spec
+
+__all__ = [
+    "availability",
+    "code",
+    "condition",
+    "heading",
+    "intro",
+    "link",
+    "markdown",
+    "mermaid",
+    "notation",
+    "slug",
+    "table",
+]
+
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&$]|^[-+]|(?<=^\d)[.)])")
+_MERMAID = re.compile(r"[^\w ,.'()/=?!+-]|^[-+](?= )|(?<=\d)[.)](?= )")
+"""All but letters, digits and some marks; and what would make a list of the line."""
+
+
+def heading(spec: Spec) -> str:
+    """Return the first line of a generated page and its title."""
+    return f"<!-- {GENERATED}{spec.file} by: {COMMAND}. Do not edit. -->\n\n# {markdown(spec.title)}"
+
+
+def intro(text: str) -> str:
+    """Return several lines of the source as one paragraph."""
+    return " ".join(text.split())
+
+
+def markdown(text: str) -> str:
+    """Return text as it shall be read, also in a cell of a table."""
+    return _MARKDOWN.sub(r"\\\1", text)
+
+
+def code(text: str) -> str:
+    """Return text as code, also in a cell of a table; notations hold neither backticks nor bars."""
+    return f"`{text}`" if "`" not in text and "|" not in text else markdown(text)
+
+
+def mermaid(text: str) -> str:
+    """Return text as it stands between the quotes of a Mermaid label."""
+    return _MERMAID.sub(lambda match: f"#{ord(match[0])};", text)
+
+
+def slug(title: str) -> str:
+    """Return the anchor that code hosts give a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def link(title: str, page: str = "") -> str:
+    """Return a link to a heading, of this page where no other is named."""
+    return f"[{markdown(title)}]({page}#{slug(title)})"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table without the columns that are empty in every row."""
+    body = [list(row) for row in rows]
+    used = [index for index in range(len(head)) if any(row[index] for row in body)]
+    lines = [[head[index] for index in used], ["---"] * len(used), *([row[index] for index in used] for row in body)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def notation(field: Field) -> str:
+    """Return a field's notation, with its sign where it has one."""
+    return f"{field.notation}, signed" if field.type and field.type.signed and _ambiguous(field) else field.notation
+
+
+def _ambiguous(field: Field) -> bool:
+    return "(" not in field.notation
+
+
+def condition(field: Field) -> str:
+    """Return when a field is there; nothing for one that always is."""
+    since = f"since version {field.since}" if field.since else ""
+    return ", ".join(part for part in (field.when or "", since) if part)
+
+
+def availability(spec: Spec, thing: Message | Part | Alternative | Field) -> str:
+    """Return the PostgreSQL and the protocol version that something came with."""
+    server = f"PostgreSQL {thing.server}" if thing.server else "any PostgreSQL"
+    since = None if isinstance(thing, Part) else thing.since
+    return f"{server}, protocol version {since}" if since else server
