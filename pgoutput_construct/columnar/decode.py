@@ -1,32 +1,25 @@
-"""Rows of one table: a batch of payloads in, an Arrow batch of typed columns out.
+"""Rows of one table: a batch of payloads in, Arrow batches of typed columns out.
 
-``decode_rows`` is the only function between bytes and columns. It asks the construct engine for each message and
-psycopg for each value; an engine that works on whole columns can take its place behind the same signature.
+The kernels walk the batch once; then each column is copied together and cast by Arrow. Nothing here loops over rows,
+except over those that no cast can take.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.types import UNTYPED, arrow_type
-from pgoutput_construct.columnar.values import CannotHold, ColumnReader
-from pgoutput_construct.errors import PgoutputError, ProtocolError
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.timeline import Description
-from pgoutput_construct.wire.engine import parse
-from pgoutput_construct.wire.messages import (
-    UNCHANGED,
-    Delete,
-    Insert,
-    PgoutputMessage,
-    Relation,
-    Truncate,
-    TupleData,
-    Unchanged,
-    Update,
-)
 
-__all__ = ["RowError", "columns_schema", "decode_rows", "rows_schema"]
+__all__ = ["Decoded", "RowError", "columns_schema", "decode_blocks", "decode_rows", "rows_schema"]
+
+Payloads: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes]
+Streams: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bool] | NDArray[np.bool_] | None
 
 
 class RowError(PgoutputError):
@@ -43,6 +36,18 @@ class RowError(PgoutputError):
         return RowError, (self.row, self.error)
 
 
+@dataclass(frozen=True)
+class Decoded:
+    """What ``decode_blocks`` yields: some rows, and the payloads among them that are none."""
+
+    rows: NDArray[np.int64]
+    """The index of each row's payload in the batch that was given."""
+    batch: pa.RecordBatch | None
+    """The rows, of ``rows_schema``; None where all payloads of a block are malformed."""
+    errors: tuple[RowError, ...] = field(default=())
+    """The malformed payloads, explained by the definitions; they stop nothing."""
+
+
 def columns_schema(description: Description) -> pa.Schema:
     """Return the columns of a table with the Arrow types that its Relation and Type messages ask for."""
     columns = description.relation.columns
@@ -50,7 +55,7 @@ def columns_schema(description: Description) -> pa.Schema:
 
 
 def rows_schema(columns: pa.Schema) -> pa.Schema:
-    """Return the schema of ``decode_rows`` for a table with these columns.
+    """Return the schema of decoded rows for a table with these columns.
 
     ``_before`` is left out for a table without columns: Parquet and Spark know no struct without fields.
     """
@@ -59,93 +64,51 @@ def rows_schema(columns: pa.Schema) -> pa.Schema:
     return pa.schema([*columns, pa.field("_op", pa.string()), *before, unchanged, pa.field("_untyped", UNTYPED)])
 
 
+def decode_blocks(
+    payloads: Payloads,
+    in_stream: Streams,
+    description: Description,
+    columns: pa.Schema,
+    *,
+    proto_version: int,
+    streaming: str,
+) -> Iterator[Decoded]:
+    """Decode Insert, Update, Delete and Truncate messages of one table, in blocks that keep memory flat.
+
+    ``payloads`` and ``in_stream`` have one entry a row; ``description`` describes all of them. ``columns`` are the
+    columns wanted, by name, of types that hold the table's (``columns_schema``, or wider): columns that this
+    Relation does not have become null. The table's own columns hold the new row (null in deletes and truncates, and
+    where a TOASTed value was not sent: then ``_unchanged`` names the column); ``_before`` holds the old row or its
+    key. Payloads that are no such message, or do not fit the description, are handed out apart.
+    """
+    from pgoutput_construct.columnar.index import index_batch
+    from pgoutput_construct.columnar.table import table_rows
+
+    array = payloads if isinstance(payloads, pa.Array | pa.ChunkedArray) else pa.array(payloads, pa.large_binary())
+    streams = np.asarray(in_stream, np.bool_) if isinstance(in_stream, list | tuple) else in_stream
+    index = index_batch(array, streams, proto_version=proto_version, streaming=streaming)
+    yield from table_rows(index, np.arange(len(index)), description, columns, rows_schema(columns))
+
+
 def decode_rows(
-    payloads: Sequence[bytes],
-    in_stream: Sequence[bool],
+    payloads: Payloads,
+    in_stream: Streams,
     description: Description,
     columns: pa.Schema,
     *,
     proto_version: int,
     streaming: str,
 ) -> pa.RecordBatch:
-    """Decode Insert, Update, Delete and Truncate messages of one table into a batch of ``rows_schema(columns)``.
+    """Decode the rows of one table into one batch of ``rows_schema(columns)``; see decode_blocks.
 
-    ``payloads`` and ``in_stream`` have one entry a row; ``description`` describes all of them. ``columns`` are the
-    columns wanted, by name, of types that hold the table's (``columns_schema``, or wider): columns that this
-    Relation does not have become null. The table's own columns hold the new row (null in deletes and truncates, and
-    where a TOASTed value was not sent: then ``_unchanged`` names the column); ``_before`` holds the old row or its
-    key. Raises RowError for the first payload that is not such a message or does not fit the description.
+    Raises RowError for the first payload that is no such message or does not fit the description.
     """
-    rows = _Rows(description, columns)
-    for row, (payload, inside) in enumerate(zip(payloads, in_stream, strict=True)):
-        try:
-            rows.add(parse(payload, proto_version, streaming, inside))
-        except PgoutputError as error:
-            raise RowError(row, error) from error
-    return rows.batch()
-
-
-class _Rows:
-    """Collects the rows of a batch."""
-
-    def __init__(self, description: Description, columns: pa.Schema) -> None:
-        self._relation = description.relation
-        self._schema = rows_schema(columns)
-        wanted = {field.name: field.type for field in columns}
-        self._readers = [
-            ColumnReader(column, description.types, wanted[column.name]) if column.name in wanted else None
-            for column in self._relation.columns
-        ]
-        self._all = [True] * len(self._readers)
-        self._keys = [column.flags & 1 == 1 for column in self._relation.columns]
-        self._rows: list[dict[str, Any]] = []
-
-    def add(self, message: PgoutputMessage) -> None:
-        untyped: dict[str, str] = {}
-        row: dict[str, Any] = {}
-        match message:
-            case Insert() | Update():
-                row = self._row(message.new, self._all, untyped, "")
-            case Delete() | Truncate():
-                pass
-            case _:
-                raise ProtocolError(f"{type(message).__name__} among the rows of {_name(self._relation)}")
-        row["_unchanged"] = [name for name, value in row.items() if value is UNCHANGED]
-        row |= dict.fromkeys(row["_unchanged"])
-        row["_op"] = type(message).__name__.lower()
-        if isinstance(message, Update | Delete) and message.old is not None:
-            sent = self._keys if message.old_kind == "K" else self._all
-            row["_before"] = self._row(message.old, sent, untyped, "_before.")
-        row["_untyped"] = untyped or None
-        self._rows.append(row)
-
-    def batch(self) -> pa.RecordBatch:
-        arrays = [pa.array([row.get(field.name) for row in self._rows], field.type) for field in self._schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-    def _row(self, values: TupleData, sent: list[bool], untyped: dict[str, str], prefix: str) -> dict[str, Any]:
-        if len(values) != len(self._readers):
-            raise ProtocolError(
-                f"a row of {_name(self._relation)} has {len(values)} values, but its Relation has "
-                f"{len(self._readers)} columns: a Relation between them is missing"
-            )
-        row: dict[str, Any] = {}
-        for reader, value, is_sent in zip(self._readers, values, sent, strict=True):
-            if reader is not None and is_sent:
-                row[reader.name] = self._value(reader, value, untyped, prefix)
-        return row
-
-    def _value(
-        self, reader: ColumnReader, value: bytes | Unchanged | None, untyped: dict[str, str], prefix: str
-    ) -> Any:
-        if not isinstance(value, bytes):
-            return value
-        try:
-            return reader.load(value)
-        except CannotHold:
-            untyped[prefix + reader.name] = reader.text(value)
-            return None
-
-
-def _name(relation: Relation) -> str:
-    return f"{relation.namespace or 'pg_catalog'}.{relation.name}"
+    batches = []
+    options: dict[str, Any] = {"proto_version": proto_version, "streaming": streaming}
+    for block in decode_blocks(payloads, in_stream, description, columns, **options):
+        if block.errors:
+            raise block.errors[0]
+        batches.append(block.batch)
+    if not batches:
+        return pa.RecordBatch.from_pylist([], schema=rows_schema(columns))
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

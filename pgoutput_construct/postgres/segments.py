@@ -84,6 +84,10 @@ class Position:
     """Ends of the prepares of the latest prepared transactions that are committed or rolled back."""
 
 
+GROUP_ROWS = 2048
+"""Rows in a group of a segment: damage is found in one of them, and the others stay readable."""
+
+
 @dataclass(frozen=True)
 class Segment:
     """One file of the log, as its own footer describes it."""
@@ -139,8 +143,36 @@ def read_segment(segment: Segment) -> pa.Table:
         if changed := [name for name, check in _checks(table).items() if segment.checks.get(name) != check]:
             raise ValueError(f"the checksum of {', '.join(changed)} does not match")
     except _DAMAGE as error:
-        raise _damaged(segment.path, error) from error
+        raise _damaged(_damaged_place(segment), error) from error
     return table
+
+
+def _damaged_place(segment: Segment) -> str:
+    """Say which rows and columns cannot be read: each group of rows has checksums of its own."""
+    unreadable: set[str] = set()
+    seqs: list[int] = []
+    try:
+        with pq.ParquetFile(segment.path, page_checksum_verification=True) as file:
+            first = segment.first_seq
+            for group in range(file.num_row_groups):
+                rows = file.metadata.row_group(group).num_rows
+                bad = {name for name in SCHEMA.names if not _is_readable(file, group, name)}
+                unreadable |= bad
+                seqs += [first, first + rows - 1] if bad else []
+                first += rows
+    except _DAMAGE:
+        return f"{segment.path}"
+    first, last = (seqs[0], seqs[-1]) if seqs else (segment.first_seq, segment.last_seq)
+    fields = f", field {', '.join(sorted(unreadable))}" if unreadable else ""
+    return f"{segment.path}, seq {first} to {last}{fields}"
+
+
+def _is_readable(file: pq.ParquetFile, group: int, name: str) -> bool:
+    try:
+        file.read_row_group(group, columns=[name])
+    except _DAMAGE:
+        return False
+    return True
 
 
 def write_segment(directory: Path, table: pa.Table, options: LogOptions, position: Position) -> Segment:
@@ -177,7 +209,7 @@ def _write_durably(path: Path, table: pa.Table, footer: dict[bytes, bytes]) -> N
     settings = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
     with path.open("wb") as file:
         with pq.ParquetWriter(file, SCHEMA, store_schema=False, **settings) as parquet:
-            parquet.write_table(table, row_group_size=table.num_rows)
+            parquet.write_table(table, row_group_size=GROUP_ROWS)
             parquet.add_key_value_metadata(footer)
         file.flush()
         os.fsync(file.fileno())
@@ -241,8 +273,8 @@ def _values(column: pa.Array) -> memoryview:
     return memoryview(numbers.buffers()[1])[start : start + len(numbers) * 8]
 
 
-def _damaged(path: Path, error: BaseException) -> ChangeLogError:
+def _damaged(place: Path | str, error: BaseException) -> ChangeLogError:
     return ChangeLogError(
-        f"segment {path}: damaged, or not of a change log: {error}. Restore it from a copy, or begin a "
+        f"segment {place}: damaged, or not of a change log: {error}. Restore it from a copy, or begin a "
         "new log in an empty directory with a new copy of the tables"
     )

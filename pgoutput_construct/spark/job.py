@@ -185,11 +185,10 @@ def _changes(plan: Plan, table: Table, batch: pa.RecordBatch, schema: pa.Schema)
 
 def _decoded(plan: Plan, table: Table, batch: pa.RecordBatch, found: Visible, schema: pa.Schema) -> pa.RecordBatch:
     rows = batch.take(pa.array(found.rows))
-    payloads, in_stream = rows.column("payload").to_pylist(), rows.column("in_stream").to_pylist()
     description = plan.timeline.descriptions[int(found.versions[0])]
     options: dict[str, Any] = {"proto_version": plan.options.proto_version, "streaming": plan.options.streaming}
     try:
-        decoded = decode_rows(payloads, in_stream, description, table.columns, **options)
+        decoded = decode_rows(rows.column("payload"), rows.column("in_stream"), description, table.columns, **options)
     except RowError as error:
         raise failed(rows, error.row, error.error) from error
     places = plan.places(found.spans, rows.column("seq").to_numpy())

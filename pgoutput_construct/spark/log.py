@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
@@ -52,10 +51,7 @@ def map_segments(
 
 def segment_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
     """Read one segment as batches of ``LOG_SCHEMA``; raise ChangeLogError that names segment, seqs and field."""
-    try:
-        table = read_segment(segment)
-    except ChangeLogError as error:
-        raise _located(segment, error) from error
+    table = read_segment(segment)
     names = pa.array([segment.name], pa.string())
     for batch in table.combine_chunks().to_batches(_BATCH_ROWS):
         name = names.take(pa.array([0] * batch.num_rows))
@@ -82,18 +78,3 @@ def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:
         groups[-1].append(segment)
         rows += segment.rows
     return groups
-
-
-def _located(segment: Segment, error: ChangeLogError) -> ChangeLogError:
-    unreadable = [name for name in SCHEMA.names if not _is_readable(segment, name)]
-    fields = f", field {', '.join(unreadable)}" if unreadable else ""
-    place = f"segment {segment.name}, seq {segment.first_seq} to {segment.last_seq}{fields}"
-    return ChangeLogError(f"{place}: {error}")
-
-
-def _is_readable(segment: Segment, name: str) -> bool:
-    try:
-        pq.read_table(segment.path, columns=[name], page_checksum_verification=True, partitioning=None)
-    except (pa.ArrowException, OSError):
-        return False
-    return True

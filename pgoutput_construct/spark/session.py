@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -15,15 +16,16 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
 }
 """What every session starts with."""
 
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _LOCAL: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",  # a machine's own name need not resolve
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
+    "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
 }
 
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
+from tools.generate.kernels import emit_kernels
 from tools.generate.messages import emit_messages
+from tools.generate.reference import emit_reference
+from tools.generate.reference_table import emit_fields
 from tools.generate.strategies import emit_strategies
 from tools.generate.text import GENERATED
 from tools.language import Spec, load
@@ -34,6 +37,19 @@ OUTPUTS = (
     Output(f"{WIRE}/frame_definitions.py", "replication.yaml", partial(emit_definitions, messages="frames")),
     Output(f"{WIRE}/codec.py", "pgoutput.yaml", partial(emit_codec, messages="messages")),
     Output(f"{WIRE}/frame_codec.py", "replication.yaml", partial(emit_codec, messages="frames")),
+    Output(f"{WIRE}/fields.py", "pgoutput.yaml", emit_fields),
+    Output(f"{WIRE}/frame_fields.py", "replication.yaml", emit_fields),
+    Output(
+        "spec/reference.md",
+        "pgoutput.yaml",
+        partial(emit_reference, others=(("the envelope around the messages", "reference-envelope.md"),)),
+    ),
+    Output(
+        "spec/reference-envelope.md",
+        "replication.yaml",
+        partial(emit_reference, others=(("the messages inside", "reference.md"),)),
+    ),
+    Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
     Output(f"{TESTING}/strategies.py", "pgoutput.yaml", partial(emit_strategies, messages="messages")),
     Output(f"{TESTING}/frame_strategies.py", "replication.yaml", partial(emit_strategies, messages="frames")),
 )

@@ -1,0 +1,239 @@
+"""The rows of one table out of an index: typed columns, old rows, and what was not sent."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pgoutput_construct.columnar import kernels
+from pgoutput_construct.columnar.casts import Values, find_cast
+from pgoutput_construct.columnar.decode import Decoded, RowError
+from pgoutput_construct.columnar.gather import scatter
+from pgoutput_construct.columnar.index import BatchIndex
+from pgoutput_construct.columnar.types import UNTYPED, base_oid
+from pgoutput_construct.columnar.values import CannotHold, ColumnReader
+from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.stream.timeline import Description
+from pgoutput_construct.wire.messages import BY_TAG, VALUES, Delete, Insert, Truncate, Update
+
+__all__ = ["BLOCK_VALUES", "table_rows"]
+
+Numbers = NDArray[np.int64]
+
+BLOCK_VALUES: Final = 1 << 19
+"""Values that are in work at a time: the index of them stays in the processor's cache, and memory stays flat."""
+
+IS_ROW: Final = np.zeros(256, np.bool_)
+IS_ROW[[cls.TAG[0] for cls in (Insert, Update, Delete, Truncate)]] = True
+IS_SENT: Final = np.zeros(256, np.bool_)
+IS_SENT[[code for name, code in kernels.KINDS.items() if isinstance(VALUES[name], type)]] = True
+OPS: Final = {cls.TAG[0]: cls.__name__.lower() for cls in (Insert, Update, Delete, Truncate)}
+
+
+def table_rows(
+    index: BatchIndex, rows: Numbers, description: Description, columns: pa.Schema, schema: pa.Schema
+) -> Iterator[Decoded]:
+    """Yield the rows of one table in blocks; ``rows`` are indexes of payloads, ``schema`` those of ``columns``."""
+    table = _Table(index, description, columns, schema)
+    step = max(1, BLOCK_VALUES // max(1, len(description.relation.columns)))
+    for first in range(0, len(rows), step):
+        some = rows[first : first + step]
+        errors = sorted(table.faults(some), key=lambda error: error.row)
+        good = some[~np.isin(some, [error.row for error in errors])] if errors else some
+        yield Decoded(good, table.batch(good) if len(good) else None, tuple(errors))
+
+
+class _Table:
+    """What is the same for all blocks of one table."""
+
+    def __init__(self, index: BatchIndex, description: Description, columns: pa.Schema, schema: pa.Schema) -> None:
+        self.index = index
+        self.relation = description.relation
+        self.schema = schema
+        self.columns = columns
+        self.width = len(self.relation.columns)
+        wanted = {field.name: field.type for field in columns}
+        self.readers = {
+            position: _Column(column.name, wanted[column.name], base_oid(column.type_oid, description.types),
+                              ColumnReader(column, description.types, wanted[column.name]))
+            for position, column in enumerate(self.relation.columns) if column.name in wanted
+        }  # fmt: skip
+        self.keys = frozenset(i for i, column in enumerate(self.relation.columns) if column.flags & 1)
+
+    def faults(self, rows: Numbers) -> list[RowError]:
+        """Find the payloads that are no rows, or whose rows have another number of columns."""
+        index = self.index
+        whole = index.whole[rows]
+        found = [] if whole.all() else [RowError(row, index.error(row)) for row in rows[~whole].tolist()]
+        others = whole & ~IS_ROW[index.kinds[rows]]
+        for row in rows[others].tolist() if others.any() else ():
+            kind = BY_TAG[bytes([index.kinds[row]])].__name__
+            found.append(RowError(row, ProtocolError(f"{kind} among the rows of {self.name}")))
+        wrong = self._widths("old", rows[whole]) | self._widths("new", rows[whole])
+        return found + [RowError(row, self._width_error(count)) for row, count in wrong.items()]
+
+    def _widths(self, side: str, rows: Numbers) -> dict[int, int]:
+        """Return the rows that have another number of values than the Relation has columns, and how many."""
+        places = self.index.rows[side][rows]
+        if not (places >= 0).all():
+            rows, places = rows[places >= 0], places[places >= 0]
+        counts = self.index.data[places].astype(np.int64) << 8 | self.index.data[places + 1]
+        wrong = counts != self.width
+        if not wrong.any():
+            return {}
+        return dict(zip(rows[wrong].tolist(), counts[wrong].tolist(), strict=True))
+
+    def _width_error(self, count: int) -> ProtocolError:
+        return ProtocolError(
+            f"a row of {self.name} has {count} values, but its Relation has {self.width} columns: "
+            "a Relation between them is missing"
+        )
+
+    @property
+    def name(self) -> str:
+        return f"{self.relation.namespace or 'pg_catalog'}.{self.relation.name}"
+
+    def batch(self, rows: Numbers) -> pa.RecordBatch:
+        """Return the rows as a batch."""
+        count = len(rows)
+        new = _Side(self, rows, "new", lambda position: None)
+        whole = self.index.rows["old_kind"][rows] != ord("K")
+        old = _Side(self, rows, "old", lambda position: None if position in self.keys else whole)
+        arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}
+        arrays["_op"] = _ops(self.index.kinds[rows])
+        arrays["_unchanged"] = new.unchanged()
+        if "_before" in self.schema.names:
+            arrays["_before"] = old.struct(self.schema.field("_before").type)
+        arrays["_untyped"] = _untyped(count, {**new.untyped(""), **old.untyped("_before.")})
+        return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """How one column is read."""
+
+    name: str
+    target: pa.DataType
+    type_oid: int
+    reader: ColumnReader
+
+
+class _Side:
+    """The new rows of some payloads, or their old ones."""
+
+    def __init__(
+        self, table: _Table, rows: Numbers, side: str, sent: Callable[[int], NDArray[np.bool_] | None]
+    ) -> None:
+        self.table = table
+        self.count = len(rows)
+        places = table.index.rows[side][rows]
+        self.have = np.flatnonzero(places >= 0)
+        """Which of the rows have this side."""
+        shape = (table.width, len(self.have))
+        self.kinds, self.lengths = np.zeros(shape, np.uint8), np.zeros(shape, np.int64)
+        self.starts = np.zeros(shape, np.int64)
+        (find,) = kernels.TUPLES.values()
+        find(table.index.data, places[self.have], table.width, self.kinds, self.starts, self.lengths)
+        self.refused: dict[str, dict[int, str]] = {}
+        """PostgreSQL's text of values that their column cannot hold, by column and row."""
+        self.arrays = {column.name: self._read(i, column, sent(i)) for i, column in table.readers.items()}
+
+    def column(self, name: str, kind: pa.DataType) -> pa.Array:
+        """Return a column over all rows, null where they do not have this side."""
+        array = self.arrays.get(name)
+        if array is None:
+            return pa.nulls(self.count, kind)
+        return array if len(self.have) == self.count else scatter([(self.have, array)], self.count, kind)
+
+    def struct(self, kind: pa.DataType) -> pa.Array:
+        """Return all columns as one of structs, null where the rows do not have this side."""
+        if not len(self.have):
+            return pa.nulls(self.count, kind)
+        missing = np.ones(self.count, np.bool_)
+        missing[self.have] = False
+        children = [self.column(field.name, field.type) for field in kind]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=pa.array(missing))
+
+    def unchanged(self) -> pa.Array:
+        """Return the names of the columns that were not sent, row by row; empty lists where the side is missing."""
+        code = kernels.KINDS["unchanged"]
+        positions = sorted(self.table.readers)
+        if not (self.kinds == code).any():
+            empty = pa.array(np.zeros(self.count + 1, np.int32))
+            return pa.ListArray.from_arrays(empty, pa.array([], pa.string()))
+        flags = self.kinds[positions] == code if positions else np.zeros((0, len(self.have)), np.bool_)
+        counts = np.zeros(self.count + 1, np.int32)
+        counts[self.have + 1] = flags.sum(axis=0)
+        _, which = np.nonzero(flags.T)
+        names = pa.array([self.table.readers[position].name for position in positions], pa.string())
+        values = names.take(pa.array(which, pa.int64()))
+        return pa.ListArray.from_arrays(pa.array(np.cumsum(counts, dtype=np.int32)), values)
+
+    def untyped(self, prefix: str) -> dict[str, dict[int, str]]:
+        """Return what the columns cannot hold, by name and row."""
+        return {prefix + name: texts for name, texts in self.refused.items() if texts}
+
+    def _read(self, position: int, column: _Column, sent: NDArray[np.bool_] | None) -> pa.Array:
+        kinds = self.kinds[position]
+        if sent is not None and not sent.all():
+            kinds = np.where(sent[self.have], kinds, kernels.KINDS["null"])
+        pieces: list[tuple[Numbers, pa.Array]] = []
+        for name, code in kernels.KINDS.items():
+            if isinstance(VALUES[name], type):
+                chosen = kinds == code
+                if chosen.all() or (chosen.any() and not IS_SENT[kinds[~chosen]].any()):
+                    return self._cast(position, column, name, chosen)
+                if chosen.any():
+                    pieces.append((np.flatnonzero(chosen), self._cast(position, column, name, chosen).filter(chosen)))
+        return scatter(pieces, len(kinds), column.target)
+
+    def _cast(self, position: int, column: _Column, kind: str, chosen: NDArray[np.bool_]) -> pa.Array:
+        """Cast the values of one kind as a whole, and what is left one by one; the others are null."""
+        cast = find_cast(kernels.KINDS[kind], column.type_oid, column.target)
+        if cast is None:
+            return self._one_by_one(position, column, kind, chosen)
+        starts, lengths = self.starts[position], self.lengths[position]
+        values = Values(self.table.index.data, starts, lengths, None if chosen.all() else ~chosen)
+        try:
+            array, fits = cast(values, column.target)
+        except pa.ArrowInvalid:
+            return self._one_by_one(position, column, kind, chosen)
+        if fits.all():
+            return array
+        rest = self._one_by_one(position, column, kind, ~fits)
+        return pc.if_else(pa.array(fits), array, rest)
+
+    def _one_by_one(self, position: int, column: _Column, kind: str, chosen: NDArray[np.bool_]) -> pa.Array:
+        """Load the chosen values through psycopg; the others are null, as are those that the type cannot hold."""
+        cls: Any = VALUES[kind]
+        refused = self.refused.setdefault(column.name, {})
+        loaded: list[Any] = [None] * len(chosen)
+        for row in np.flatnonzero(chosen).tolist():
+            start = self.starts[position, row]
+            value = cls(self.table.index.data[start : start + self.lengths[position, row]].tobytes())
+            try:
+                loaded[row] = column.reader.load(value)
+            except CannotHold:
+                refused[int(self.have[row])] = column.reader.text(value)
+        return pa.array(loaded, column.target)
+
+
+def _ops(kinds: NDArray[np.uint8]) -> pa.Array:
+    names = pa.array(list(OPS.values()), pa.string())
+    codes = np.zeros(256, np.int8)
+    codes[list(OPS)] = range(len(OPS))
+    return names.take(pa.array(codes[kinds]))
+
+
+def _untyped(count: int, texts: Mapping[str, Mapping[int, str]]) -> pa.Array:
+    if not texts:
+        return pa.nulls(count, UNTYPED)
+    by_row: dict[int, list[tuple[str, str]]] = {}
+    for name, values in texts.items():
+        for row, text in values.items():
+            by_row.setdefault(row, []).append((name, text))
+    return pa.array([by_row.get(row) for row in range(count)], UNTYPED)

@@ -1,0 +1,88 @@
+"""The main job end to end, as a user runs it: processes of their own, a server of their own, Spark of their own."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from pgoutput_construct.postgres import ChangeLog
+from pgoutput_construct.wire.messages import StreamAbort, StreamCommit, Update
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+def pgoutput(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    """Run the command line in a folder."""
+    command = [sys.executable, "-m", "pgoutput_construct.cli", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Run the demo once; return its folder and what it printed."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = pgoutput("demo", "--output", "out", "--scale", "0.2", "--master", "local[2]", cwd=folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder / "out", done.stdout
+
+
+def test_every_table_equals_its_source(demo: tuple[Path, str]) -> None:
+    """The final table has four tables, all equal, with counts of every kind of change."""
+    rows = dict(re.findall(r"│ (public\.\w+)\s*│(.*)│", demo[1]))
+    assert set(rows) == {"public.carts", "public.customers", "public.orders", "public.order_lines"}
+    assert all(row.rstrip().endswith("yes") for row in rows.values())
+    changed = [int(cell.replace(",", "")) for cell in rows["public.orders"].split("│")[:3]]
+    assert all(count > 0 for count in changed)
+
+
+def test_workload_had_what_is_hard(demo: tuple[Path, str]) -> None:
+    """Streams, some of them rolled back; subtransactions rolled back; key changes; unchanged TOASTed values."""
+    from pgoutput_construct.wire.engine import parse
+
+    log = ChangeLog(demo[0] / "changelog")
+    given = log.options.proto_version, log.options.streaming
+    messages = [parse(entry.payload, *given, entry.in_stream) for entry in log]
+    assert any(isinstance(message, StreamCommit) for message in messages)
+    aborts = [message for message in messages if isinstance(message, StreamAbort)]
+    assert any(abort.xid == abort.subxid for abort in aborts)
+    assert any(abort.xid != abort.subxid for abort in aborts)
+    assert any(isinstance(message, Update) and message.old_kind == "K" for message in messages)
+    customers = pq.read_table(demo[0] / "tables" / "public.customers")
+    assert any("biography" in names for names in customers["_unchanged"].to_pylist())
+
+
+def test_tables_are_typed(demo: tuple[Path, str]) -> None:
+    """The datasets have the columns' types and those of the change."""
+    schema = pq.read_schema(next((demo[0] / "tables" / "public.orders").glob("*.parquet")))
+    kinds = {field.name: str(field.type) for field in schema}
+    assert kinds["id"] == "int64"
+    assert kinds["total"] == "decimal128(12, 2)"
+    assert kinds["ship_on"] == "date32[day]"
+    assert kinds["scores"].startswith("list<")
+    assert {"_op", "_commit_lsn", "_seq", "_commit_time", "_xid", "_before", "_unchanged"} <= set(kinds)
+
+
+def test_flipped_byte_in_the_log_is_an_error_that_names_its_place(demo: tuple[Path, str], tmp_path: Path) -> None:
+    """One flipped byte makes the job fail; the error names segment, seq and field."""
+    shutil.copytree(demo[0] / "changelog", tmp_path / "changelog")
+    segment = max((tmp_path / "changelog").glob("*.parquet"), key=lambda path: path.stat().st_size)
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 0x20
+    segment.write_bytes(data)
+    done = pgoutput("tables", "changelog", "--output", "tables", "--master", "local[2]", cwd=tmp_path)
+    assert done.returncode == 1
+    assert re.search(rf"segment .*{segment.name}, seq \d+ to \d+, field \w+", done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_output_that_is_not_empty_is_refused(tmp_path: Path) -> None:
+    """Nothing is overwritten."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").touch()
+    done = pgoutput("demo", "--output", "out", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "out is not empty" in done.stderr
