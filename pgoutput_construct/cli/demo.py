@@ -84,7 +84,7 @@ def _show(report: "Report", console: "Console") -> None:
     table.add_column("table", no_wrap=True)
     for name in ("inserts", "updates", "deletes", "truncates", "rows"):
         table.add_column(name, justify="right")
-    table.add_column("equal to source", justify="center")
+    table.add_column("equal", justify="center")
     for row in report.tables:
         written, compared = row.written, row.comparison
         counts = (written.insert, written.update, written.delete, written.truncate, compared.rebuilt_rows)

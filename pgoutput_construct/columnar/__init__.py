@@ -1,14 +1,48 @@
-"""Batches of payloads as Arrow batches of typed columns. Needs the extra ``columnar``, and psycopg for values."""
+"""Batches of payloads as Arrow batches of typed columns. Needs the extra ``columnar``.
 
-from pgoutput_construct.columnar.decode import RowError, columns_schema, decode_rows, rows_schema
+numba is imported by what decodes a batch, and only then: ``BatchDecoder``, ``BatchIndex`` and ``index_batch`` are
+looked up when they are asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pgoutput_construct.columnar.decode import (
+    Decoded,
+    RowError,
+    columns_schema,
+    decode_blocks,
+    decode_rows,
+    rows_schema,
+)
 from pgoutput_construct.columnar.types import UNTYPED, arrow_type, unify
+
+if TYPE_CHECKING:
+    from pgoutput_construct.columnar.batches import BatchDecoder, DecodedBatch, TableRows
+    from pgoutput_construct.columnar.index import BatchIndex, index_batch
 
 __all__ = [
     "UNTYPED",
+    "BatchDecoder",
+    "BatchIndex",
+    "Decoded",
+    "DecodedBatch",
     "RowError",
+    "TableRows",
     "arrow_type",
     "columns_schema",
+    "decode_blocks",
     "decode_rows",
+    "index_batch",
     "rows_schema",
     "unify",
 ]
+
+_LATER = {"BatchDecoder": "batches", "DecodedBatch": "batches", "TableRows": "batches"}
+_LATER |= {"BatchIndex": "index", "index_batch": "index"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

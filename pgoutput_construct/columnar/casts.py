@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.gather import binary, fixed
-from pgoutput_construct.columnar.jit import kernel
+from pgoutput_construct.columnar.jit import kernel, u8, u16
 from pgoutput_construct.columnar.kernels import KINDS
 
 __all__ = ["Cast", "Values", "find_cast"]
@@ -53,9 +53,9 @@ def _looks_plain(data: Any, starts: Any, lengths: Any, out: Any) -> None:
         size = lengths[row]
         if size == 0:
             continue
-        first, last = data[starts[row]], data[starts[row] + size - 1]
+        first, last = u8(data, starts[row]), u8(data, starts[row] + size - 1)
         if first == 45 and size > 1:  # a minus
-            first = data[starts[row] + 1]
+            first = u8(data, starts[row] + 1)
         out[row] = 48 <= first <= 57 and 48 <= last <= 57
 
 
@@ -63,7 +63,7 @@ def _looks_plain(data: Any, starts: Any, lengths: Any, out: Any) -> None:
 def _booleans(data: Any, starts: Any, lengths: Any, yes: int, no: int, out: Any, fits: Any) -> None:
     for row in range(len(starts)):
         if lengths[row] == 1:
-            byte = data[starts[row]]
+            byte = u8(data, starts[row])
             out[row] = byte == yes
             fits[row] = byte in (yes, no)
 
@@ -110,11 +110,11 @@ def _plain_text(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags]:
     if values.mask is not None:
         plain &= ~values.mask
     mask = None if plain.all() else ~plain
-    return values.strings(mask).cast(pa.string()).cast(kind), _null_or(values, plain)
+    return values.strings(mask, text=True).cast(kind), _null_or(values, plain)
 
 
 def _float_text(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags]:
-    return values.strings(values.mask).cast(pa.string()).cast(kind), _all(values)
+    return values.strings(values.mask, text=True).cast(kind), _all(values)
 
 
 def _boolean(yes: int, no: int) -> Cast:
@@ -145,6 +145,48 @@ def _number(dtype: str) -> Cast:
         return pa.array(raw.view(dtype)[:, 0], mask=values.mask).cast(kind), _null_or(values, fits)
 
     return cast
+
+
+@kernel
+def _numerics(data: Any, starts: Any, lengths: Any, scale: int, limit: int, out: Any, fits: Any) -> None:
+    """Read numeric_send(): digits to base 10,000, the weight of the first, a sign; into units of 10 ** -scale."""
+    for row in range(len(starts)):
+        at, size = starts[row], lengths[row]
+        if size < 8:
+            continue
+        digits, sign = u16(data, at), u16(data, at + 4)
+        weight = u16(data, at + 2)
+        if weight >= 32768:
+            weight -= 65536
+        if size != 8 + 2 * digits or sign not in (0, 16384):  # NaN and infinities have signs of their own
+            continue
+        value, good = 0, True
+        for step in range(digits):
+            good = good and value < 900_000_000_000_000  # the next four digits fit into the word as well
+            if good:
+                value = value * 10_000 + u16(data, at + 8 + 2 * step)
+        power = 4 * (weight - digits + 1) + scale
+        while good and power > 0 and value:
+            good = value < limit
+            value *= 10
+            power -= 1
+        while good and power < 0 and value:
+            good = value % 10 == 0
+            value //= 10
+            power += 1
+        if good and value < limit:
+            fits[row] = True
+            out[row, 0] = -value if sign else value
+            out[row, 1] = -1 if sign and value else 0
+
+
+def _numeric(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags]:
+    """Cast binary numerics of up to 16 digits, which a word holds with room to spare."""
+    out, fits = np.zeros((len(values), 2), np.int64), np.zeros(len(values), np.bool_)
+    if kind.precision <= 16:
+        _numerics(values.data, values.starts, values.lengths, kind.scale, 10**kind.precision, out, fits)
+    buffers = [None if values.mask is None else pa.array(~values.mask).buffers()[1], pa.py_buffer(out)]
+    return pa.Array.from_buffers(kind, len(values), buffers), _null_or(values, fits)
 
 
 def _moment(dtype: str, epoch: int, lowest: int, highest: int) -> Cast:
@@ -195,6 +237,7 @@ BINARY_CASTS: Final[Mapping[int, tuple[Callable[[pa.DataType], bool], Cast]]] = 
     26: (_is.is_integer, _number("<u4")),
     700: (_is.is_floating, _number("<f4")),
     701: (_is.is_floating, _number("<f8")),
+    1700: (_is.is_decimal, _numeric),
     1082: (_is.is_date, _moment("<i4", _DAYS, _FIRST_DAY, _LAST_DAY)),
     1114: (_is.is_timestamp, _MOMENT),
     1184: (_is.is_timestamp, _MOMENT),

@@ -19,7 +19,9 @@ from pgoutput_construct.stream.timeline import Description
 __all__ = ["Decoded", "RowError", "columns_schema", "decode_blocks", "decode_rows", "rows_schema"]
 
 Payloads: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes]
+"""Payloads: a binary or large binary array, sliced or chunked or not, or a sequence of bytes."""
 Streams: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bool] | NDArray[np.bool_] | None
+"""Whether each payload stands inside a stream; None for none of them."""
 
 
 class RowError(PgoutputError):
@@ -84,9 +86,7 @@ def decode_blocks(
     from pgoutput_construct.columnar.index import index_batch
     from pgoutput_construct.columnar.table import table_rows
 
-    array = payloads if isinstance(payloads, pa.Array | pa.ChunkedArray) else pa.array(payloads, pa.large_binary())
-    streams = np.asarray(in_stream, np.bool_) if isinstance(in_stream, list | tuple) else in_stream
-    index = index_batch(array, streams, proto_version=proto_version, streaming=streaming)
+    index = index_batch(payloads, in_stream, proto_version=proto_version, streaming=streaming)
     yield from table_rows(index, np.arange(len(index)), description, columns, rows_schema(columns))
 
 
@@ -98,8 +98,8 @@ def decode_rows(
     *,
     proto_version: int,
     streaming: str,
-) -> pa.RecordBatch:
-    """Decode the rows of one table into one batch of ``rows_schema(columns)``; see decode_blocks.
+) -> pa.Table:
+    """Decode the rows of one table into a table of ``rows_schema(columns)``, one chunk a block; see decode_blocks.
 
     Raises RowError for the first payload that is no such message or does not fit the description.
     """
@@ -109,6 +109,4 @@ def decode_rows(
         if block.errors:
             raise block.errors[0]
         batches.append(block.batch)
-    if not batches:
-        return pa.RecordBatch.from_pylist([], schema=rows_schema(columns))
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    return pa.Table.from_batches(batches, schema=rows_schema(columns))

@@ -1,52 +1,32 @@
 """Values that lie scattered in a batch, copied once into Arrow's buffers."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.jit import kernel
+from pgoutput_construct.columnar.jit import WORD, copy_word, kernel, u8
 
-__all__ = ["binary", "fixed", "scatter", "strings"]
-
-WORD = 8
-"""Bytes that are copied at once; a value's last word may run over its end, so buffers have one word more."""
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _copy_word(typing: Any, target: Any, at: Any, source: Any, start: Any) -> Any:
-    """Copy eight bytes from any place to any place: numpy alone has no words that are not aligned."""
-
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def place(array: int) -> Any:
-            content = context.make_array(signature.args[array])(context, builder, arguments[array])
-            byte = builder.gep(content.data, [arguments[array + 1]])
-            return builder.bitcast(byte, ir.IntType(8 * WORD).as_pointer())
-
-        builder.store(builder.load(place(2), align=1), place(0), align=1)
-        return context.get_dummy_value()
-
-    return types.void(target, types.intp, source, types.intp), build
+__all__ = ["binary", "empty_lists", "fixed", "nulls", "scatter", "strings"]
 
 
 @kernel
 def _copy(data: Any, starts: Any, ends: Any, out: Any) -> None:
+    # The last word of a value may run over its end: what follows it is written later, and out has a word more.
     last_word = len(data) - WORD
     for row in range(len(starts)):
         source, first, stop = starts[row], ends[row], ends[row + 1]
         if source + (stop - first) <= last_word:
             while first < stop:
-                _copy_word(out, first, data, source)
+                copy_word(out, first, data, source)
                 first += WORD
                 source += WORD
         else:
             for step in range(stop - first):
-                out[first + step] = data[source + step]
+                out[first + step] = u8(data, source + step)
 
 
 @kernel
@@ -69,7 +49,7 @@ def binary(
 ) -> pa.Array:
     """Return byte strings at the places; masked ones are null. Large where they exceed 2 GiB together.
 
-    With ``text`` they are strings, unchecked: for bytes of which it is known that they are ASCII.
+    With ``text`` they are strings, not checked to be UTF-8: for casts, which refuse what is no number or date.
     """
     sizes = lengths if mask is None else np.where(mask, 0, lengths)
     ends = np.zeros(len(starts) + 1, np.int64)
@@ -123,3 +103,23 @@ def scatter(pieces: Sequence[tuple[NDArray[np.int64], pa.Array]], count: int, ki
         first += len(array)
     together = pa.concat_arrays([array.cast(kind) for _, array in pieces])
     return together.take(pa.array(places, mask=missing))
+
+
+@lru_cache(maxsize=64)
+def _many_nulls(count: int, kind: pa.DataType) -> pa.Array:
+    return pa.nulls(count, kind)
+
+
+def nulls(count: int, kind: pa.DataType) -> pa.Array:
+    """Return an array of nulls; arrays of similar sizes share their memory."""
+    return _many_nulls(1 << count.bit_length(), kind).slice(0, count)
+
+
+@lru_cache(maxsize=8)
+def _many_empty_lists(count: int) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string()))
+
+
+def empty_lists(count: int) -> pa.Array:
+    """Return an array of empty lists of strings; arrays of similar sizes share their memory."""
+    return _many_empty_lists(1 << count.bit_length()).slice(0, count)

@@ -7,12 +7,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
+from pgoutput_construct.columnar.decode import Payloads, Streams
 from pgoutput_construct.columnar.gather import scatter, strings
 from pgoutput_construct.errors import DecodeError, EngineError
 from pgoutput_construct.wire.engine import MESSAGES
 from pgoutput_construct.wire.options import options
 
-__all__ = ["BatchIndex", "index_batch"]
+__all__ = ["BatchIndex", "index_batch", "payload_array"]
 
 Numbers = NDArray[np.int64]
 
@@ -70,14 +71,15 @@ class BatchIndex:
             rows = np.flatnonzero((self.kinds == kind) & self.whole)
             if len(rows):
                 columns["kind"].append((rows, pa.array([name]).take(pa.array(np.zeros(len(rows), np.int8)))))
-                for field, array in self._read(rows, read, fields):
+                for field, array in self.read(rows, read, fields):
                     columns[field].append((rows, array))
         return pa.RecordBatch.from_arrays(
             [scatter(columns[field.name], len(self), field.type) for field in kernels.MESSAGE_SCHEMA],
             schema=kernels.MESSAGE_SCHEMA,
         )
 
-    def _read(self, rows: Numbers, read: Any, fields: tuple[tuple[str, str], ...]) -> list[tuple[str, pa.Array]]:
+    def read(self, rows: Numbers, read: Any, fields: tuple[tuple[str, str], ...]) -> list[tuple[str, pa.Array]]:
+        """Return the header fields of messages of one kind (an entry of kernels.READERS), by name."""
         arrays = [_Column(name, form, len(rows)) for name, form in fields]
         if read is not None:
             outs = [out for array in arrays for out in array.outs]
@@ -86,22 +88,29 @@ class BatchIndex:
 
 
 def index_batch(
-    payloads: pa.Array | pa.ChunkedArray,
-    in_stream: pa.Array | pa.ChunkedArray | NDArray[np.bool_] | None = None,
+    payloads: Payloads,
+    in_stream: Streams = None,
     *,
     proto_version: int = 1,
     streaming: str = "off",
 ) -> BatchIndex:
     """Walk a batch of payloads once and return its index.
 
-    ``payloads`` is a binary (or large binary) array, sliced or chunked or not; ``in_stream`` tells of each payload
-    whether it stands inside a stream, None for none. A payload that is no message is flagged and stops nothing.
+    ``in_stream`` tells of each payload whether it stands inside a stream, None for none. A payload that is no message
+    is flagged and stops nothing.
     """
-    chunk = payloads.combine_chunks() if isinstance(payloads, pa.ChunkedArray) else payloads
+    chunk = payload_array(payloads)
     streams = np.zeros(len(chunk), np.bool_) if in_stream is None else _flags(in_stream)
     if len(streams) != len(chunk):
         raise DecodeError(f"{len(chunk)} payloads have {len(streams)} entries of in_stream: give one for each")
     return BatchIndex(chunk, streams, proto_version, streaming)
+
+
+def payload_array(payloads: Payloads) -> pa.Array:
+    """Return payloads as one array; what is one already is not copied."""
+    if isinstance(payloads, pa.ChunkedArray):
+        return payloads.combine_chunks()
+    return payloads if isinstance(payloads, pa.Array) else pa.array(payloads, pa.large_binary())
 
 
 def _flags(in_stream: Any) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import find_nul, kernel, u16, u32, u64
+from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
 
 __all__ = ["KINDS", "MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "TUPLES", "index"]
 
@@ -76,7 +76,7 @@ def _walk_tuple_data(data: Any, at: int, end: int, proto_version: int, in_stream
     for _ in range(column_count):
         if at >= end:
             return -1
-        kind = data[at]
+        kind = u8(data, at)
         if kind == 110:  # null
             at += 1
         elif kind == 117:  # unchanged
@@ -108,7 +108,7 @@ def _walk_tuple_data(data: Any, at: int, end: int, proto_version: int, in_stream
 def _walk_begin(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 21:
         return -1
-    if np.int64(data[at]) != 66:
+    if u8(data, at) != 66:
         return -1
     at += 21
     return at
@@ -119,17 +119,17 @@ def _walk_message(data: Any, at: int, end: int, proto_version: int, in_stream: b
     if proto_version >= 2 and in_stream:
         if end - at < 14:
             return -1
-        if np.int64(data[at]) != 77:
+        if u8(data, at) != 77:
             return -1
-        if np.int64(data[at + 5]) & ~0x1:
+        if u8(data, at + 5) & ~0x1:
             return -1
         at += 14
     else:
         if end - at < 10:
             return -1
-        if np.int64(data[at]) != 77:
+        if u8(data, at) != 77:
             return -1
-        if np.int64(data[at + 1]) & ~0x1:
+        if u8(data, at + 1) & ~0x1:
             return -1
         at += 10
     at = find_nul(data, at, end) + 1
@@ -149,9 +149,9 @@ def _walk_message(data: Any, at: int, end: int, proto_version: int, in_stream: b
 def _walk_commit(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 26:
         return -1
-    if np.int64(data[at]) != 67:
+    if u8(data, at) != 67:
         return -1
-    if np.int64(data[at + 1]) != 0:
+    if u8(data, at + 1) != 0:
         return -1
     at += 26
     return at
@@ -161,7 +161,7 @@ def _walk_commit(data: Any, at: int, end: int, proto_version: int, in_stream: bo
 def _walk_origin(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 9:
         return -1
-    if np.int64(data[at]) != 79:
+    if u8(data, at) != 79:
         return -1
     at += 9
     at = find_nul(data, at, end) + 1
@@ -174,7 +174,7 @@ def _walk_origin(data: Any, at: int, end: int, proto_version: int, in_stream: bo
 def _walk_relation_column(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 1:
         return -1
-    if np.int64(data[at]) & ~0x1:
+    if u8(data, at) & ~0x1:
         return -1
     at += 1
     at = find_nul(data, at, end) + 1
@@ -191,13 +191,13 @@ def _walk_relation(data: Any, at: int, end: int, proto_version: int, in_stream: 
     if proto_version >= 2 and in_stream:
         if end - at < 9:
             return -1
-        if np.int64(data[at]) != 82:
+        if u8(data, at) != 82:
             return -1
         at += 9
     else:
         if end - at < 5:
             return -1
-        if np.int64(data[at]) != 82:
+        if u8(data, at) != 82:
             return -1
         at += 5
     at = find_nul(data, at, end) + 1
@@ -208,7 +208,7 @@ def _walk_relation(data: Any, at: int, end: int, proto_version: int, in_stream: 
         return -1
     if end - at < 3:
         return -1
-    if np.int64(data[at]) not in (
+    if u8(data, at) not in (
         100,
         110,
         102,
@@ -229,13 +229,13 @@ def _walk_type(data: Any, at: int, end: int, proto_version: int, in_stream: bool
     if proto_version >= 2 and in_stream:
         if end - at < 9:
             return -1
-        if np.int64(data[at]) != 89:
+        if u8(data, at) != 89:
             return -1
         at += 9
     else:
         if end - at < 5:
             return -1
-        if np.int64(data[at]) != 89:
+        if u8(data, at) != 89:
             return -1
         at += 5
     at = find_nul(data, at, end) + 1
@@ -265,20 +265,20 @@ def _walk_insert(
     if proto_version >= 2 and in_stream:
         if end - at < 10:
             return -1
-        if np.int64(data[at]) != 73:
+        if u8(data, at) != 73:
             return -1
         xid[row] = u32(data, at + 1)
         relation_oid[row] = u32(data, at + 5)
-        if np.int64(data[at + 9]) != 78:
+        if u8(data, at + 9) != 78:
             return -1
         at += 10
     else:
         if end - at < 6:
             return -1
-        if np.int64(data[at]) != 73:
+        if u8(data, at) != 73:
             return -1
         relation_oid[row] = u32(data, at + 1)
-        if np.int64(data[at + 5]) != 78:
+        if u8(data, at + 5) != 78:
             return -1
         at += 6
     new[row] = at
@@ -306,7 +306,7 @@ def _walk_update(
     if proto_version >= 2 and in_stream:
         if end - at < 9:
             return -1
-        if np.int64(data[at]) != 85:
+        if u8(data, at) != 85:
             return -1
         xid[row] = u32(data, at + 1)
         relation_oid[row] = u32(data, at + 5)
@@ -314,11 +314,11 @@ def _walk_update(
     else:
         if end - at < 5:
             return -1
-        if np.int64(data[at]) != 85:
+        if u8(data, at) != 85:
             return -1
         relation_oid[row] = u32(data, at + 1)
         at += 5
-    kind = data[at] if at < end else np.uint8(0)
+    kind = u8(data, at) if at < end else 0
     if kind == 75:  # key
         old_kind[row] = kind
         at += 1
@@ -335,7 +335,7 @@ def _walk_update(
             return -1
     if end - at < 1:
         return -1
-    if np.int64(data[at]) != 78:
+    if u8(data, at) != 78:
         return -1
     at += 1
     new[row] = at
@@ -363,7 +363,7 @@ def _walk_delete(
     if proto_version >= 2 and in_stream:
         if end - at < 9:
             return -1
-        if np.int64(data[at]) != 68:
+        if u8(data, at) != 68:
             return -1
         xid[row] = u32(data, at + 1)
         relation_oid[row] = u32(data, at + 5)
@@ -371,13 +371,13 @@ def _walk_delete(
     else:
         if end - at < 5:
             return -1
-        if np.int64(data[at]) != 68:
+        if u8(data, at) != 68:
             return -1
         relation_oid[row] = u32(data, at + 1)
         at += 5
     if at >= end:
         return -1
-    kind = data[at]
+    kind = u8(data, at)
     if kind == 75:  # key
         old_kind[row] = kind
         at += 1
@@ -402,19 +402,19 @@ def _walk_truncate(data: Any, at: int, end: int, proto_version: int, in_stream: 
     if proto_version >= 2 and in_stream:
         if end - at < 10:
             return -1
-        if np.int64(data[at]) != 84:
+        if u8(data, at) != 84:
             return -1
         relation_count = u32(data, at + 5)
-        if np.int64(data[at + 9]) & ~0x3:
+        if u8(data, at + 9) & ~0x3:
             return -1
         at += 10
     else:
         if end - at < 6:
             return -1
-        if np.int64(data[at]) != 84:
+        if u8(data, at) != 84:
             return -1
         relation_count = u32(data, at + 1)
-        if np.int64(data[at + 5]) & ~0x3:
+        if u8(data, at + 5) & ~0x3:
             return -1
         at += 6
     for _ in range(relation_count):
@@ -430,9 +430,9 @@ def _walk_stream_start(data: Any, at: int, end: int, proto_version: int, in_stre
         return -1
     if end - at < 6:
         return -1
-    if np.int64(data[at]) != 83:
+    if u8(data, at) != 83:
         return -1
-    if np.int64(data[at + 5]) not in (
+    if u8(data, at + 5) not in (
         0,
         1,
     ):
@@ -447,7 +447,7 @@ def _walk_stream_stop(data: Any, at: int, end: int, proto_version: int, in_strea
         return -1
     if end - at < 1:
         return -1
-    if np.int64(data[at]) != 69:
+    if u8(data, at) != 69:
         return -1
     at += 1
     return at
@@ -459,9 +459,9 @@ def _walk_stream_commit(data: Any, at: int, end: int, proto_version: int, in_str
         return -1
     if end - at < 30:
         return -1
-    if np.int64(data[at]) != 99:
+    if u8(data, at) != 99:
         return -1
-    if np.int64(data[at + 5]) != 0:
+    if u8(data, at + 5) != 0:
         return -1
     at += 30
     return at
@@ -472,13 +472,13 @@ def _walk_stream_abort(data: Any, at: int, end: int, proto_version: int, in_stre
     if proto_version >= 4 and parallel:
         if end - at < 25:
             return -1
-        if np.int64(data[at]) != 65:
+        if u8(data, at) != 65:
             return -1
         at += 25
     else:
         if end - at < 9:
             return -1
-        if np.int64(data[at]) != 65:
+        if u8(data, at) != 65:
             return -1
         at += 9
     return at
@@ -490,7 +490,7 @@ def _walk_begin_prepare(data: Any, at: int, end: int, proto_version: int, in_str
         return -1
     if end - at < 29:
         return -1
-    if np.int64(data[at]) != 98:
+    if u8(data, at) != 98:
         return -1
     at += 29
     at = find_nul(data, at, end) + 1
@@ -505,9 +505,9 @@ def _walk_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: b
         return -1
     if end - at < 30:
         return -1
-    if np.int64(data[at]) != 80:
+    if u8(data, at) != 80:
         return -1
-    if np.int64(data[at + 1]) != 0:
+    if u8(data, at + 1) != 0:
         return -1
     at += 30
     at = find_nul(data, at, end) + 1
@@ -522,9 +522,9 @@ def _walk_commit_prepared(data: Any, at: int, end: int, proto_version: int, in_s
         return -1
     if end - at < 30:
         return -1
-    if np.int64(data[at]) != 75:
+    if u8(data, at) != 75:
         return -1
-    if np.int64(data[at + 1]) != 0:
+    if u8(data, at + 1) != 0:
         return -1
     at += 30
     at = find_nul(data, at, end) + 1
@@ -539,9 +539,9 @@ def _walk_rollback_prepared(data: Any, at: int, end: int, proto_version: int, in
         return -1
     if end - at < 38:
         return -1
-    if np.int64(data[at]) != 114:
+    if u8(data, at) != 114:
         return -1
-    if np.int64(data[at + 1]) != 0:
+    if u8(data, at + 1) != 0:
         return -1
     at += 38
     at = find_nul(data, at, end) + 1
@@ -556,9 +556,9 @@ def _walk_stream_prepare(data: Any, at: int, end: int, proto_version: int, in_st
         return -1
     if end - at < 30:
         return -1
-    if np.int64(data[at]) != 112:
+    if u8(data, at) != 112:
         return -1
-    if np.int64(data[at + 1]) != 0:
+    if u8(data, at + 1) != 0:
         return -1
     at += 30
     at = find_nul(data, at, end) + 1
@@ -588,7 +588,7 @@ def index(
         at, end, in_stream = starts[row], ends[row], streams[row]
         if at >= end:
             continue
-        kind = data[at]
+        kind = u8(data, at)
         kinds[row] = kind
         if kind == 66:
             at = _walk_begin(data, at, end, proto_version, in_stream, parallel)
@@ -648,7 +648,7 @@ def values_tuple_data(data: Any, places: Any, columns: int, kinds: Any, starts: 
             return row
         at += 2
         for column in range(columns):
-            kind = data[at]
+            kind = u8(data, at)
             at += 1
             length = 0
             if kind == 116 or kind == 98:
@@ -695,11 +695,11 @@ def read_message(
         if proto_version >= 2 and in_stream:
             xid[row] = u32(data, at + 1)
             has_xid[row] = True
-            flags[row] = np.int64(data[at + 5])
+            flags[row] = u8(data, at + 5)
             lsn[row] = u64(data, at + 6)
             at += 14
         else:
-            flags[row] = np.int64(data[at + 1])
+            flags[row] = u8(data, at + 1)
             lsn[row] = u64(data, at + 2)
             at += 10
         prefix_starts[row] = at
@@ -784,7 +784,7 @@ def read_relation(
         name_starts[row] = at
         name_lengths[row] = find_nul(data, at, len(data)) - at
         at += name_lengths[row] + 1
-        replica_identity[row] = np.int64(data[at])
+        replica_identity[row] = u8(data, at)
         at += 3
 
 
@@ -883,10 +883,10 @@ def read_truncate(
         if proto_version >= 2 and in_stream:
             xid[row] = u32(data, at + 1)
             has_xid[row] = True
-            options[row] = np.int64(data[at + 9])
+            options[row] = u8(data, at + 9)
             at += 10
         else:
-            options[row] = np.int64(data[at + 5])
+            options[row] = u8(data, at + 5)
             at += 6
 
 
@@ -897,7 +897,7 @@ def read_stream_start(
     for row in range(len(places)):
         at = places[row]
         xid[row] = u32(data, at + 1)
-        first_segment[row] = np.int64(data[at + 5])
+        first_segment[row] = u8(data, at + 5)
         at += 6
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.casts import Values, find_cast
 from pgoutput_construct.columnar.decode import Decoded, RowError
-from pgoutput_construct.columnar.gather import scatter
+from pgoutput_construct.columnar.gather import empty_lists, nulls, scatter
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.types import UNTYPED, base_oid
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
@@ -24,6 +24,8 @@ __all__ = ["BLOCK_VALUES", "table_rows"]
 
 Numbers = NDArray[np.int64]
 
+BLOCK_ROWS: Final = 4096
+"""Rows that are in work at a time, at least: below that, what a column costs once outweighs what its values cost."""
 BLOCK_VALUES: Final = 1 << 19
 """Values that are in work at a time: the index of them stays in the processor's cache, and memory stays flat."""
 
@@ -39,12 +41,17 @@ def table_rows(
 ) -> Iterator[Decoded]:
     """Yield the rows of one table in blocks; ``rows`` are indexes of payloads, ``schema`` those of ``columns``."""
     table = _Table(index, description, columns, schema)
-    step = max(1, BLOCK_VALUES // max(1, len(description.relation.columns)))
+    step = max(BLOCK_ROWS, BLOCK_VALUES // max(1, len(description.relation.columns)))
     for first in range(0, len(rows), step):
         some = rows[first : first + step]
-        errors = sorted(table.faults(some), key=lambda error: error.row)
-        good = some[~np.isin(some, [error.row for error in errors])] if errors else some
-        yield Decoded(good, table.batch(good) if len(good) else None, tuple(errors))
+        errors = table.faults(some)
+        good = _without(some, errors)
+        batch = table.batch(good)
+        if batch is None:
+            errors += table.misfits(good)
+            good = _without(some, errors)
+            batch = table.batch(good)
+        yield Decoded(good, batch, tuple(sorted(errors, key=lambda error: error.row)))
 
 
 class _Table:
@@ -65,7 +72,7 @@ class _Table:
         self.keys = frozenset(i for i, column in enumerate(self.relation.columns) if column.flags & 1)
 
     def faults(self, rows: Numbers) -> list[RowError]:
-        """Find the payloads that are no rows, or whose rows have another number of columns."""
+        """Find the payloads that are no rows."""
         index = self.index
         whole = index.whole[rows]
         found = [] if whole.all() else [RowError(row, index.error(row)) for row in rows[~whole].tolist()]
@@ -73,18 +80,19 @@ class _Table:
         for row in rows[others].tolist() if others.any() else ():
             kind = BY_TAG[bytes([index.kinds[row]])].__name__
             found.append(RowError(row, ProtocolError(f"{kind} among the rows of {self.name}")))
-        wrong = self._widths("old", rows[whole]) | self._widths("new", rows[whole])
-        return found + [RowError(row, self._width_error(count)) for row, count in wrong.items()]
+        return found
+
+    def misfits(self, rows: Numbers) -> list[RowError]:
+        """Find the rows that have another number of values than the Relation has columns."""
+        wrong = self._widths("old", rows) | self._widths("new", rows)
+        return [RowError(row, self._width_error(count)) for row, count in wrong.items()]
 
     def _widths(self, side: str, rows: Numbers) -> dict[int, int]:
         """Return the rows that have another number of values than the Relation has columns, and how many."""
         places = self.index.rows[side][rows]
-        if not (places >= 0).all():
-            rows, places = rows[places >= 0], places[places >= 0]
+        rows, places = rows[places >= 0], places[places >= 0]
         counts = self.index.data[places].astype(np.int64) << 8 | self.index.data[places + 1]
         wrong = counts != self.width
-        if not wrong.any():
-            return {}
         return dict(zip(rows[wrong].tolist(), counts[wrong].tolist(), strict=True))
 
     def _width_error(self, count: int) -> ProtocolError:
@@ -97,18 +105,20 @@ class _Table:
     def name(self) -> str:
         return f"{self.relation.namespace or 'pg_catalog'}.{self.relation.name}"
 
-    def batch(self, rows: Numbers) -> pa.RecordBatch:
-        """Return the rows as a batch."""
-        count = len(rows)
-        new = _Side(self, rows, "new", lambda position: None)
+    def batch(self, rows: Numbers) -> pa.RecordBatch | None:
+        """Return the rows as a batch; None when one of them has another number of values than there are columns."""
+        new, old = _Side(self, rows, "new"), _Side(self, rows, "old")
+        if new.misfit or old.misfit:
+            return None
         whole = self.index.rows["old_kind"][rows] != ord("K")
-        old = _Side(self, rows, "old", lambda position: None if position in self.keys else whole)
+        new.read(lambda position: None)
+        old.read(lambda position: None if position in self.keys else whole)
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}
         arrays["_op"] = _ops(self.index.kinds[rows])
         arrays["_unchanged"] = new.unchanged()
         if "_before" in self.schema.names:
             arrays["_before"] = old.struct(self.schema.field("_before").type)
-        arrays["_untyped"] = _untyped(count, {**new.untyped(""), **old.untyped("_before.")})
+        arrays["_untyped"] = _untyped(len(rows), {**new.untyped(""), **old.untyped("_before.")})
         return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
 
 
@@ -125,34 +135,39 @@ class _Column:
 class _Side:
     """The new rows of some payloads, or their old ones."""
 
-    def __init__(
-        self, table: _Table, rows: Numbers, side: str, sent: Callable[[int], NDArray[np.bool_] | None]
-    ) -> None:
+    def __init__(self, table: _Table, rows: Numbers, side: str) -> None:
         self.table = table
         self.count = len(rows)
         places = table.index.rows[side][rows]
         self.have = np.flatnonzero(places >= 0)
         """Which of the rows have this side."""
         shape = (table.width, len(self.have))
-        self.kinds, self.lengths = np.zeros(shape, np.uint8), np.zeros(shape, np.int64)
+        self.kinds, self.lengths = np.zeros(shape, np.uint8), np.zeros(shape, np.int32)
         self.starts = np.zeros(shape, np.int64)
         (find,) = kernels.TUPLES.values()
-        find(table.index.data, places[self.have], table.width, self.kinds, self.starts, self.lengths)
+        found = find(table.index.data, places[self.have], table.width, self.kinds, self.starts, self.lengths)
+        self.misfit = found >= 0
+        """Whether a row has another number of values than there are columns."""
         self.refused: dict[str, dict[int, str]] = {}
         """PostgreSQL's text of values that their column cannot hold, by column and row."""
-        self.arrays = {column.name: self._read(i, column, sent(i)) for i, column in table.readers.items()}
+        self.arrays: dict[str, pa.Array] = {}
+
+    def read(self, sent: Callable[[int], NDArray[np.bool_] | None]) -> None:
+        """Read all columns; ``sent`` tells which rows hold more than nulls in a column, None for all of them."""
+        if len(self.have):
+            self.arrays = {column.name: self._read(i, column, sent(i)) for i, column in self.table.readers.items()}
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
         """Return a column over all rows, null where they do not have this side."""
         array = self.arrays.get(name)
         if array is None:
-            return pa.nulls(self.count, kind)
+            return nulls(self.count, kind)
         return array if len(self.have) == self.count else scatter([(self.have, array)], self.count, kind)
 
     def struct(self, kind: pa.DataType) -> pa.Array:
         """Return all columns as one of structs, null where the rows do not have this side."""
         if not len(self.have):
-            return pa.nulls(self.count, kind)
+            return nulls(self.count, kind)
         missing = np.ones(self.count, np.bool_)
         missing[self.have] = False
         children = [self.column(field.name, field.type) for field in kind]
@@ -163,8 +178,7 @@ class _Side:
         code = kernels.KINDS["unchanged"]
         positions = sorted(self.table.readers)
         if not (self.kinds == code).any():
-            empty = pa.array(np.zeros(self.count + 1, np.int32))
-            return pa.ListArray.from_arrays(empty, pa.array([], pa.string()))
+            return empty_lists(self.count)
         flags = self.kinds[positions] == code if positions else np.zeros((0, len(self.have)), np.bool_)
         counts = np.zeros(self.count + 1, np.int32)
         counts[self.have + 1] = flags.sum(axis=0)
@@ -200,7 +214,7 @@ class _Side:
         values = Values(self.table.index.data, starts, lengths, None if chosen.all() else ~chosen)
         try:
             array, fits = cast(values, column.target)
-        except pa.ArrowInvalid:
+        except ValueError:  # Arrow's own, or the text of its error is not UTF-8
             return self._one_by_one(position, column, kind, chosen)
         if fits.all():
             return array
@@ -222,6 +236,10 @@ class _Side:
         return pa.array(loaded, column.target)
 
 
+def _without(rows: Numbers, errors: list[RowError]) -> Numbers:
+    return rows[~np.isin(rows, [error.row for error in errors])] if errors else rows
+
+
 def _ops(kinds: NDArray[np.uint8]) -> pa.Array:
     names = pa.array(list(OPS.values()), pa.string())
     codes = np.zeros(256, np.int8)
@@ -231,7 +249,7 @@ def _ops(kinds: NDArray[np.uint8]) -> pa.Array:
 
 def _untyped(count: int, texts: Mapping[str, Mapping[int, str]]) -> pa.Array:
     if not texts:
-        return pa.nulls(count, UNTYPED)
+        return nulls(count, UNTYPED)
     by_row: dict[int, list[tuple[str, str]]] = {}
     for name, values in texts.items():
         for row, text in values.items():

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.columnar import RowError, decode_rows, headers, rows_schema
+from pgoutput_construct.columnar import decode_blocks, headers, rows_schema
 from pgoutput_construct.errors import ChangeLogError, ProtocolError
 from pgoutput_construct.postgres.changelog import ChangeLog
 from pgoutput_construct.postgres.segments import LogOptions, Segment
@@ -180,17 +180,21 @@ def _changes(plan: Plan, table: Table, batch: pa.RecordBatch, schema: pa.Schema)
     visible = plan.visible(batch)
     for version in table.versions.intersection(visible.versions.tolist()):
         chosen = visible.versions == version
-        yield _decoded(plan, table, batch, Visible(*(column[chosen] for column in visible)), schema)
+        yield from _decoded(plan, table, batch, Visible(*(column[chosen] for column in visible)), schema)
 
 
-def _decoded(plan: Plan, table: Table, batch: pa.RecordBatch, found: Visible, schema: pa.Schema) -> pa.RecordBatch:
+def _decoded(
+    plan: Plan, table: Table, batch: pa.RecordBatch, found: Visible, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     rows = batch.take(pa.array(found.rows))
+    seqs = rows.column("seq").to_numpy()
     description = plan.timeline.descriptions[int(found.versions[0])]
     options: dict[str, Any] = {"proto_version": plan.options.proto_version, "streaming": plan.options.streaming}
-    try:
-        decoded = decode_rows(rows.column("payload"), rows.column("in_stream"), description, table.columns, **options)
-    except RowError as error:
-        raise failed(rows, error.row, error.error) from error
-    places = plan.places(found.spans, rows.column("seq").to_numpy())
-    columns = places | dict(zip(decoded.schema.names, decoded.columns, strict=True))
-    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    given = rows.column("payload"), rows.column("in_stream"), description, table.columns
+    for block in decode_blocks(*given, **options):
+        for error in block.errors:
+            raise failed(rows, error.row, error.error) from error
+        assert block.batch is not None
+        places = plan.places(found.spans[block.rows], seqs[block.rows])
+        columns = places | dict(zip(block.batch.schema.names, block.batch.columns, strict=True))
+        yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)

@@ -1,6 +1,5 @@
 """What an executor must know to find, on its own, the committed rows in any part of the log."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -10,7 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import headers
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.columnar.versions import OUTSIDE, UNDESCRIBED, find_versions
+from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.postgres.segments import LogOptions
 from pgoutput_construct.spark.log import failed
 from pgoutput_construct.stream.timeline import RelationTimeline
@@ -53,10 +53,8 @@ class Plan:
         found[found] = seqs[found] <= self._last[spans[found]]
         found &= ~self._aborted(batch, spans, found)
         rows = np.flatnonzero(found)
-        versions = self._versions(batch, rows)
-        counts = [len(several) for several in versions]
-        flat = np.array([version for several in versions for version in several], np.int64)
-        return Visible(np.repeat(rows, counts), np.repeat(spans[rows], counts), flat)
+        rows, versions = self._versions(batch, rows)
+        return Visible(rows, spans[rows], versions)
 
     def places(self, spans: Numbers, seqs: Numbers) -> dict[str, pa.Array]:
         """Return the columns that say where rows stand: ``_commit_lsn, _seq, _commit_time, _xid``."""
@@ -88,29 +86,39 @@ class Plan:
                 gone |= (spans == span) & np.isin(xids, list(self.spans.aborted[int(span)]))
         return gone
 
-    def _versions(self, batch: pa.RecordBatch, rows: Numbers) -> list[list[int]]:
-        seqs, streams = batch.column("seq").to_pylist(), batch.column("stream_xid").to_pylist()
-        versions = []
-        for row, oids in zip(rows.tolist(), self._tables(batch, rows), strict=True):
+    def _versions(self, batch: pa.RecordBatch, rows: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the rows, each as often as it has tables, and the version of each."""
+        rows, oids = self._tables(batch, rows)
+        scopes = batch.column("stream_xid").fill_null(OUTSIDE).to_numpy()[rows]
+        seqs = batch.column("seq").to_numpy()[rows]
+        versions = find_versions(self.timeline, oids, scopes, seqs)
+        for place in np.flatnonzero(versions == UNDESCRIBED).tolist():
+            row = int(rows[place])
+            parse_row(self.options, batch, row)  # bytes that are no message explain it better
+            scope = None if scopes[place] == OUTSIDE else int(scopes[place])
             try:
-                versions.append([self.timeline.version(oid, seqs[row], streams[row]) for oid in oids])
-            except PgoutputError as error:
-                parse_row(self.options, batch, row)  # bytes that are no message explain it better
+                self.timeline.version(int(oids[place]), int(seqs[place]), scope)
+            except ProtocolError as error:
                 raise failed(batch, row, error) from error
-        return versions
+        return rows, versions
 
-    def _tables(self, batch: pa.RecordBatch, rows: Numbers) -> Iterator[tuple[int, ...]]:
+    def _tables(self, batch: pa.RecordBatch, rows: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the rows, each as often as it has tables, and the OID of each table."""
         payloads = batch.column("payload")
         inside = batch.column("in_stream").to_numpy(zero_copy_only=False)
         offsets = np.where(inside, headers.relation_offset(True), headers.relation_offset(False))
-        oids, kinds = headers.integers_at(payloads, offsets), headers.kinds(payloads)
-        for row in rows.tolist():
-            if kinds[row] == headers.TRUNCATE:
-                message = parse_row(self.options, batch, row)
-                assert isinstance(message, Truncate)
-                yield message.relation_oids
-            else:
-                yield (int(oids[row]),)
+        oids, truncates = headers.integers_at(payloads, offsets), headers.kinds(payloads) == headers.TRUNCATE
+        pairs = [(row, oid) for row in rows[truncates[rows]].tolist() for oid in self._truncated(batch, row)]
+        changes = rows[~truncates[rows]]
+        more = np.array(pairs, np.int64).reshape(-1, 2)
+        all_rows = np.concatenate([changes, more[:, 0]])
+        order = np.argsort(all_rows, kind="stable")
+        return all_rows[order], np.concatenate([oids[changes], more[:, 1]])[order]
+
+    def _truncated(self, batch: pa.RecordBatch, row: int) -> tuple[int, ...]:
+        message = parse_row(self.options, batch, row)
+        assert isinstance(message, Truncate)
+        return message.relation_oids
 
 
 _PLACES = ("commit_lsn", "commit_time", "xid", "position")

@@ -1,7 +1,7 @@
 """The relation cache over a whole log: which Relation describes an OID at any position, also out of order."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pgoutput_construct.errors import ProtocolError
@@ -78,6 +78,11 @@ class RelationTimeline:
                 self._forget(seq, message.xid)
             case StreamStart(first_segment=1):
                 self._forget(seq, message.xid)
+
+    def history(self, relation_oid: int, stream_xid: int | None = None) -> tuple[Sequence[int], Sequence[int]]:
+        """Return from which positions on an OID had which version (an index in ``descriptions``, -1 for none)."""
+        history = self._histories.get(stream_xid, {}).get(relation_oid, _History())
+        return history.seqs, history.versions
 
     def version(self, relation_oid: int, seq: int, stream_xid: int | None = None) -> int:
         """Return the index in ``descriptions`` for rows of an OID at ``seq``; raise ProtocolError if there is none."""

@@ -380,7 +380,29 @@ def parse_insert(data: bytes, proto_version: int, in_stream: bool, parallel: boo
         at = 6
     if new_tag != 78:
         raise Reject
-    new_, at = _parse_tuple_data(data, at, proto_version, in_stream, parallel)
+    (column_count,) = _unpack_H(data, at)
+    at += 2
+    columns: Any = []
+    for _ in range(column_count):
+        kind, length = _unpack_BI(data, at)
+        if kind == 116:  # text
+            start = at + 5
+            at = start + length
+            columns.append(data[start:at])
+        elif kind == 110:  # null
+            columns.append(None)
+            at += 1
+        elif kind == 117:  # unchanged
+            columns.append(m.UNCHANGED)
+            at += 1
+        elif kind == 98:  # binary
+            start = at + 5
+            at = start + length
+            columns.append(m.Binary(data[start:at]))
+        else:
+            raise Reject
+    columns = tuple(columns)
+    new_ = columns
     if at != size:
         raise Reject
     message = new(m.Insert)
@@ -416,7 +438,29 @@ def parse_update(data: bytes, proto_version: int, in_stream: bool, parallel: boo
     at += 1
     if new_tag != 78:
         raise Reject
-    new_, at = _parse_tuple_data(data, at, proto_version, in_stream, parallel)
+    (column_count,) = _unpack_H(data, at)
+    at += 2
+    columns: Any = []
+    for _ in range(column_count):
+        kind, length = _unpack_BI(data, at)
+        if kind == 116:  # text
+            start = at + 5
+            at = start + length
+            columns.append(data[start:at])
+        elif kind == 110:  # null
+            columns.append(None)
+            at += 1
+        elif kind == 117:  # unchanged
+            columns.append(m.UNCHANGED)
+            at += 1
+        elif kind == 98:  # binary
+            start = at + 5
+            at = start + length
+            columns.append(m.Binary(data[start:at]))
+        else:
+            raise Reject
+    columns = tuple(columns)
+    new_ = columns
     if at != size:
         raise Reject
     message = new(m.Update)

@@ -11,7 +11,7 @@ from pgoutput_construct.wire import codec, definitions, frame_codec, frame_defin
 from pgoutput_construct.wire.fast import REJECTIONS
 from pgoutput_construct.wire.frames import Frame
 from pgoutput_construct.wire.messages import PgoutputMessage
-from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.options import KNOWN, options
 from pgoutput_construct.wire.reference import Reference, payload_bytes
 
 __all__ = ["FRAMES", "MESSAGES", "build", "build_frame", "parse", "parse_frame", "parse_prefix"]
@@ -36,11 +36,12 @@ def parse(
     protocol version does not have raise DecodeError with the field's path and offset in bytes.
     Source: PostgreSQL's documentation, "Logical Replication Message Formats".
     """
-    given = options(proto_version, streaming, in_stream)
     data = payload if type(payload) is bytes else payload_bytes(payload)
     try:
-        message: PgoutputMessage = _PARSERS[data[0]](data, given.proto_version, given.in_stream, given.parallel)
+        version, inside, parallel = KNOWN[proto_version, streaming, in_stream]
+        message: PgoutputMessage = _PARSERS[data[0]](data, version, inside, parallel)
     except REJECTIONS:
+        given = options(proto_version, streaming, in_stream)
         return _disagreement(data, MESSAGES.parse(data, given.parameters()))
     return message
 
@@ -63,10 +64,11 @@ def build(message: PgoutputMessage, proto_version: int = 1, streaming: str = "of
 
     A value that the field, the options or the stream state cannot carry raises EncodeError with the field's path.
     """
-    given = options(proto_version, streaming, in_stream)
     try:
-        data: bytes = _BUILDERS[type(message)](message, given.proto_version, given.in_stream, given.parallel)
+        version, inside, parallel = KNOWN[proto_version, streaming, in_stream]
+        data: bytes = _BUILDERS[type(message)](message, version, inside, parallel)
     except REJECTIONS:
+        given = options(proto_version, streaming, in_stream)
         return _disagreement(message, MESSAGES.build(message, given.parameters()))
     return data
 

@@ -1,13 +1,13 @@
 """What decides the layout from outside the bytes: protocol version, streaming option, stream state."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire.messages import PROTOCOL_VERSIONS
 
-__all__ = ["Options", "Streaming", "options"]
+__all__ = ["KNOWN", "Options", "Streaming", "options"]
 
 Streaming: TypeAlias = Literal["off", "on", "parallel"]
 """The option streaming of START_REPLICATION, as in PostgreSQL."""
@@ -26,7 +26,6 @@ class Options:
         return {"proto_version": self.proto_version, "in_stream": self.in_stream, "parallel": self.parallel}
 
 
-@lru_cache(maxsize=None, typed=True)
 def options(proto_version: int = 1, streaming: str = "off", in_stream: bool = False) -> Options:
     """Return checked options; raise PgoutputError for values that PostgreSQL does not know."""
     if type(proto_version) is not int or proto_version not in PROTOCOL_VERSIONS:
@@ -34,3 +33,12 @@ def options(proto_version: int = 1, streaming: str = "off", in_stream: bool = Fa
     if streaming not in get_args(Streaming):
         raise PgoutputError(f"streaming must be 'off', 'on' or 'parallel', not {streaming!r}")
     return Options(proto_version, bool(in_stream), streaming == "parallel")
+
+
+KNOWN: Final[Mapping[tuple[int, str, bool], tuple[int, bool, bool]]] = {
+    (version, streaming, in_stream): (version, in_stream, streaming == "parallel")
+    for version in PROTOCOL_VERSIONS
+    for streaming in get_args(Streaming)
+    for in_stream in (False, True)
+}
+"""The parameters for all options that can be given, for those who cannot wait for ``options``."""

@@ -11,7 +11,7 @@ from tools.language.model import Structure
 __all__ = ["READ", "Walker", "number_at", "row_fields", "tuple_parts", "values_of"]
 
 MALFORMED = f"{INDENT}return -1"
-READ = {1: "np.int64(data[{at}])", 2: "u16(data, {at})", 4: "u32(data, {at})", 8: "u64(data, {at})"}
+READ = {1: "u8(data, {at})", 2: "u16(data, {at})", 4: "u32(data, {at})", 8: "u64(data, {at})"}
 """How a number of so many bytes is read."""
 DTYPES = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 
@@ -186,7 +186,7 @@ class Walker:
         if not choice.optional:
             yield "if at >= end:"
             yield MALFORMED
-        yield "kind = data[at] if at < end else np.uint8(0)" if choice.optional else "kind = data[at]"
+        yield "kind = u8(data, at) if at < end else 0" if choice.optional else "kind = u8(data, at)"
         for index, alternative in enumerate(choice.alternatives):
             version = f" and proto_version >= {alternative.since}" if alternative.since else ""
             yield f"{'elif' if index else 'if'} kind == {alternative.tag[0]}{version}:  # {alternative.name}"
@@ -217,7 +217,7 @@ class Walker:
             "        at, end, in_stream = starts[row], ends[row], streams[row]",
             "        if at >= end:",
             "            continue",
-            "        kind = data[at]",
+            "        kind = u8(data, at)",
             "        kinds[row] = kind",
         ]
         for position, message in enumerate(self.spec.messages):
@@ -243,7 +243,7 @@ class Walker:
             "        return row",
             f"    at += {_size(count)}",
             "    for column in range(columns):",
-            "        kind = data[at]",
+            "        kind = u8(data, at)",
             "        at += 1",
             "        length = 0",
             *(f"        {line}" for line in self._found(choice)),

@@ -1,0 +1,35 @@
+"""Which description each of many rows has, without a loop over the rows."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgoutput_construct.stream.timeline import RelationTimeline
+
+__all__ = ["OUTSIDE", "UNDESCRIBED", "find_versions"]
+
+Numbers = NDArray[np.int64]
+
+OUTSIDE: Final = -1
+"""The scope of rows outside streams; inside it is the stream's xid."""
+UNDESCRIBED: Final = -1
+"""The version of rows that no Relation has described."""
+
+
+def find_versions(timeline: RelationTimeline, oids: Numbers, scopes: Numbers, seqs: Numbers) -> Numbers:
+    """Return for each row the index of its description in the timeline, UNDESCRIBED where there is none.
+
+    A row is given by its relation OID, its scope (the top-level xid of its stream, or OUTSIDE), and its position.
+    """
+    versions = np.full(len(oids), UNDESCRIBED, np.int64)
+    # An OID has 32 bits and a scope 33: together they are one number to sort by.
+    keys, first, inverse = np.unique((scopes + 1) << 32 | oids, return_index=True, return_inverse=True)
+    for number in range(len(keys)):
+        mine = np.flatnonzero(inverse == number) if len(keys) > 1 else np.arange(len(oids))
+        scope = int(scopes[first[number]])
+        starts, known = timeline.history(int(oids[first[number]]), None if scope == OUTSIDE else scope)
+        if starts:
+            found = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], "right") - 1
+            versions[mine] = np.where(found >= 0, np.asarray(known, np.int64)[found], UNDESCRIBED)
+    return versions
