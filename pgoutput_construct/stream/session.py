@@ -8,6 +8,8 @@ from pgoutput_construct.wire.options import Streaming, options
 __all__ = ["Session"]
 
 _STREAM = next(state for state, sets in STATES.items() if sets == "in_stream")
+_ANYWHERE = frozenset(kind for kind, within in WITHIN.items() if _STREAM in within and len(within) > 1)
+"""The kinds that come inside streams as well as outside, and so tell nothing of them."""
 _FIRST_VERSION = {"off": 1, "on": 2, "parallel": 4}
 """The protocol version that each value of streaming needs, as pgoutput_startup() checks it."""
 
@@ -38,8 +40,9 @@ class Session:
 
     def parse(self, payload: bytes | bytearray | memoryview) -> PgoutputMessage:
         """Return the next message; raise DecodeError or ProtocolError."""
-        message = parse(payload, self.proto_version, self.streaming, self.in_stream)
-        self._advance(message)
+        message = parse(payload, self.proto_version, self.streaming, self.stream_xid is not None)
+        if type(message) not in _ANYWHERE:
+            self._advance(message)
         return message
 
     def build(self, message: PgoutputMessage) -> bytes:

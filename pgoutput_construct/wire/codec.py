@@ -15,6 +15,7 @@ from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["BUILDERS", "PARSERS"]
 
+_ahead_BI = [Struct(f">{length}sBI").unpack_from for length in range(256)]
 _pack_B = Struct(">B").pack
 _pack_BBQ = Struct(">BBQ").pack
 _pack_BBQQq = Struct(">BBQQq").pack
@@ -177,24 +178,38 @@ def _parse_tuple_data(data: bytes, at: int, proto_version: int, in_stream: bool,
     (column_count,) = _unpack_H(data, at)
     at += 2
     columns: Any = []
+    kind, length = _unpack_BI(data, at)
+    at += 5
     for _ in range(column_count):
-        kind, length = _unpack_BI(data, at)
         if kind == 116:  # text
-            start = at + 5
-            at = start + length
-            columns.append(data[start:at])
+            end = at + length
+            if length < 256:
+                value, kind, length = _ahead_BI[length](data, at)
+            else:
+                value = data[at:end]
+                kind, length = _unpack_BI(data, end)
+            columns.append(value)
+            at = end + 5
         elif kind == 110:  # null
             columns.append(None)
+            kind, length = _unpack_BI(data, at - 4)
             at += 1
         elif kind == 117:  # unchanged
             columns.append(m.UNCHANGED)
+            kind, length = _unpack_BI(data, at - 4)
             at += 1
         elif kind == 98:  # binary
-            start = at + 5
-            at = start + length
-            columns.append(m.Binary(data[start:at]))
+            end = at + length
+            if length < 256:
+                value, kind, length = _ahead_BI[length](data, at)
+            else:
+                value = data[at:end]
+                kind, length = _unpack_BI(data, end)
+            columns.append(m.Binary(value))
+            at = end + 5
         else:
             raise Reject
+    at -= 5
     columns = tuple(columns)
     return columns, at
 
@@ -383,24 +398,38 @@ def parse_insert(data: bytes, proto_version: int, in_stream: bool, parallel: boo
     (column_count,) = _unpack_H(data, at)
     at += 2
     columns: Any = []
+    kind, length = _unpack_BI(data, at)
+    at += 5
     for _ in range(column_count):
-        kind, length = _unpack_BI(data, at)
         if kind == 116:  # text
-            start = at + 5
-            at = start + length
-            columns.append(data[start:at])
+            end = at + length
+            if length < 256:
+                value, kind, length = _ahead_BI[length](data, at)
+            else:
+                value = data[at:end]
+                kind, length = _unpack_BI(data, end)
+            columns.append(value)
+            at = end + 5
         elif kind == 110:  # null
             columns.append(None)
+            kind, length = _unpack_BI(data, at - 4)
             at += 1
         elif kind == 117:  # unchanged
             columns.append(m.UNCHANGED)
+            kind, length = _unpack_BI(data, at - 4)
             at += 1
         elif kind == 98:  # binary
-            start = at + 5
-            at = start + length
-            columns.append(m.Binary(data[start:at]))
+            end = at + length
+            if length < 256:
+                value, kind, length = _ahead_BI[length](data, at)
+            else:
+                value = data[at:end]
+                kind, length = _unpack_BI(data, end)
+            columns.append(m.Binary(value))
+            at = end + 5
         else:
             raise Reject
+    at -= 5
     columns = tuple(columns)
     new_ = columns
     if at != size:
@@ -441,24 +470,38 @@ def parse_update(data: bytes, proto_version: int, in_stream: bool, parallel: boo
     (column_count,) = _unpack_H(data, at)
     at += 2
     columns: Any = []
+    kind, length = _unpack_BI(data, at)
+    at += 5
     for _ in range(column_count):
-        kind, length = _unpack_BI(data, at)
         if kind == 116:  # text
-            start = at + 5
-            at = start + length
-            columns.append(data[start:at])
+            end = at + length
+            if length < 256:
+                value, kind, length = _ahead_BI[length](data, at)
+            else:
+                value = data[at:end]
+                kind, length = _unpack_BI(data, end)
+            columns.append(value)
+            at = end + 5
         elif kind == 110:  # null
             columns.append(None)
+            kind, length = _unpack_BI(data, at - 4)
             at += 1
         elif kind == 117:  # unchanged
             columns.append(m.UNCHANGED)
+            kind, length = _unpack_BI(data, at - 4)
             at += 1
         elif kind == 98:  # binary
-            start = at + 5
-            at = start + length
-            columns.append(m.Binary(data[start:at]))
+            end = at + length
+            if length < 256:
+                value, kind, length = _ahead_BI[length](data, at)
+            else:
+                value = data[at:end]
+                kind, length = _unpack_BI(data, end)
+            columns.append(m.Binary(value))
+            at = end + 5
         else:
             raise Reject
+    at -= 5
     columns = tuple(columns)
     new_ = columns
     if at != size:

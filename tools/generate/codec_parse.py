@@ -2,7 +2,19 @@
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 
-from tools.generate.codec_runs import INDENT, Formats, Lines, Run, code, condition, indented, is_fixed, runs, variable
+from tools.generate.codec_runs import (
+    AHEAD,
+    INDENT,
+    Formats,
+    Lines,
+    Run,
+    code,
+    condition,
+    indented,
+    is_fixed,
+    runs,
+    variable,
+)
 from tools.generate.text import docstring, snake_case
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
 from tools.language.model import Structure
@@ -162,9 +174,33 @@ class Parser:
             yield from self._numbers(repeat, number)
             return
         name = variable(repeat.name)
+        single = repeat.item.single
+        shared = _shared_length(single) if isinstance(single, Choice) and len(repeat.item.elements) == 1 else None
+        if isinstance(single, Choice) and shared:
+            yield from self._looking_ahead(repeat, single, shared)
+            return
         yield f"{name}: Any = []"
         yield f"for _ in range({variable(repeat.count)}):"
         yield from indented(self._item(repeat, f"{name}.append"))
+        yield f"{name} = tuple({name})"
+
+    def _looking_ahead(self, repeat: Repeat, choice: Choice, shared: str) -> Lines:
+        """Values whose branches all start with a length: one read takes a short value and the head of the next one.
+
+        That is a sixth faster than a read for each head and a slice for each value.
+        """
+        name, head = variable(repeat.name), 1 + self.formats.size(shared)
+        unpack, ahead = self.formats.unpack("B" + shared), self.formats.ahead("B" + shared)
+        yield f"{name}: Any = []"
+        yield f"kind, length = {unpack}(data, at)"
+        yield f"at += {head}"
+        yield f"for _ in range({variable(repeat.count)}):"
+        for index, alternative in enumerate(sorted(choice.alternatives, key=lambda a: a.python != "bytes")):
+            yield f"{INDENT}{'elif' if index else 'if'} {_taken(alternative)}"
+            yield from indented(indented(_ahead(alternative, name, unpack, ahead, head)))
+        yield f"{INDENT}else:"
+        yield INDENT + REJECT
+        yield f"at -= {head}"
         yield f"{name} = tuple({name})"
 
     def _numbers(self, repeat: Repeat, field: Field) -> Lines:
@@ -190,32 +226,22 @@ class Parser:
             yield f"{put}({variable(single.name)})"
 
     def _valued(self, choice: Choice, before: str, after: str) -> Lines:
-        """A choice whose branch shows in the value; a length that every branch starts with is read with the tag."""
-        shared = _shared_length(choice)
-        if shared:
-            yield f"kind, length = {self.formats.unpack('B' + shared)}(data, at)"
-        else:
-            yield "kind = data[at]"
+        """A choice whose branch shows in the value."""
+        yield "kind = data[at]"
         ordered = sorted(choice.alternatives, key=lambda alternative: alternative.python != "bytes")
         for index, alternative in enumerate(ordered):
             yield f"{'elif' if index else 'if'} {_taken(alternative)}"
-            yield from indented(self._branch(alternative, before, after, shared))
+            yield from indented(self._branch(alternative, before, after))
         yield "else:"
         yield REJECT
 
-    def _branch(self, alternative: Alternative, before: str, after: str, shared: str | None) -> Lines:
+    def _branch(self, alternative: Alternative, before: str, after: str) -> Lines:
         python = str(alternative.python)
+        yield "at += 1"
         if alternative.then is None:
             yield f"{before}{python if python == 'None' else 'm.' + python}{after}"
-            yield "at += 1"
             return
-        if shared:
-            yield f"start = at + {1 + self.formats.size(shared)}"
-            yield "at = start + length"
-            value = "data[start:at]"
-        else:
-            yield "at += 1"
-            value = yield from self._then(alternative, "value")
+        value = yield from self._then(alternative, "value")
         yield f"{before}{value if python == 'bytes' else f'm.{python}({value})'}{after}"
 
     def _then(self, alternative: Alternative, target: str) -> Generator[str, None, str]:
@@ -256,6 +282,23 @@ class Parser:
         yield f"{target} = new(m.{cls})"
         for name in names:
             yield f"{_setter(cls, name)}({target}, {variable(name)})"
+
+
+def _ahead(alternative: Alternative, name: str, unpack: str, ahead: str, head: int) -> Lines:
+    python = str(alternative.python)
+    if alternative.then is None:
+        yield f"{name}.append({python if python == 'None' else 'm.' + python})"
+        yield f"kind, length = {unpack}(data, at - {head - 1})"
+        yield "at += 1"
+        return
+    yield "end = at + length"
+    yield f"if length < {AHEAD}:"
+    yield f"{INDENT}value, kind, length = {ahead}[length](data, at)"
+    yield "else:"
+    yield f"{INDENT}value = data[at:end]"
+    yield f"{INDENT}kind, length = {unpack}(data, end)"
+    yield f"{name}.append({'value' if python == 'bytes' else f'm.{python}(value)'})"
+    yield f"at = end + {head}"
 
 
 def _indented(lines: Generator[str, None, str]) -> Generator[str, None, str]:

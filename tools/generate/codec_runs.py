@@ -6,11 +6,26 @@ from dataclasses import dataclass
 from tools.language import Field
 from tools.language.model import Element
 
-__all__ = ["INDENT", "Formats", "Lines", "Run", "code", "condition", "indented", "is_fixed", "runs", "variable"]
+__all__ = [
+    "AHEAD",
+    "INDENT",
+    "Formats",
+    "Lines",
+    "Run",
+    "code",
+    "condition",
+    "indented",
+    "is_fixed",
+    "runs",
+    "variable",
+]
 
 Lines = Iterator[str]
 INDENT = "    "
 
+
+AHEAD = 256
+"""Values shorter than this are read together with the head of the next one."""
 
 CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 SIZES = {code: size for size, code in CODES.items()}
@@ -100,6 +115,11 @@ class Formats:
         self.used.add(("unpack_from", codes))
         return f"_unpack_{codes}"
 
+    def ahead(self, codes: str) -> str:
+        """Return the name of the functions that read a value of each short length, and a format behind it."""
+        self.used.add(("ahead", codes))
+        return f"_ahead_{codes}"
+
     def pack(self, codes: str) -> str:
         """Return the name of the function that writes a format."""
         self.used.add(("pack", codes))
@@ -107,8 +127,13 @@ class Formats:
 
     def constants(self) -> str:
         """Return the lines that define them."""
-        names = {"unpack_from": "_unpack", "pack": "_pack"}
-        return "\n".join(f'{names[kind]}_{codes} = Struct(">{codes}").{kind}' for kind, codes in sorted(self.used))
+        return "\n".join(self._constant(kind, codes) for kind, codes in sorted(self.used))
+
+    @staticmethod
+    def _constant(kind: str, codes: str) -> str:
+        if kind == "ahead":
+            return f'_ahead_{codes} = [Struct(f">{{length}}s{codes}").unpack_from for length in range({AHEAD})]'
+        return f'_{kind.removesuffix("_from")}_{codes} = Struct(">{codes}").{kind}'
 
     @staticmethod
     def size(codes: str) -> int:

@@ -1,0 +1,1 @@
+"""Benchmarks: every engine on recorded messages, against other parsers, against copying, and against Arrow alone."""

@@ -1,0 +1,84 @@
+"""What the numbers must show: ratios of one run, on one thread, on rows of ten columns."""
+
+from dataclasses import dataclass
+
+from tools.benchmark.cases import HEADLINE
+from tools.benchmark.measure import Results
+from tools.benchmark.memory import Memory
+from tools.benchmark.scaling import Point, growth
+
+__all__ = ["FLAT", "GOALS", "Goal", "Outcome", "outcomes"]
+
+FLAT = 1.5
+"""A cost that is nowhere so many times what it is at a smaller size is called flat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """How many times longer ``upper`` takes than ``lower``: at least (or at most) ``must``, better ``aim``."""
+
+    title: str
+    upper: str
+    lower: str
+    must: float
+    aim: float
+    at_most: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A goal and what was measured."""
+
+    title: str
+    measured: float | None
+    must: float
+    aim: float
+    at_most: bool
+    why_not: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """``aim``, ``must``, ``missed`` or ``not measured``."""
+        if self.measured is None:
+            return "not measured"
+        sign = -1 if self.at_most else 1
+        if sign * self.measured >= sign * self.aim:
+            return "aim"
+        return "must" if sign * self.measured >= sign * self.must else "missed"
+
+
+GOALS = (
+    Goal("codec parse against pypgoutput", "pypgoutput", "codec", 6, 8),
+    Goal("codec parse against pg-logical-replication (node)", "pg-logical-replication", "codec", 1, 1.3),
+    Goal("codec build against construct's build", "construct-build", "codec-build", 20, 40),
+    Goal("columnar rows, typed, against pglogrepl's untyped parse", "pglogrepl", "rows", 1.5, 3),
+    Goal("columnar rows against pypgoutput", "pypgoutput", "rows", 25, 60),
+    Goal("columnar index against copying the bytes", "index", "memcpy", 8, 4, at_most=True),
+)
+"""The goals that are ratios of two engines; memory and scaling have their own."""
+
+MEMORY_MUST, MEMORY_AIM = 4.0, 2.5
+
+
+def outcomes(results: Results, memory: list[Memory], points: list[Point]) -> list[Outcome]:
+    """Compare everything that was measured with the goals."""
+    found = [_ratio(goal, results) for goal in GOALS]
+    rows = next((one for one in memory if one.engine == "rows"), None)
+    peak = None if rows is None else rows.multiple
+    why = "" if rows else results.why_not("memory", "rows")
+    found.append(Outcome("peak memory while decoding rows, in batches", peak, MEMORY_MUST, MEMORY_AIM, True, why))
+    for engine, per in sorted({(point.engine, point.per) for point in points}):
+        grown = growth([point for point in points if (point.engine, point.per) == (engine, per)])
+        why = "" if grown else "one size is not enough"
+        found.append(Outcome(f"{engine}: growth of the cost a {per}", grown, FLAT, FLAT, True, why))
+    return found
+
+
+def _ratio(goal: Goal, results: Results) -> Outcome:
+    measured = results.ratio(HEADLINE.name, goal.upper, goal.lower)
+    reasons = [
+        f"{name}: {results.why_not(HEADLINE.name, name)}"
+        for name in (goal.upper, goal.lower)
+        if results.find(HEADLINE.name, name) is None
+    ]
+    return Outcome(goal.title, measured, goal.must, goal.aim, goal.at_most, "; ".join(reasons))

@@ -1,0 +1,174 @@
+"""Parsers in other languages: a harness of ours for each, built on the spot, which measures itself.
+
+A harness is started with a file of payloads (each after its length, 4 bytes, most significant first) and the protocol
+version. It answers ``ready COUNT``, then each line on its standard input with one line: to ``pass``, after parsing
+everything once, the nanoseconds, the number of messages, and a number that depends on them all; to ``tally``, JSON
+with the messages by kind and, where the parser leaves them as they are, the number of values and their bytes.
+"""
+
+import hashlib
+import json
+import shutil
+import subprocess
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tools.benchmark.batch import Batch
+from tools.benchmark.errors import BenchmarkError, Unavailable
+from tools.benchmark.measure import Pass
+
+__all__ = ["HARNESSES", "Harness", "Running", "built", "prepare", "start"]
+
+_SOURCES = Path(__file__).parent / "peers"
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """One parser in another language."""
+
+    name: str
+    language: str
+    folder: str
+    tool: str
+    """The command that must be on the PATH."""
+    build: tuple[str, ...]
+    run: tuple[str, ...]
+    """The command that starts it, from its folder."""
+    streaming: bool = True
+    """Whether the parser knows streamed transactions."""
+
+    @property
+    def sources(self) -> Path:
+        """Where our part of it is."""
+        return _SOURCES / self.folder
+
+    @property
+    def stamp(self) -> str:
+        """A name of the sources: a program that was built from others is built again."""
+        files = sorted(path for path in self.sources.rglob("*") if path.is_file())
+        return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+    def check(self, batch: Batch) -> None:
+        """Raise Unavailable for a case that the parser does not know."""
+        if batch.case.streaming != "off" and not self.streaming:
+            raise Unavailable("it does not know streamed transactions")
+
+
+HARNESSES = (
+    Harness("pglogrepl", "Go", "pglogrepl", "go", ("go", "build", "-mod=mod", "-o", "harness", "."), ("./harness",)),
+    Harness(
+        "pg-walstream",
+        "Rust",
+        "pg_walstream",
+        "cargo",
+        ("cargo", "build", "--release", "--quiet", "--target-dir", "target"),
+        ("target/release/pg_walstream_harness",),
+    ),
+    Harness(
+        "pg-logical-replication",
+        "JavaScript",
+        "node",
+        "node",
+        ("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"),
+        ("node", "main.mjs"),
+        streaming=False,
+    ),
+)
+"""Every parser in another language."""
+
+
+def built(harness: Harness, directory: Path) -> Path | None:
+    """Return the folder where a harness is built from the sources as they are, or None."""
+    folder = directory / "peers" / harness.folder
+    stamp = folder / ".built"
+    return folder if stamp.exists() and stamp.read_text("ascii") == harness.stamp else None
+
+
+@cache
+def prepare(harness: Harness, directory: Path) -> Path | str:
+    """Build a harness unless it is built; return its folder, or why there is none. It is tried once."""
+    if folder := built(harness, directory):
+        return folder
+    if missing := [tool for tool in (harness.tool, harness.build[0]) if shutil.which(tool) is None]:
+        return f"no {missing[0]} on the PATH"
+    folder = directory / "peers" / harness.folder
+    shutil.copytree(harness.sources, folder, dirs_exist_ok=True)
+    done = subprocess.run(harness.build, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"{' '.join(harness.build)} failed: {done.stderr.strip()[-600:]}"
+    (folder / ".built").write_text(harness.stamp, "ascii")
+    return folder
+
+
+class Running:
+    """A harness that has read a batch and waits; use it as a context manager."""
+
+    def __init__(self, harness: Harness, folder: Path, batch: Batch) -> None:
+        harness.check(batch)
+        if batch.path is None:
+            raise BenchmarkError("other processes need a batch that is in a file")
+        self._name, self._expected = harness.name, len(batch)
+        program = (str(folder / harness.run[0]),) if harness.run[0].count("/") else harness.run[:1]
+        command = (*program, *harness.run[1:], str(batch.path.resolve()), str(batch.case.proto_version))
+        self._process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for this process, which closes the others
+        )
+        self._check_count(self._line().removeprefix("ready "))
+
+    def run(self) -> int:
+        """Parse everything once; return the nanoseconds."""
+        took, count, _ = self._ask("pass").split()
+        self._check_count(count)
+        return int(took)
+
+    def tally(self) -> dict[str, Any]:
+        """Return what it found."""
+        found: dict[str, Any] = json.loads(self._ask("tally"))
+        return found
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+    def __enter__(self) -> "Running":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(self, line: str) -> str:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        return self._line()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self.close()
+            raise Unavailable(f"its harness ended with status {self._process.returncode}")
+        return line
+
+    def _check_count(self, count: str) -> None:
+        if int(count) != self._expected:
+            self.close()
+            raise BenchmarkError(f"{self._name}: {count} messages came out, {self._expected} went in")
+
+
+def start(harness: Harness, directory: Path, batch: Batch, stack: ExitStack) -> Pass:
+    """Start a harness on a batch, building it if need be."""
+    harness.check(batch)
+    folder = prepare(harness, directory)
+    if isinstance(folder, str):
+        raise Unavailable(folder)
+    return stack.enter_context(Running(harness, folder, batch)).run
