@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.columnar import headers
 from pgoutput_construct.columnar.decode import Payloads, RowError, columns_schema, rows_schema
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
 from pgoutput_construct.columnar.kernels import READERS
@@ -91,23 +92,26 @@ class BatchDecoder:
 
     def _scopes(self, array: pa.Array) -> Numbers:
         """Return the stream's xid of each payload, OUTSIDE outside; a Stream Stop still stands inside."""
-        walk = index_batch(array, None, proto_version=self.proto_version, streaming=self.streaming)
-        places = np.flatnonzero(walk.whole & ((walk.kinds == _START) | (walk.kinds == _STOP)))
-        opened = np.full(len(places), OUTSIDE, np.int64)
-        starts = places[walk.kinds[places] == _START]
-        opened[walk.kinds[places] == _START] = self._xids(walk, starts)
-        before = np.searchsorted(places, np.arange(len(walk)), "left") - 1
+        kinds = headers.kinds(array)
         initial = OUTSIDE if self.stream_xid is None else self.stream_xid
-        scopes = np.where(before >= 0, opened[before], initial) if len(places) else np.full(len(walk), initial)
-        if len(places):
-            self.stream_xid = None if opened[-1] == OUTSIDE else int(opened[-1])
-        return scopes.astype(np.int64)
+        places = np.flatnonzero((kinds == _START) | (kinds == _STOP))
+        if not len(places):
+            return np.full(len(array), initial, np.int64)
+        walk = index_batch(array.take(pa.array(places)), proto_version=self.proto_version, streaming=self.streaming)
+        places, opened = places[walk.whole], self._opened(walk)[walk.whole]
+        before = np.searchsorted(places, np.arange(len(array)), "left") - 1
+        self.stream_xid = initial if not len(opened) else int(opened[-1])
+        self.stream_xid = None if self.stream_xid == OUTSIDE else self.stream_xid
+        return np.where(before >= 0, np.append(opened, initial)[before], initial)
 
     @staticmethod
-    def _xids(walk: BatchIndex, rows: Numbers) -> Numbers:
+    def _opened(walk: BatchIndex) -> Numbers:
+        """Return the scope behind each Stream Start (its xid) and Stream Stop (OUTSIDE)."""
+        opened = np.full(len(walk), OUTSIDE, np.int64)
+        starts = np.flatnonzero(walk.whole & (walk.kinds == _START))
         _, read, fields = READERS[_START]
-        columns = dict(walk.read(rows, read, fields))
-        return columns["xid"].to_numpy(zero_copy_only=False).astype(np.int64)
+        opened[starts] = dict(walk.read(starts, read, fields))["xid"].to_numpy(zero_copy_only=False)
+        return opened
 
     def _read_relations(self, index: BatchIndex, scopes: Numbers) -> list[RowError]:
         errors = []

@@ -1,6 +1,7 @@
 """What every row's message begins with, without decoding the rest: its kind, its xid, its table."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +58,9 @@ def _gather(payloads: pa.BinaryArray, offsets: NDArray[np.int64], width: int) ->
     _, ends, data = payloads.buffers()
     if not len(payloads):
         return np.zeros((0, width), np.uint8)
-    bounds = np.frombuffer(ends, np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
+    width_of_offsets = np.int64 if pa.types.is_large_binary(payloads.type) else np.int32
+    every: NDArray[Any] = np.frombuffer(ends, width_of_offsets)
+    bounds = every[payloads.offset : payloads.offset + len(payloads) + 1]
     content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
     places = (bounds[:-1].astype(np.int64) + offsets)[:, None] + np.arange(width)
     inside = places < bounds[1:, None]

@@ -641,9 +641,11 @@ def index(
 
 @kernel
 def values_tuple_data(data: Any, places: Any, columns: int, kinds: Any, starts: Any, lengths: Any) -> int:
-    """Find the values of rows of so many columns; return the first row that has another number, or -1."""
+    """Find the values of rows (not those at -1); return the first with another number of columns, or -1."""
     for row in range(len(places)):
         at = places[row]
+        if at < 0:
+            continue
         if u16(data, at) != columns:
             return row
         at += 2

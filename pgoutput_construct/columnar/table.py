@@ -133,20 +133,27 @@ class _Column:
 
 
 class _Side:
-    """The new rows of some payloads, or their old ones."""
+    """The new rows of some payloads, or their old ones.
+
+    Where most payloads have this side, the columns are read over all of them, and are null in the others; where few
+    have it, such as the old rows of inserts, over those few, and then spread out.
+    """
 
     def __init__(self, table: _Table, rows: Numbers, side: str) -> None:
         self.table = table
         self.count = len(rows)
         places = table.index.rows[side][rows]
-        self.have = np.flatnonzero(places >= 0)
+        self.present = places >= 0
         """Which of the rows have this side."""
-        shape = (table.width, len(self.have))
+        have = int(np.count_nonzero(self.present))
+        self.sparse: Numbers | None = np.flatnonzero(self.present) if 2 * have < self.count else None
+        """The rows that have this side, where these are few."""
+        places = places if self.sparse is None else places[self.sparse]
+        shape = (table.width, len(places))
         self.kinds, self.lengths = np.zeros(shape, np.uint8), np.zeros(shape, np.int32)
         self.starts = np.zeros(shape, np.int64)
         (find,) = kernels.TUPLES.values()
-        found = find(table.index.data, places[self.have], table.width, self.kinds, self.starts, self.lengths)
-        self.misfit = found >= 0
+        self.misfit = find(table.index.data, places, table.width, self.kinds, self.starts, self.lengths) >= 0
         """Whether a row has another number of values than there are columns."""
         self.refused: dict[str, dict[int, str]] = {}
         """PostgreSQL's text of values that their column cannot hold, by column and row."""
@@ -154,7 +161,7 @@ class _Side:
 
     def read(self, sent: Callable[[int], NDArray[np.bool_] | None]) -> None:
         """Read all columns; ``sent`` tells which rows hold more than nulls in a column, None for all of them."""
-        if len(self.have):
+        if self.present.any():
             self.arrays = {column.name: self._read(i, column, sent(i)) for i, column in self.table.readers.items()}
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
@@ -162,16 +169,17 @@ class _Side:
         array = self.arrays.get(name)
         if array is None:
             return nulls(self.count, kind)
-        return array if len(self.have) == self.count else scatter([(self.have, array)], self.count, kind)
+        return array if self.sparse is None else scatter([(self.sparse, array)], self.count, kind)
 
     def struct(self, kind: pa.DataType) -> pa.Array:
         """Return all columns as one of structs, null where the rows do not have this side."""
-        if not len(self.have):
+        if not self.present.any():
             return nulls(self.count, kind)
-        missing = np.ones(self.count, np.bool_)
-        missing[self.have] = False
-        children = [self.column(field.name, field.type) for field in kind]
-        return pa.StructArray.from_arrays(children, fields=list(kind), mask=pa.array(missing))
+        if self.sparse is None:
+            children = [self.column(field.name, field.type) for field in kind]
+            return pa.StructArray.from_arrays(children, fields=list(kind), mask=pa.array(~self.present))
+        few = [self.arrays.get(field.name, nulls(len(self.sparse), field.type)) for field in kind]
+        return scatter([(self.sparse, pa.StructArray.from_arrays(few, fields=list(kind)))], self.count, kind)
 
     def unchanged(self) -> pa.Array:
         """Return the names of the columns that were not sent, row by row; empty lists where the side is missing."""
@@ -179,9 +187,9 @@ class _Side:
         positions = sorted(self.table.readers)
         if not (self.kinds == code).any():
             return empty_lists(self.count)
-        flags = self.kinds[positions] == code if positions else np.zeros((0, len(self.have)), np.bool_)
+        flags = self.kinds[positions] == code if positions else np.zeros((0, self.kinds.shape[1]), np.bool_)
         counts = np.zeros(self.count + 1, np.int32)
-        counts[self.have + 1] = flags.sum(axis=0)
+        counts[1:][slice(None) if self.sparse is None else self.sparse] = flags.sum(axis=0)
         _, which = np.nonzero(flags.T)
         names = pa.array([self.table.readers[position].name for position in positions], pa.string())
         values = names.take(pa.array(which, pa.int64()))
@@ -194,7 +202,7 @@ class _Side:
     def _read(self, position: int, column: _Column, sent: NDArray[np.bool_] | None) -> pa.Array:
         kinds = self.kinds[position]
         if sent is not None and not sent.all():
-            kinds = np.where(sent[self.have], kinds, kernels.KINDS["null"])
+            kinds = np.where(sent if self.sparse is None else sent[self.sparse], kinds, kernels.KINDS["null"])
         pieces: list[tuple[Numbers, pa.Array]] = []
         for name, code in kernels.KINDS.items():
             if isinstance(VALUES[name], type):
@@ -232,7 +240,7 @@ class _Side:
             try:
                 loaded[row] = column.reader.load(value)
             except CannotHold:
-                refused[int(self.have[row])] = column.reader.text(value)
+                refused[row if self.sparse is None else int(self.sparse[row])] = column.reader.text(value)
         return pa.array(loaded, column.target)
 
 

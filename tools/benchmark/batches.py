@@ -49,20 +49,13 @@ def _messages(columnar: Any, batch: Batch) -> Decoder:
 
 
 def _rows(columnar: Any, batch: Batch) -> Decoder:
-    from pgoutput_construct.columnar import headers
+    stream = columnar.BatchDecoder(batch.case.proto_version, batch.case.streaming)
 
-    description = batch.description()
-    columns = columnar.columns_schema(description)
-    options = {"proto_version": batch.case.proto_version, "streaming": batch.case.streaming}
-
-    def decode(payloads: Any, states: Any) -> Any:
-        import pyarrow as pa
-
-        chosen = headers.is_row(payloads)
-        if not chosen.all():
-            mask = pa.array(chosen)
-            payloads, states = payloads.filter(mask), None if states is None else states.filter(mask)
-        return columnar.decode_rows(payloads, states, description, columns, **options)
+    def decode(payloads: Any, _states: Any) -> Any:
+        decoded = stream.decode(payloads)
+        if decoded.errors:
+            raise decoded.errors[0]
+        return decoded
 
     return decode
 

@@ -234,11 +234,13 @@ class Walker:
         repeat, choice = part.single, values_of(part)
         assert isinstance(repeat, Repeat) and choice is not None
         count = next(e for e in part.elements if isinstance(e, Field) and e.name == repeat.count)
-        text = "Find the values of rows of so many columns; return the first row that has another number, or -1."
+        text = "Find the values of rows (not those at -1); return the first with another number of columns, or -1."
         body = [
             docstring([text]).strip(),
             "for row in range(len(places)):",
             "    at = places[row]",
+            "    if at < 0:",
+            "        continue",
             f"    if {number_at(count, 'at')} != columns:",
             "        return row",
             f"    at += {_size(count)}",

@@ -1,0 +1,208 @@
+"""A whole stream in batches of any size gives the rows that RowReader gives, one by one."""
+
+import subprocess
+import sys
+from collections import defaultdict
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgoutput_construct as pgo
+from pgoutput_construct.columnar import BatchDecoder, decode_rows, table
+from pgoutput_construct.columnar import casts as casts_module
+from pgoutput_construct.stream import RelationCache
+from tests.columnar.test_decode import columns_schema, described, insert
+from tests.live.recording import Recording
+
+Rows = dict[str, list[tuple[int, dict[str, Any]]]]
+
+
+def in_batches(recording: Recording, size: int) -> tuple[Rows, list[str]]:
+    """Decode a recording in batches; return the rows by table, each with its position, and the errors."""
+    decoder = BatchDecoder(recording.mode.proto_version, recording.mode.streaming)
+    rows: Rows = defaultdict(list)
+    errors: list[str] = []
+    for first in range(0, len(recording.payloads), size):
+        decoded = decoder.decode(pa.array(recording.payloads[first : first + size], pa.binary()))
+        errors += map(str, decoded.errors)
+        for part in decoded.tables:
+            part.batch.validate(full=True)
+            positions = (part.rows + first).tolist()
+            name = part.description.relation.name
+            rows[name] += zip(positions, part.batch.to_pylist(), strict=True)
+    return {name: sorted(found, key=lambda pair: pair[0]) for name, found in rows.items()}, errors
+
+
+def one_by_one(recording: Recording) -> dict[str, list[tuple[int, str, int]]]:
+    """Return position, operation and number of columns of every row, by table, as the stream tells them."""
+    session = pgo.Session(recording.mode.proto_version, recording.mode.streaming)
+    cache = RelationCache()
+    rows: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
+    for position, payload in enumerate(recording.payloads):
+        scope = session.stream_xid
+        message = session.parse(payload)
+        cache.update(message, scope)
+        oids = getattr(message, "relation_oids", None) or [getattr(message, "relation_oid", None)]
+        if isinstance(message, pgo.Insert | pgo.Update | pgo.Delete | pgo.Truncate):
+            for oid in oids:
+                relation = cache.get(oid, scope)
+                row = position, type(message).__name__.lower(), len(relation.columns)
+                rows[relation.name].append(row)
+    return rows
+
+
+@pytest.mark.parametrize("size", [7, 100_000])
+def test_recordings_in_batches(recordings: dict[str, Recording], size: int) -> None:
+    """Streams, relations that change in a batch, and truncates of several tables, in small batches and in one."""
+    for name, recording in recordings.items():
+        if size == 7 and "immediate" in name:
+            continue
+        rows, errors = in_batches(recording, size)
+        assert errors == []
+        meta = {"_op", "_before", "_unchanged", "_untyped"}
+        seen = {name: [(at, row["_op"], len(row.keys() - meta)) for at, row in found] for name, found in rows.items()}
+        assert seen == one_by_one(recording)
+
+
+def test_batch_size_makes_no_difference(recordings: dict[str, Recording]) -> None:
+    """The rows are the same whatever the batches."""
+    recording = recordings["18-v4-text"]
+    assert repr(in_batches(recording, 13)) == repr(in_batches(recording, 100_000))
+
+
+def test_casts_give_what_psycopg_gives(recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every value of every recording: whole columns by casts, and one by one through psycopg, are the same."""
+    modes = [name for name in recordings if name.startswith("18") and "immediate" not in name]
+    fast = {name: repr(in_batches(recordings[name], 100_000)) for name in modes}
+    monkeypatch.setattr(table, "find_cast", lambda *arguments: None)
+    for name in modes:
+        assert repr(in_batches(recordings[name], 100_000)) == fast[name]
+
+
+def _texts(values: st.SearchStrategy[Any]) -> st.SearchStrategy[bytes]:
+    return values.map(lambda value: str(value).encode())
+
+
+NUMERIC = (12 << 16 | 2) + 4
+COLUMNS = {
+    "bool": (16, -1, st.sampled_from([b"t", b"f", b"x", b"", b"tt"])),
+    "int2": (21, -1, _texts(st.integers(-40_000, 40_000))),
+    "int4": (23, -1, _texts(st.integers(-(2**32), 2**32)) | st.sampled_from([b" 5", b"+5", b"", b"0x1", b"1_0"])),
+    "int8": (20, -1, _texts(st.integers(-(2**64), 2**64))),
+    "float8": (701, -1, _texts(st.floats()) | st.sampled_from([b"NaN", b"Infinity", b"-Infinity", b"", b"1e999"])),
+    "numeric": (1700, NUMERIC, _texts(st.decimals(places=2)) | st.sampled_from([b"NaN", b"1.5", b"1e3", b"9" * 30])),
+    "date": (1082, -1, _texts(st.dates()) | st.sampled_from([b"infinity", b"0044-03-15 BC", b"10000-01-01", b""])),
+    "timestamptz": (1184, -1, _texts(st.datetimes()).map(lambda t: t + b"+00") | st.sampled_from([b"-infinity"])),
+    "timestamp": (1114, -1, _texts(st.datetimes())),
+    "text": (25, -1, st.binary(max_size=9) | st.text(max_size=5).map(str.encode)),
+    "bytea": (17, -1, st.binary(max_size=9).map(lambda b: b"\\x" + b.hex().encode()) | st.binary(max_size=5)),
+}
+BINARY = {
+    "bool": (16, -1, st.binary(max_size=2)),
+    "int4": (23, -1, st.binary(min_size=4, max_size=4) | st.binary(max_size=5)),
+    "int8": (20, -1, st.binary(min_size=8, max_size=8)),
+    "float4": (700, -1, st.binary(min_size=4, max_size=4)),
+    "numeric": (1700, NUMERIC, st.builds(
+        lambda digits, weight, sign, scale: b"".join(n.to_bytes(2, "big") for n in
+                                                     (len(digits), weight & 0xFFFF, sign, scale, *digits)),
+        st.lists(st.integers(0, 9999), max_size=6), st.integers(-3, 4), st.sampled_from([0, 0x4000, 0xC000]),
+        st.integers(0, 6),
+    )),
+    "date": (1082, -1, st.binary(min_size=4, max_size=4)),
+    "timestamptz": (1184, -1, st.binary(min_size=8, max_size=8)),
+    "text": (25, -1, st.binary(max_size=9)),
+    "jsonb": (3802, -1, st.binary(max_size=9) | st.binary(max_size=9).map(lambda b: b"\1" + b)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format_name", ["text", "binary"])
+@given(draw=st.data())
+@settings(max_examples=60)
+def test_casts_and_psycopg_agree_on_any_value(format_name: str, draw: st.DataObject) -> None:
+    """Whatever bytes a column holds, the casts give what psycopg gives, value or text."""
+    kinds = COLUMNS if format_name == "text" else BINARY
+    name = draw.draw(st.sampled_from(sorted(kinds)))
+    oid, modifier, values = kinds[name]
+    cls = bytes if format_name == "text" else pgo.Binary
+    rows = draw.draw(st.lists(st.none() | st.just(pgo.UNCHANGED) | values.map(cls), min_size=1, max_size=8))
+    description = described((name, oid, modifier))
+    payloads = [pgo.build(insert(value)) for value in rows]
+    columns = columns_schema(description)
+
+    def decoded() -> list[Any]:
+        batch = decode_rows(payloads, None, description, columns, proto_version=1, streaming="off")
+        batch.validate(full=True)
+        return batch.to_pylist()
+
+    fast = decoded()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "find_cast", lambda *arguments: None)
+        slow = decoded()
+    assert repr(fast) == repr(slow)
+
+
+def test_malformed_payloads_stop_nothing(recordings: dict[str, Recording]) -> None:
+    """Damaged payloads are handed out apart with their position; all other rows come as if they were not there."""
+    recording = recordings["18-v1-text"]
+    whole, _ = in_batches(recording, 100_000)
+    inserts = [at for at, payload in enumerate(recording.payloads) if payload[:1] == b"I"]
+    damaged = set(inserts[::3])
+    payloads = [p[:-1] if at in damaged else p for at, p in enumerate(recording.payloads)]
+    decoded = BatchDecoder(1).decode(payloads)
+    assert {error.row for error in decoded.errors} == damaged
+    assert all("Insert" in str(error) for error in decoded.errors)
+    kept = sum(len(part.rows) for part in decoded.tables)
+    assert kept == sum(len(rows) for rows in whole.values()) - len(damaged)
+
+
+def test_row_without_relation_is_handed_out() -> None:
+    """A row whose OID nobody described is an error of its own."""
+    decoded = BatchDecoder().decode([pgo.build(insert(b"1"))])
+    (error,) = decoded.errors
+    assert (error.row, "relation OID 1" in str(error)) == (0, True)
+
+
+def test_relation_changes_in_the_middle_of_a_batch() -> None:
+    """Rows before and after an ALTER TABLE have the columns of their time."""
+    narrow = described(("id", 23, -1)).relation
+    wide = described(("id", 23, -1), ("note", 25, -1)).relation
+    messages = [narrow, insert(b"1"), wide, insert(b"2", b"x"), insert(b"3", None)]
+    first, second = BatchDecoder().decode([pgo.build(message) for message in messages]).tables
+    assert (first.rows.tolist(), first.batch["id"].to_pylist()) == ([1], [1])
+    assert (second.rows.tolist(), second.batch["note"].to_pylist()) == ([3, 4], ["x", None])
+
+
+def test_importing_the_package_does_not_import_numba() -> None:
+    """numba is loaded by the first batch, not before."""
+    code = (
+        "import sys, pgoutput_construct.columnar as c\n"
+        "assert 'numba' not in sys.modules\n"
+        "c.index_batch([b'E'], [True], proto_version=2, streaming='on')\n"
+        "assert 'numba' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_kernels_compile_where_no_cache_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a directory for its cache numba raises; the kernels are compiled all the same."""
+    from pgoutput_construct.columnar import jit
+
+    real = jit.njit
+
+    def njit(**settings: Any) -> Any:
+        if settings.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return real(**settings)
+
+    monkeypatch.setattr(jit, "njit", njit)
+    assert jit.kernel(lambda number: number + 1)(1) == 2
+
+
+def test_tables_of_casts_name_built_in_types() -> None:
+    """Each OID in the table of binary casts is a type that psycopg knows."""
+    from psycopg.postgres import types
+
+    assert all(types.get(oid) is not None for oid in casts_module.BINARY_CASTS)

@@ -1,0 +1,117 @@
+"""The index of a batch says of every payload what the definitions say, and the messages batch what parse says."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pgoutput_construct as pgo
+from pgoutput_construct import testing
+from pgoutput_construct.columnar import index_batch
+from pgoutput_construct.columnar.kernels import MESSAGE_SCHEMA
+from pgoutput_construct.testing import ParseOptions
+from tests.live.recording import Recording
+from tests.wire.samples import SAMPLES
+
+
+def header(message: pgo.PgoutputMessage) -> dict[str, object]:
+    """Return a message as a row of the messages batch has it."""
+    row: dict[str, object] = dict.fromkeys(MESSAGE_SCHEMA.names)
+    row["kind"] = type(message).__name__
+    for name in set(MESSAGE_SCHEMA.names) & set(message.__dataclass_fields__):
+        value = getattr(message, name)
+        surrogates = isinstance(value, str) and not value.isascii()
+        row[name] = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if surrogates else value
+    return row
+
+
+def test_recordings_have_the_headers_that_parse_gives(recordings: dict[str, Recording]) -> None:
+    """Every stored recording, as one batch: all whole, and each header field as the codec reads it."""
+    for recording in recordings.values():
+        mode = recording.mode
+        session = pgo.Session(mode.proto_version, mode.streaming)
+        states, expected = [], []
+        for payload in recording.payloads:
+            states.append(session.in_stream)
+            expected.append(header(session.parse(payload)))
+        index = index_batch(recording.payloads, states, proto_version=mode.proto_version, streaming=mode.streaming)
+        assert index.whole.all()
+        assert index.messages().to_pylist() == expected
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_cut_and_extension_is_flagged(name: str) -> None:
+    """Of a sample's prefixes and extensions only the sample itself is whole; the others are explained as parse does."""
+    options, data, _ = SAMPLES[name]
+    payloads = [*(data[:size] for size in range(len(data) + 1)), data + b"\0"]
+    states = [options.in_stream] * len(payloads)
+    index = index_batch(payloads, states, proto_version=options.proto_version, streaming=options.streaming)
+    assert np.flatnonzero(index.whole).tolist() == [len(data)]
+    for row in index.malformed().tolist():
+        with pytest.raises(pgo.DecodeError) as caught:
+            pgo.parse(payloads[row], *options)
+        assert str(index.error(row)) == str(caught.value)
+
+
+@given(testing.options(), st.lists(testing.damaged(testing.payloads().map(lambda pair: pair[1])), max_size=6))
+def test_kernels_accept_what_parse_accepts(options: ParseOptions, payloads: list[bytes]) -> None:
+    """Mutated payloads are whole for the kernels if and only if they are messages for parse."""
+    states = [options.in_stream] * len(payloads)
+    index = index_batch(payloads, states, proto_version=options.proto_version, streaming=options.streaming)
+    rows = index.messages().to_pylist()
+    for row, payload in enumerate(payloads):
+        try:
+            expected = header(pgo.parse(payload, *options))
+        except pgo.DecodeError as error:
+            assert not index.whole[row]
+            assert str(index.error(row)) == str(error)
+            assert set(rows[row].values()) == {None}
+        else:
+            assert rows[row] == expected
+
+
+def shapes(payloads: list[bytes]) -> dict[str, pa.Array | pa.ChunkedArray]:
+    """Return the same payloads as arrays of every kind."""
+    small = pa.array(payloads, pa.binary())
+    longer = pa.array([b"E", *payloads, b"B"], pa.binary())
+    return {
+        "binary": small,
+        "large": small.cast(pa.large_binary()),
+        "view": small.cast(pa.binary_view()),
+        "sliced": longer.slice(1, len(payloads)),
+        "chunked": pa.chunked_array([small.slice(0, 3), small.slice(3, 0), small.slice(3)]),
+    }
+
+
+@pytest.mark.parametrize("shape", ["binary", "large", "view", "sliced", "chunked"])
+def test_arrays_of_every_kind(shape: str) -> None:
+    """Sliced, chunked and large arrays give the same index."""
+    payloads = [data for options, data, _ in SAMPLES.values() if options == ParseOptions()]
+    index = index_batch(shapes(payloads)[shape])
+    assert index.whole.all()
+    assert [index.payload(row) for row in range(len(index))] == payloads
+    assert index.messages().equals(index_batch(payloads).messages())
+
+
+def test_empty_batches_and_nulls() -> None:
+    """A batch of nothing has no rows; a null is no message."""
+    assert len(index_batch(pa.array([], pa.binary()))) == 0
+    assert index_batch([]).messages().num_rows == 0
+    index = index_batch(pa.array([None, b"", b"B" + bytes(20)], pa.binary()))
+    assert index.whole.tolist() == [False, False, True]
+
+
+def test_states_must_fit_the_payloads() -> None:
+    """As many entries of in_stream as payloads."""
+    with pytest.raises(pgo.DecodeError, match="one for each"):
+        index_batch([b"E", b"E"], [True])
+
+
+def test_huge_lengths_are_refused_at_once() -> None:
+    """Counts and lengths of 4 billion are compared with what is left before they are used."""
+    payloads = [bytes.fromhex(text) for text in (
+        "49 00004001 4e 0001 74 ffffffff 00", "54 ffffffff 00 00000001", "4d 00 0000000000000000 00 ffffffff",
+        "52 00004001 00 00 64 ffff", "49 00004001 4e ffff 6e",
+    )]  # fmt: skip
+    assert not index_batch(payloads).whole.any()
