@@ -108,7 +108,7 @@ def _show(
 def _rows(subject: Subject, traces: list[tuple[Trace, int]], everything: bool) -> Iterator[Row]:
     for depth, (each, base) in enumerate(traces):
         inner = depth + 1 < len(traces)
-        names = labels(each, subject.before.relations, subject.before.stream_xid)
+        names = labels(each, subject.before.relations)
         for row in dump(each, Detail(everything, names), base, depth):
             is_payload = inner and row.start == traces[depth + 1][1]
             yield (

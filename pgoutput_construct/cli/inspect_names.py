@@ -8,7 +8,7 @@ from pgoutput_construct.cli.state import in_stream_after
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.wire import parse
-from pgoutput_construct.wire.messages import PgoutputMessage, Relation, StreamStart
+from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 from pgoutput_construct.wire.trace import Trace
 
 __all__ = ["Before", "labels"]
@@ -22,17 +22,12 @@ class Before:
 
     def __init__(self) -> None:
         self.in_stream = False
-        self.stream_xid: int | None = None
         self.relations = RelationCache()
 
     def take(self, message: PgoutputMessage) -> None:
         """Take in the next message."""
-        self.relations.update(message, self.stream_xid)
+        self.relations.update(message)
         self.in_stream = in_stream_after(message, self.in_stream)
-        if isinstance(message, StreamStart):
-            self.stream_xid = message.xid
-        elif not self.in_stream:
-            self.stream_xid = None
 
     def read(self, payload: bytes, proto_version: int, streaming: str) -> None:
         """Take in the next payload; one that is no message says nothing."""
@@ -42,16 +37,16 @@ class Before:
             return
 
 
-def labels(trace: Trace, relations: RelationCache, stream_xid: int | None) -> Mapping[str, str]:
+def labels(trace: Trace, relations: RelationCache) -> Mapping[str, str]:
     """Return the names of the tables and columns in a message, by path, as far as they are known."""
-    return {} if trace.name == Relation.__name__ else dict(_labels(trace, relations, stream_xid))
+    return {} if trace.name == Relation.__name__ else dict(_labels(trace, relations))
 
 
-def _labels(trace: Trace, relations: RelationCache, stream_xid: int | None) -> Iterator[tuple[str, str]]:
+def _labels(trace: Trace, relations: RelationCache) -> Iterator[tuple[str, str]]:
     relation: Relation | None = None
     for piece in trace.pieces:
         if _TABLE.fullmatch(piece.path):
-            relation = _relation(relations, piece.value, stream_xid)
+            relation = _relation(relations, piece.value)
             if relation is not None:
                 yield piece.path, _printable(f"{relation.namespace or 'pg_catalog'}.{relation.name}")
         elif relation is not None and (match := _COLUMN.fullmatch(piece.path)):
@@ -60,9 +55,9 @@ def _labels(trace: Trace, relations: RelationCache, stream_xid: int | None) -> I
                 yield piece.path, _printable(relation.columns[index].name)
 
 
-def _relation(relations: RelationCache, oid: int, stream_xid: int | None) -> Relation | None:
+def _relation(relations: RelationCache, oid: int) -> Relation | None:
     try:
-        return relations.get(oid, stream_xid)
+        return relations.get(oid)
     except ProtocolError:
         return None
 

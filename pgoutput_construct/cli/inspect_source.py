@@ -185,9 +185,9 @@ def _in_change_log(source: Path, asked: Asked) -> Subject:
     options = asked.options(known)
     before = Before()
     for payload, stream_xid, in_stream in _descriptions(log, asked.seq):
-        before.in_stream, before.stream_xid = in_stream, stream_xid
+        before.in_stream, before.relations.stream_xid = in_stream, stream_xid
         before.read(payload, *options)
-    before.stream_xid = entry.stream_xid
+    before.relations.stream_xid = entry.stream_xid
     place = f"{entry.segment}: seq {entry.seq}, WAL {entry.wal_start}, sent {entry.send_time}"
     return Subject(entry.payload, *options, asked.inside(entry.in_stream), place, before)
 

@@ -78,17 +78,17 @@ def _nibble(byte: int) -> int:
 
 
 @kernel
-def _unhex(data: Any, starts: Any, lengths: Any, out: Any, fits: Any) -> None:
-    """Turn bytea's ``\\x`` and hexadecimal digits into bytes, in place of ``out`` from each value's own start."""
-    at = 0
+def _unhex(data: Any, starts: Any, lengths: Any, ends: Any, out: Any, fits: Any) -> None:
+    """Turn bytea's ``\\x`` and hexadecimal digits into bytes; ``ends`` says where those of each value go."""
     for row in range(len(starts)):
         first, size = starts[row], lengths[row]
-        good = size >= 2 and size % 2 == 0 and data[first] == 92 and data[first + 1] == 120
-        for step in range(2, size, 2):
-            high, low = _nibble(data[first + step]), _nibble(data[first + step + 1])
+        if size < 2 or size % 2 or u8(data, first) != 92 or u8(data, first + 1) != 120:
+            continue
+        good = True
+        for step in range(ends[row + 1] - ends[row]):
+            high, low = _nibble(u8(data, first + 2 + 2 * step)), _nibble(u8(data, first + 3 + 2 * step))
             good = good and high >= 0 and low >= 0
-            out[at] = (high << 4 | low) & 255
-            at += 1
+            out[ends[row] + step] = (high << 4 | low) & 255
         fits[row] = good
 
 
@@ -114,7 +114,14 @@ def _plain_text(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags]:
 
 
 def _float_text(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags]:
-    return values.strings(values.mask, text=True).cast(kind), _all(values)
+    array = values.strings(values.mask, text=True).cast(kind)
+    # A number too large becomes infinite without a word: only those that say so are.
+    infinite = np.isinf(array.to_numpy(zero_copy_only=False))
+    if not infinite.any():
+        return array, _all(values)
+    plain = np.zeros(len(values), np.bool_)
+    _looks_plain(values.data, values.starts, values.lengths, plain)
+    return array, ~(infinite & plain)
 
 
 def _boolean(yes: int, no: int) -> Cast:
@@ -130,8 +137,8 @@ def _bytea_text(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags]:
     sizes = np.maximum(values.lengths - 2, 0) // 2
     ends = np.zeros(len(values) + 1, np.int64)
     np.cumsum(sizes, out=ends[1:])
-    out, fits = np.empty(int(ends[-1]), np.uint8), np.zeros(len(values), np.bool_)
-    _unhex(values.data, values.starts, values.lengths, out, fits)
+    out, fits = np.zeros(int(ends[-1]), np.uint8), np.zeros(len(values), np.bool_)
+    _unhex(values.data, values.starts, values.lengths, ends, out, fits)
     large = len(out) >= 2**31
     validity = None if values.mask is None else pa.array(~values.mask).buffers()[1]
     buffers = [validity, pa.py_buffer(ends if large else ends.astype(np.int32)), pa.py_buffer(out)]

@@ -19,7 +19,7 @@ from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["CANNOT", "TEXTS", "hexadecimal", "label", "pieces", "utf8"]
 
-CANNOT: Final = (ValueError, ArithmeticError, struct.error, IndexError)
+CANNOT: Final = (ValueError, ArithmeticError, struct.error, LookupError, RecursionError, NameError, TypeError)
 """What a writer of text raises for bytes that are not of its type."""
 
 _VALUES = ValueLoader()

@@ -7,6 +7,8 @@ from pgoutput_construct.wire.messages import (
     StreamAbort,
     StreamCommit,
     StreamPrepare,
+    StreamStart,
+    StreamStop,
     Type,
 )
 
@@ -26,29 +28,37 @@ class RelationCache:
         self.shared: dict[int, Relation] = {}
         self.streams: dict[int, dict[int, Relation]] = {}
         self.types: dict[int, Type] = {}
+        self.stream_xid: int | None = None
+        """The top-level xid of the stream that is open, None outside a stream."""
 
-    def update(self, message: PgoutputMessage, stream_xid: int | None = None) -> None:
-        """Take in the next message; ``stream_xid`` is the top-level xid of the open stream, None outside."""
+    def update(self, message: PgoutputMessage) -> None:
+        """Take in the next message of the stream, whatever it is."""
         match message:
             case Relation():
-                self._scope(stream_xid)[message.relation_oid] = message
+                self._scope()[message.relation_oid] = message
             case Type():
                 self.types[message.type_oid] = message
+            case StreamStart():
+                self.stream_xid = message.xid
+                if message.first_segment:  # after a lost connection a stream begins anew
+                    self.streams.pop(message.xid, None)
+            case StreamStop():
+                self.stream_xid = None
             case StreamCommit():
                 self.shared.update(self.streams.pop(message.xid, {}))
             case StreamAbort() | StreamPrepare():
                 self.streams.pop(message.xid, None)
 
-    def get(self, relation_oid: int, stream_xid: int | None = None) -> Relation:
+    def get(self, relation_oid: int) -> Relation:
         """Return the Relation that describes an OID here; raise ProtocolError when none has been sent."""
-        relation = self._scope(stream_xid).get(relation_oid)
+        relation = self._scope().get(relation_oid)
         if relation is None:
-            where = "" if stream_xid is None else f" in the stream of xid {stream_xid}"
+            where = "" if self.stream_xid is None else f" in the stream of xid {self.stream_xid}"
             raise ProtocolError(
                 f"no Relation has described the relation OID {relation_oid}{where}: "
                 "read the stream from its start, or from the reconnection"
             )
         return relation
 
-    def _scope(self, stream_xid: int | None) -> dict[int, Relation]:
-        return self.shared if stream_xid is None else self.streams.setdefault(stream_xid, {})
+    def _scope(self) -> dict[int, Relation]:
+        return self.shared if self.stream_xid is None else self.streams.setdefault(self.stream_xid, {})

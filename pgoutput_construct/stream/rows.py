@@ -40,25 +40,27 @@ class RowChange:
 
 
 class RowReader:
-    """Turns messages into rows; feed it every message of the stream in order, inside one Session's order."""
+    """Turns messages into rows; feed it every message of the stream in order, as Session parses them."""
 
     def __init__(self, relations: RelationCache | None = None) -> None:
         self.relations = relations or RelationCache()
         self.values = ValueLoader(self.relations.types)
 
-    def read(self, message: PgoutputMessage, stream_xid: int | None = None) -> Iterator[RowChange]:
-        """Yield the rows in a message (a truncate has one a table); raise ProtocolError for rows without a Relation.
+    def read(self, message: PgoutputMessage) -> Iterator[RowChange]:
+        """Return the rows in a message (a truncate has one a table).
 
-        ``stream_xid`` is the top-level xid of the open stream (Session.stream_xid), None outside.
+        Raises ProtocolError for a row without a Relation, or one that does not fit it.
         """
-        self.relations.update(message, stream_xid)
+        self.relations.update(message)
+        return iter(list(self._rows(message)))
+
+    def _rows(self, message: PgoutputMessage) -> Iterator[RowChange]:
         match message:
             case Insert() | Update() | Delete():
-                yield self._change(message, self.relations.get(message.relation_oid, stream_xid))
+                yield self._change(message, self.relations.get(message.relation_oid))
             case Truncate():
                 for oid in message.relation_oids:
-                    relation = self.relations.get(oid, stream_xid)
-                    yield RowChange("truncate", relation, message.xid, None, None, ())
+                    yield RowChange("truncate", self.relations.get(oid), message.xid, None, None, ())
 
     def _change(self, message: Insert | Update | Delete, relation: Relation) -> RowChange:
         new = None if isinstance(message, Delete) else self._row(relation, message.new)
@@ -82,6 +84,9 @@ class RowReader:
                 f"a row of {relation.namespace}.{relation.name} has {len(values)} values, but its Relation has "
                 f"{len(relation.columns)} columns: a Relation between them is missing"
             )
+        names = [column.name for column in relation.columns]
+        if len(set(names)) < len(names):
+            raise ProtocolError(f"the Relation of {relation.namespace}.{relation.name} has two columns of one name")
         load = self.values.load
         return {
             column.name: load(value, column.type_oid) for column, value in zip(relation.columns, values, strict=True)

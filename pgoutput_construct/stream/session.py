@@ -17,9 +17,10 @@ _FIRST_VERSION = {"off": 1, "on": 2, "parallel": 4}
 class Session:
     """Parses (or builds) the messages of one replication connection in their order.
 
-    Whether a message carries the xid of its transaction depends on the stream state, which only the messages
-    before it tell; a session keeps that state. It raises ProtocolError for a Stream Stop without a Stream Start
-    and for a message that cannot come where it comes. After any error its state is as before.
+    Whether a message carries the xid of its transaction depends on the stream state, which only the messages before
+    it tell; a session keeps that state, and no other. It raises ProtocolError where a message contradicts it: a
+    Stream Stop without a Stream Start, or inside a stream what never stands there, such as a Commit. After any error
+    its state is as before.
     """
 
     def __init__(self, proto_version: int = 1, streaming: Streaming = "off") -> None:

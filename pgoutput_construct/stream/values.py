@@ -1,9 +1,11 @@
 """Values as Python objects, by psycopg's loaders; without psycopg, the bytes as they came."""
 
+import math
+import struct
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Protocol
 
-from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire.messages import Binary, Type, Unchanged
 
 __all__ = ["ValueLoader"]
@@ -12,6 +14,10 @@ __all__ = ["ValueLoader"]
 BINARY_SIZES = {16: 1, 18: 1, 20: 8, 21: 2, 23: 4, 26: 4, 28: 4, 700: 4, 701: 8, 1082: 4, 1083: 8, 1114: 8, 1184: 8,
                 1186: 16, 1266: 12, 2950: 16}  # fmt: skip
 """Bytes of the binary format, by OID of the types of fixed size (typlen in pg_type): psycopg's loaders do not check."""
+
+
+MAX_DIMENSIONS = 6
+"""MAXDIM in PostgreSQL's array.h."""
 
 
 class _Loader(Protocol):
@@ -37,28 +43,25 @@ class ValueLoader:
         if not isinstance(value, bytes) or self._transformer is None:
             return value
         binary = isinstance(value, Binary)
-        if binary and len(value) != BINARY_SIZES.get(type_oid, len(value)):
+        known = self._builtin(type_oid)
+        if binary and not _is_sound(value, known):
             return value
         try:
-            return self._loader(type_oid, binary).load(value)
-        except (ValueError, ArithmeticError, _data_error()):
+            return self._loader(known or type_oid, binary).load(value)
+        except MemoryError:
+            raise
+        except Exception:  # psycopg's loaders trust their input, and raise whatever Python does
             return value if binary else value.decode("utf-8", "surrogateescape")
 
     def _loader(self, type_oid: int, binary: bool) -> _Loader:
-        key = type_oid, binary
-        if key not in self._loaders:
-            self._loaders[key] = self._find(type_oid, binary)
-        return self._loaders[key]
-
-    def _find(self, type_oid: int, binary: bool) -> _Loader:
         from psycopg.pq import Format
 
-        known = self._builtin(type_oid)
-        if binary and known is None:
-            return _AsReceived()
-        assert self._transformer is not None
-        loader: _Loader = self._transformer.get_loader(known or type_oid, Format.BINARY if binary else Format.TEXT)
-        return loader
+        key = type_oid, binary
+        if key not in self._loaders:
+            assert self._transformer is not None
+            form = Format.BINARY if binary else Format.TEXT
+            self._loaders[key] = self._transformer.get_loader(type_oid, form)
+        return self._loaders[key]
 
     def _builtin(self, type_oid: int) -> int | None:
         """Return the OID of a built-in type, that of its base for a domain (whose Type names the base)."""
@@ -70,11 +73,39 @@ class ValueLoader:
         return base.oid if base is not None else None
 
 
-class _AsReceived:
-    """The loader of binary values whose type nobody knows."""
+def _is_sound(value: bytes, type_oid: int | None) -> bool:
+    """Tell whether binary bytes may be given to a loader: psycopg's, in C, read beyond what is too short."""
+    if type_oid is None:
+        return False
+    if type_oid in _array_oids():
+        return _is_sound_array(value)
+    return BINARY_SIZES.get(type_oid, len(value)) == len(value)
 
-    def load(self, data: bytes) -> bytes:
-        return data
+
+def _is_sound_array(value: bytes) -> bool:
+    """Walk an array in binary format (array_send()): dimensions, then a length and as many bytes an element."""
+    try:
+        dimensions, _, element = struct.unpack_from("!iiI", value)
+        counts = [struct.unpack_from("!i", value, 12 + 8 * number)[0] for number in range(dimensions)]
+        at = 12 + 8 * dimensions
+        left = math.prod(counts) if counts else 0
+        if not 0 <= dimensions <= MAX_DIMENSIONS or min(counts, default=0) < 0 or not 0 <= 4 * left <= len(value) - at:
+            return False
+        for _ in range(left):
+            (length,) = struct.unpack_from("!i", value, at)
+            if length < -1 or (length >= 0 and length != BINARY_SIZES.get(element, length)):
+                return False
+            at += 4 + max(length, 0)
+    except struct.error:
+        return False
+    return bool(at == len(value))
+
+
+@cache
+def _array_oids() -> frozenset[int]:
+    from psycopg.postgres import types
+
+    return frozenset(info.array_oid for info in types if info.array_oid)
 
 
 def _transformer() -> Any:
@@ -83,11 +114,3 @@ def _transformer() -> Any:
     except ImportError:
         return None
     return Transformer()
-
-
-def _data_error() -> type[Exception]:
-    try:
-        from psycopg import DataError
-    except ImportError:
-        return PgoutputError
-    return DataError

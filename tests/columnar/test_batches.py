@@ -42,13 +42,12 @@ def one_by_one(recording: Recording) -> dict[str, list[tuple[int, str, int]]]:
     cache = RelationCache()
     rows: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
     for position, payload in enumerate(recording.payloads):
-        scope = session.stream_xid
         message = session.parse(payload)
-        cache.update(message, scope)
+        cache.update(message)
         oids = getattr(message, "relation_oids", None) or [getattr(message, "relation_oid", None)]
         if isinstance(message, pgo.Insert | pgo.Update | pgo.Delete | pgo.Truncate):
             for oid in oids:
-                relation = cache.get(oid, scope)
+                relation = cache.get(oid)
                 row = position, type(message).__name__.lower(), len(relation.columns)
                 rows[relation.name].append(row)
     return rows

@@ -1,5 +1,6 @@
 """The relation cache, and rows of Python values."""
 
+import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -54,29 +55,54 @@ def test_row_of_another_width_is_refused() -> None:
         list(reader.read(pgo.Insert(None, 1, (b"1", b"2"))))
 
 
+START, STOP = pgo.StreamStart(7, 1), pgo.StreamStop()
+COMMIT = pgo.StreamCommit(7, pgo.Lsn(1), pgo.Lsn(2), pgo.Timestamp(0))
+
+
 def test_relation_of_a_stream_counts_after_its_commit() -> None:
     """A table altered in a stream is altered for others only when the stream commits."""
     cache = RelationCache()
     cache.update(table(ID))
-    cache.update(table(ID, NOTE, xid=7), stream_xid=7)
+    cache.update(START)
+    cache.update(table(ID, NOTE, xid=7))
+    assert len(cache.get(1).columns) == 2
+    cache.update(STOP)
     assert len(cache.get(1).columns) == 1
-    assert len(cache.get(1, 7).columns) == 2
-    cache.update(pgo.StreamCommit(7, pgo.Lsn(1), pgo.Lsn(2), pgo.Timestamp(0)))
+    cache.update(COMMIT)
     assert len(cache.get(1).columns) == 2
 
 
-@pytest.mark.parametrize("end", [pgo.StreamAbort(7, 7), pgo.StreamAbort(7, 8)])
+@pytest.mark.parametrize("end", [pgo.StreamAbort(7, 7), pgo.StreamAbort(7, 8), START])
 def test_relation_of_an_aborted_stream_is_forgotten(end: pgo.PgoutputMessage) -> None:
-    """After any abort in a stream its relations are unknown again, as PostgreSQL sends them again."""
+    """After any abort in a stream, or its new beginning, its relations are unknown, as PostgreSQL sends them again."""
     cache = RelationCache()
-    cache.update(table(ID))
-    cache.update(table(ID, NOTE, xid=7), stream_xid=7)
-    cache.update(end)
+    for message in (table(ID), START, table(ID, NOTE, xid=7), STOP, end):
+        cache.update(message)
+    cache.update(STOP)
     assert len(cache.get(1).columns) == 1
+    cache.update(pgo.StreamStart(7, 0))
     with pytest.raises(pgo.ProtocolError, match="stream of xid 7"):
-        cache.get(1, 7)
+        cache.get(1)
 
 
+def test_rows_of_a_rolled_back_stream_leave_nothing_behind() -> None:
+    """An Insert after a rolled-back stream is not read by the stream's Relation."""
+    reader = RowReader()
+    for message in (START, table(ID, xid=7), pgo.Insert(7, 1, (b"1",)), STOP, pgo.StreamAbort(7, 7)):
+        reader.read(message)
+    with pytest.raises(pgo.ProtocolError, match="relation OID 1"):
+        reader.read(pgo.Insert(None, 1, (b"1",)))
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    """A row has one value a name."""
+    reader = RowReader()
+    reader.read(table(ID, ID))
+    with pytest.raises(pgo.ProtocolError, match="two columns of one name"):
+        reader.read(pgo.Insert(None, 1, (b"1", b"2")))
+
+
+HUGE, LONG = Binary(struct.pack(">iiIii", 1, 0, 23, 10**8, 1)), Binary(struct.pack(">iiIiiii", 1, 0, 23, 1, 1, 4000, 7))
 VALUES = [
     (b"t", 16, True),
     (b"-5", 23, -5),
@@ -92,12 +118,23 @@ VALUES = [
     (b"blue", 99999, "blue"),
     (Binary(b"\1\2"), 99999, Binary(b"\1\2")),
     (Binary(b"\0"), 23, Binary(b"\0")),
+    (Binary(struct.pack(">iiIiiii", 1, 0, 23, 1, 1, 4, 7)), 1007, [7]),
+    (Binary(struct.pack(">iiIii", 1, 0, 23, 10**8, 1)), 1007, Binary(struct.pack(">iiIii", 1, 0, 23, 10**8, 1))),
+    (
+        Binary(struct.pack(">iiIiiii", 1, 0, 23, 1, 1, 4000, 7)),
+        1007,
+        Binary(struct.pack(">iiIiiii", 1, 0, 23, 1, 1, 4000, 7)),
+    ),
+    (Binary(b""), 2249, Binary(b"")),
+    (Binary(b""), 869, Binary(b"")),
+    (b"[" * 100_000, 114, "[" * 100_000),
+    (b"", 1082, ""),
     (None, 23, None),
     (UNCHANGED, 23, UNCHANGED),
 ]
 
 
-@pytest.mark.parametrize(("value", "oid", "expected"), VALUES)
+@pytest.mark.parametrize(("value", "oid", "expected"), VALUES, ids=[str(number) for number in range(len(VALUES))])
 def test_values_become_python(value: bytes | None, oid: int, expected: object) -> None:
     """Built-in types become Python values; what a type cannot hold stays what PostgreSQL sent."""
     loaded = ValueLoader().load(value, oid)
@@ -110,6 +147,15 @@ def test_domain_is_loaded_as_its_base_type() -> None:
     types = {90001: pgo.Type(None, 90001, "", "int4"), 90002: pgo.Type(None, 90002, "public", "int4")}
     assert ValueLoader(types).load(b"5", 90001) == 5
     assert ValueLoader(types).load(b"5", 90002) == "5"
+
+
+def test_type_that_comes_later_counts() -> None:
+    """A value is loaded as its Type says now, also when others of its OID came before."""
+    types: dict[int, pgo.Type] = {}
+    loader = ValueLoader(types)
+    assert loader.load(b"5", 90001) == "5"
+    types[90001] = pgo.Type(None, 90001, "", "int4")
+    assert loader.load(b"5", 90001) == 5
 
 
 def test_without_psycopg_values_are_the_bytes() -> None:

@@ -26,9 +26,9 @@ def test_same_as_the_cache(recordings: dict[str, Recording]) -> None:
             stream = session.stream_xid
             message = session.parse(payload)
             controls.append(Control(seq, stream, message))
-            cache.update(message, stream)
+            cache.update(message)
             if isinstance(message, pgo.Insert | pgo.Update | pgo.Delete):
-                then[message.relation_oid, seq, stream] = cache.get(message.relation_oid, stream)
+                then[message.relation_oid, seq, stream] = cache.get(message.relation_oid)
         found = follow_relations(controls)
         assert {key: found.describe(*key).relation for key in then} == then
 
