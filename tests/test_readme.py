@@ -14,7 +14,9 @@ def test_library_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     code = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
     assert len(code.splitlines()) <= 11
     exec(compile(code, "README.md", "exec"), {})
-    assert capsys.readouterr().out.strip() in code
+    printed = capsys.readouterr().out.strip()
+    assert printed == "Insert.new.columns[2] 15"
+    assert f"# {printed}" in code
 
 
 def test_compatibility_table_names_tests_that_exist() -> None:

@@ -1079,7 +1079,7 @@ PARSERS: Final[Mapping[int, Callable[..., Any]]] = {
     114: parse_rollback_prepared,
     112: parse_stream_prepare,
 }
-"""What What parses each first byte.."""
+"""What parses each first byte."""
 
 BUILDERS: Final[Mapping[type, Callable[..., Any]]] = {
     m.Begin: build_begin,
@@ -1102,4 +1102,4 @@ BUILDERS: Final[Mapping[type, Callable[..., Any]]] = {
     m.RollbackPrepared: build_rollback_prepared,
     m.StreamPrepare: build_stream_prepare,
 }
-"""What What builds each class.."""
+"""What builds each class."""

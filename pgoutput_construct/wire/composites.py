@@ -6,7 +6,7 @@ from typing import IO, Any
 
 from construct import Array, Construct, Container, Default, IfThenElse, Subconstruct
 
-from pgoutput_construct.wire.primitives import Absent, FieldError, Leaf, Number, take
+from pgoutput_construct.wire.primitives import Absent, FieldError, Leaf, Number, shown, take
 
 __all__ = ["Counted", "Kind", "Record", "SizeOf", "Valued", "record", "when", "wire_fields"]
 
@@ -33,7 +33,7 @@ class SizeOf(Subconstruct):
             size = len(value)
         except TypeError:
             place = path.rpartition(" -> ")[0] + " -> " + self.measured
-            raise FieldError(f"must have a length, not {value!r:.80}", place, stream.tell()) from None
+            raise FieldError(f"must have a length, not {shown(value)}", place, stream.tell()) from None
         return self.subcon._build(size, stream, context, path)
 
 
@@ -46,7 +46,7 @@ class Counted(Array):
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         if not isinstance(obj, tuple | list):
-            raise FieldError(f"must be a tuple, not {obj!r:.80}", path, stream.tell())
+            raise FieldError(f"must be a tuple, not {shown(obj)}", path, stream.tell())
         for i, item in enumerate(obj):
             self.subcon._build(item, stream, context, f"{path} -> [{i}]")
         return obj
@@ -81,7 +81,7 @@ class Kind(Leaf):
     def _checked(self, tag: Any, context: Any, path: str, offset: int) -> str:
         if not isinstance(tag, str) or tag not in self.tags:
             also = f" or {self.before!r}" if self.before else ""
-            raise FieldError(f"must be one of {', '.join(self.tags)}{also}, not {tag!r:.80}", path, offset)
+            raise FieldError(f"must be one of {', '.join(self.tags)}{also}, not {shown(tag)}", path, offset)
         if context._params.proto_version < self.since.get(tag, 0):
             raise FieldError(f"{tag!r} belongs to protocol version {self.since[tag]} and newer", path, offset)
         return tag
@@ -117,7 +117,7 @@ class Valued(Leaf):
         tag = next((tag for tag, value in self.values.items() if obj is value or type(obj) is value), None)
         if tag is None:
             names = [getattr(value, "__name__", str(value)) for value in self.values.values()]
-            raise FieldError(f"must be one of {', '.join(names)}, not {obj!r:.80}", path, stream.tell())
+            raise FieldError(f"must be one of {', '.join(names)}, not {shown(obj)}", path, stream.tell())
         self.kind._build(tag, stream, context, path)
         if tag in self.cases:
             self.cases[tag]._build(obj, stream, context, path)
@@ -138,7 +138,7 @@ class Record(Subconstruct):
         # A Struct alone builds from mappings, as any construct does; build() takes the classes only.
         plain = isinstance(obj, Mapping) and not context._params.get("classes_only")
         if not plain and not isinstance(obj, self.cls):
-            raise FieldError(f"must be a {self.cls.__name__}, not {obj!r:.80}", path, stream.tell())
+            raise FieldError(f"must be a {self.cls.__name__}, not {shown(obj)}", path, stream.tell())
         self.subcon._build(wire_fields(obj), stream, context, path)
         return obj
 

@@ -42,7 +42,9 @@ def parse(
         message: PgoutputMessage = _PARSERS[data[0]](data, version, inside, parallel)
     except REJECTIONS:
         given = options(proto_version, streaming, in_stream)
-        return _disagreement(data, MESSAGES.parse(data, given.parameters()))
+        message = MESSAGES.parse(data, given.parameters())
+        if type(in_stream) is bool:
+            _disagree(data, message)
     return message
 
 
@@ -67,9 +69,11 @@ def build(message: PgoutputMessage, proto_version: int = 1, streaming: str = "of
     try:
         version, inside, parallel = KNOWN[proto_version, streaming, in_stream]
         data: bytes = _BUILDERS[type(message)](message, version, inside, parallel)
-    except REJECTIONS:
+    except Exception:  # REJECTIONS, and whatever an object of the user raises
         given = options(proto_version, streaming, in_stream)
-        return _disagreement(message, MESSAGES.build(message, given.parameters()))
+        data = MESSAGES.build(message, given.parameters())
+        if type(in_stream) is bool:
+            _disagree(message, data)
     return data
 
 
@@ -82,7 +86,7 @@ def parse_frame(data: bytes | bytearray | memoryview) -> Frame:
     try:
         frame: Frame = frame_codec.PARSERS[data[0]](data)
     except REJECTIONS:
-        return _disagreement(data, FRAMES.parse(data, {}))
+        _disagree(data, FRAMES.parse(data, {}))
     return frame
 
 
@@ -90,12 +94,12 @@ def build_frame(frame: Frame) -> bytes:
     """Return the bytes of a frame, to be sent as one CopyData; raise EncodeError."""
     try:
         data: bytes = frame_codec.BUILDERS[type(frame)](frame)
-    except REJECTIONS:
-        return _disagreement(frame, FRAMES.build(frame, {}))
+    except Exception:  # REJECTIONS, and whatever an object of the user raises
+        _disagree(frame, FRAMES.build(frame, {}))
     return data
 
 
-def _disagreement(given: Any, accepted: Any) -> NoReturn:
-    shown = given.hex() if isinstance(given, bytes) else repr(given)
+def _disagree(given: Any, accepted: Any) -> NoReturn:
+    text = given.hex() if isinstance(given, bytes) else repr(given)
     problem = "the fast engine refuses what the definitions accept; please report this"
-    raise EngineError(f"{problem}: {shown:.2000} gives {accepted!r:.2000}")
+    raise EngineError(f"{problem}: {text:.2000} gives {accepted!r:.2000}")

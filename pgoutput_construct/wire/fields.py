@@ -36,7 +36,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "Origin": Described("Origin", "Names the replication origin of the transaction that has just begun."),
     "Origin.tag": Described("Byte1('O')", "Marks an Origin."),
     "Origin.origin_lsn": Described(
-        "Int64 (XLogRecPtr)", "LSN of the commit on the origin server, 0/0 inside a stream."
+        "Int64 (XLogRecPtr)", "Where the transaction committed in the WAL of its origin, 0/0 inside a stream."
     ),
     "Origin.name": Described("String", "Name of the origin."),
     "Relation": Described("Relation", "Describes a table before its first change."),

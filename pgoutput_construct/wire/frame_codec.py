@@ -227,7 +227,7 @@ PARSERS: Final[Mapping[int, Callable[..., Any]]] = {
     104: parse_hot_standby_feedback,
     112: parse_primary_status_request,
 }
-"""What What parses each first byte.."""
+"""What parses each first byte."""
 
 BUILDERS: Final[Mapping[type, Callable[..., Any]]] = {
     m.XLogData: build_x_log_data,
@@ -237,4 +237,4 @@ BUILDERS: Final[Mapping[type, Callable[..., Any]]] = {
     m.HotStandbyFeedback: build_hot_standby_feedback,
     m.PrimaryStatusRequest: build_primary_status_request,
 }
-"""What What builds each class.."""
+"""What builds each class."""

@@ -153,7 +153,7 @@ class Origin:
     TAG: ClassVar[bytes] = b"O"
 
     origin_lsn: Lsn
-    """LSN of the commit on the origin server, 0/0 inside a stream."""
+    """Where the transaction committed in the WAL of its origin, 0/0 inside a stream."""
     name: str
     """Name of the origin."""
 

@@ -56,11 +56,19 @@ def take(stream: IO[bytes], size: int, path: str) -> bytes:
     return data
 
 
+def shown(obj: object) -> str:
+    """Return an object as an error shows it; also one that cannot be shown, or that is huge."""
+    try:
+        return f"{obj!r:.80}"
+    except Exception:  # whatever a class of the user's raises, or the limit on an int's digits
+        return f"an object of {type(obj).__name__}"
+
+
 def as_int(obj: Any) -> int | None:
     """Return what is an integer, also one of another library, as an int; None for anything else."""
     try:
         return index(obj)
-    except TypeError:
+    except Exception:  # also what an __index__ of the user's raises
         return None
 
 
@@ -98,7 +106,7 @@ class Number(Leaf):
         low, high = self.range
         value = as_int(obj)
         if value is None or not low <= value <= high:
-            raise FieldError(f"must be an int from {low} to {high}, not {obj!r:.80}", path, stream.tell())
+            raise FieldError(f"must be an int from {low} to {high}, not {shown(obj)}", path, stream.tell())
         stream.write(self.packer.pack(value))
         return obj
 
@@ -187,7 +195,7 @@ class Letter(Leaf):
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         if not (isinstance(obj, str) and len(obj) == 1 and obj in self.letters):
-            raise FieldError(f"must be one of {', '.join(self.letters)}, not {obj!r:.80}", path, stream.tell())
+            raise FieldError(f"must be one of {', '.join(self.letters)}, not {shown(obj)}", path, stream.tell())
         stream.write(obj.encode("ascii"))
         return obj
 
@@ -210,7 +218,7 @@ class Constant(Leaf):
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         if obj is not None and obj != self.value:
-            raise FieldError(f"is always {self.value!r}, not {obj!r:.80}", path, stream.tell())
+            raise FieldError(f"is always {self.value!r}, not {shown(obj)}", path, stream.tell())
         stream.write(self.value)
         return self.value
 
@@ -238,7 +246,7 @@ class _String(Leaf):
             faithful = False
         if not faithful:
             problem = "must be a str without NUL that UTF-8 with surrogateescape gives back"
-            raise FieldError(f"{problem}, not {obj!r:.80}", path, stream.tell())
+            raise FieldError(f"{problem}, not {shown(obj)}", path, stream.tell())
         stream.write(data + b"\0")
         return obj
 
@@ -258,7 +266,7 @@ class Data(Leaf):
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         if not isinstance(obj, bytes):
-            raise FieldError(f"must be bytes, not {obj!r:.80}", path, stream.tell())
+            raise FieldError(f"must be bytes, not {shown(obj)}", path, stream.tell())
         stream.write(obj)
         return obj
 
@@ -278,7 +286,7 @@ class _Absent(Leaf):
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         if obj is not None:
             problem = "must be None: these options, or this kind, do not carry it"
-            raise FieldError(f"{problem}; got {obj!r:.80}", path, stream.tell())
+            raise FieldError(f"{problem}; got {shown(obj)}", path, stream.tell())
 
 
 Absent = _Absent()

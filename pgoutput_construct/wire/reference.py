@@ -1,32 +1,19 @@
 """The reference engine: the construct definitions, and the one place where their errors become ours."""
 
-import struct
 from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
 
-from construct import ConstructError, Struct
+from construct import Struct
 
 from pgoutput_construct.errors import DecodeError, EncodeError
 from pgoutput_construct.wire.composites import record, wire_fields
-from pgoutput_construct.wire.primitives import End
+from pgoutput_construct.wire.primitives import End, shown
 
 __all__ = ["LARGEST", "IncompleteError", "Reference", "path_text", "payload_bytes"]
 
 LARGEST = 1 << 30
 """Bytes that no message reaches: PostgreSQL builds it in one StringInfo, which holds less than 1 GiB."""
-
-STRAY = (
-    ConstructError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    struct.error,
-    UnicodeError,
-    OverflowError,
-)
-"""What construct lets escape on bad input."""
 
 
 class IncompleteError(DecodeError):
@@ -49,7 +36,10 @@ def payload_bytes(data: object) -> bytes:
     if isinstance(data, bytes):
         return data
     if isinstance(data, bytearray | memoryview):
-        return bytes(data)
+        try:
+            return bytes(data)
+        except ValueError as error:
+            raise DecodeError(f"the bytes cannot be read: {error}") from error
     raise DecodeError(f"a message must be bytes, not {type(data).__name__}")
 
 
@@ -69,7 +59,7 @@ class Reference:
         stream = BytesIO(data)
         try:
             return record(cls, self.definitions[cls].parse_stream(stream, **parameters))
-        except STRAY as error:
+        except Exception as error:  # construct lets others out than its own, and so may objects of the user
             raise DecodeError(**_place(error, cls, stream)) from error
 
     def parse_prefix(self, data: bytes, start: int, parameters: Mapping[str, Any]) -> tuple[Any, int]:
@@ -86,7 +76,9 @@ class Reference:
             stream.seek(start)
             try:
                 message = record(cls, self._without_end(cls).parse_stream(stream, **parameters))
-            except STRAY as error:
+            except (
+                Exception
+            ) as error:  # construct lets KeyError, TypeError and others out, and so may objects of the user
                 kind = IncompleteError if stream.short else DecodeError
                 raise kind(**_place(error, cls, stream, start)) from error
             return message, stream.tell() - start
@@ -95,11 +87,11 @@ class Reference:
         """Return the bytes of a message object; raise EncodeError."""
         cls = type(message)
         if cls not in self.definitions:
-            raise EncodeError(f"{message!r:.80} is no message: give an object of a message class")
+            raise EncodeError(f"{shown(message)} is no message: give an object of a message class")
         stream = BytesIO()
         try:
             self.definitions[cls].build_stream(wire_fields(message), stream, classes_only=True, **parameters)
-        except STRAY as error:
+        except Exception as error:  # construct lets others out than its own, and so may objects of the user
             raise EncodeError(**_place(error, cls, stream)) from error
         return stream.getvalue()
 

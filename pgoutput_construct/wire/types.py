@@ -24,9 +24,11 @@ class Lsn(int):
     __slots__ = ()
 
     def __new__(cls, value: int | str = 0) -> "Lsn":
-        """Raise PgoutputError for text that is no LSN."""
-        if not isinstance(value, str):
+        """Raise PgoutputError for text that is no LSN; whether a number fits, building a message tells."""
+        if isinstance(value, int):
             return super().__new__(cls, value)
+        if not isinstance(value, str):
+            raise PgoutputError(f"an LSN is a number, or a text such as 16/B374D848, not {value!r:.40}")
         match = _LSN.fullmatch(value)
         if match is None:
             raise PgoutputError(f"{value!r} is not an LSN: write two hexadecimal numbers such as 16/B374D848")
@@ -62,6 +64,8 @@ class Timestamp(int):
     @classmethod
     def from_text(cls, text: str) -> "Timestamp":
         """Read back what str gives; raise PgoutputError for anything else."""
+        if not isinstance(text, str):
+            raise PgoutputError(f"a timestamp's text is a str, not {type(text).__name__}")
         special = {"infinity": _INFINITY, "-infinity": _MINUS_INFINITY}.get(text)
         if special is not None:
             return cls(special)

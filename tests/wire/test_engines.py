@@ -55,6 +55,32 @@ def test_engines_agree_on_samples(name: str) -> None:
         assert fast == reference
 
 
+@pytest.mark.parametrize("name", SAMPLES)
+def test_engines_agree_on_every_byte_of_a_sample(name: str) -> None:
+    """Each byte of a sample replaced by values that flags, tags and counts must not have: no check is missing."""
+    options, data, _ = SAMPLES[name]
+    for at in range(1, len(data)):
+        for value in (0, 1, 2, 3, 4, 0x4E, 0x64, 0x7F, 0x80, 0xFF):
+            changed = data[:at] + bytes([value]) + data[at + 1 :]
+            fast, reference = both_parse(changed, options)
+            assert fast == reference, f"byte {at} = {value}"
+
+
+@pytest.mark.parametrize("name", [name for name, sample in SAMPLES.items() if sample[0] == ParseOptions()])
+def test_kernels_agree_on_every_byte_of_a_sample(name: str) -> None:
+    """The columnar kernels accept and refuse the same of them."""
+    from pgoutput_construct.columnar import index_batch
+
+    data = SAMPLES[name][1]
+    changed = [
+        data[:at] + bytes([value]) + data[at + 1 :]
+        for at in range(1, len(data))
+        for value in (0, 1, 2, 3, 4, 0x4E, 0x64, 0x7F, 0x80, 0xFF)
+    ]
+    expected = [both_parse(payload, ParseOptions())[1] != REFUSED for payload in changed]
+    assert index_batch(changed).whole.tolist() == expected
+
+
 @given(testing.payloads())
 def test_engines_agree_on_valid_messages(pair: tuple[ParseOptions, bytes]) -> None:
     """What was built is accepted by both and gives the same object."""

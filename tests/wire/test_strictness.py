@@ -106,7 +106,7 @@ def test_damage_is_named_with_path_and_offset(case: str) -> None:
 
 
 UNBUILDABLE = {
-    "an LSN below zero": (pgo.Begin(pgo.Lsn(-1), pgo.Timestamp(0), 1), "Begin.final_lsn"),
+    "an LSN below zero": (pgo.Begin(-1, pgo.Timestamp(0), 1), "Begin.final_lsn"),  # type: ignore[arg-type]
     "an xid too large": (pgo.Begin(pgo.Lsn(0), pgo.Timestamp(0), 2**32), "Begin.xid"),
     "a time too large": (pgo.Begin(pgo.Lsn(0), pgo.Timestamp(2**63), 1), "Begin.commit_time"),
     "a text for a number": (pgo.Begin("0/1", pgo.Timestamp(0), 1), "Begin.final_lsn"),  # type: ignore[arg-type]
@@ -202,3 +202,50 @@ def test_huge_lengths_allocate_nothing() -> None:
             pgo.parse(bytes.fromhex(hexadecimal))
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
     tracemalloc.stop()
+
+
+class _Hostile:
+    """An object whose every method raises."""
+
+    def _raise(self, *_: object) -> None:
+        raise RuntimeError("no")
+
+    __index__ = __eq__ = __len__ = __repr__ = __hash__ = __str__ = _raise  # type: ignore[assignment]
+
+
+HOSTILE = {"raises": _Hostile(), "long": 10**5000, "list": [], "dict": {}, "nan": float("nan")}
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("name", ["Begin", "Insert", "Relation", "Update", "Truncate", "Message"])
+def test_no_value_makes_build_raise_anything_else(name: str, value: object) -> None:
+    """Objects that raise from every method, and numbers too long to be printed, are EncodeErrors."""
+    options, data, message = SAMPLES[name]
+    for field in message.__dataclass_fields__:
+        if field == "TAG":
+            continue
+        values = {other: getattr(message, other) for other in message.__dataclass_fields__ if other != "TAG"}
+        try:
+            built = pgo.build(type(message)(**(values | {field: value})), *options)
+        except pgo.EncodeError:
+            continue
+        assert type(value) is list, f"{field} took a {type(value)}"
+        assert built != data or values[field] == ()
+
+
+@pytest.mark.parametrize("option", ["proto_version", "streaming"])
+def test_no_option_makes_parse_raise_anything_else(option: str) -> None:
+    """Unhashable options are refused like others; in_stream is whatever is true or false."""
+    with pytest.raises(pgo.PgoutputError):
+        pgo.parse(b"E", **{option: []})  # type: ignore[arg-type]
+    assert pgo.parse(SAMPLES["Begin"][1], in_stream=[]) == SAMPLES["Begin"][2]  # type: ignore[arg-type]
+    with pytest.raises(pgo.PgoutputError):
+        pgo.Session(**{option: []})
+
+
+def test_released_buffer_is_refused() -> None:
+    """A memoryview that was released has no bytes."""
+    view = memoryview(b"E")
+    view.release()
+    with pytest.raises(pgo.DecodeError, match="cannot be read"):
+        pgo.parse(view)

@@ -29,6 +29,13 @@ def test_text_that_is_no_lsn_is_refused(text: str) -> None:
         Lsn(text)
 
 
+@pytest.mark.parametrize("value", [None, b"0/0", 1.0])
+def test_what_is_no_lsn_is_refused(value: object) -> None:
+    """What is neither number nor text."""
+    with pytest.raises(PgoutputError, match="an LSN is"):
+        Lsn(value)  # type: ignore[arg-type]
+
+
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_timestamp_text_is_exact(value: int) -> None:
     """Every timestamp comes back from its text."""

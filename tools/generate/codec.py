@@ -39,14 +39,12 @@ def emit_codec(spec: Spec, messages: str) -> str:
         formats.constants(),
         "\n".join(parser.setters()),
         *functions,
-        _table(
-            "PARSERS", "int", [f"{m.tag[0]}: parse_{_name(m)}" for m in spec.messages], "What parses each first byte."
-        ),
+        _table("PARSERS", "int", [f"{m.tag[0]}: parse_{_name(m)}" for m in spec.messages], "parses each first byte"),
         _table(
             "BUILDERS",
             "type",
             [f"m.{m.class_name}: build_{_name(m)}" for m in spec.messages],
-            "What builds each class.",
+            "builds each class",
         ),
     ]
     return formatted("\n\n".join(chunks))
