@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tools.language import Field
 from tools.language.model import Element
+from tools.language.names import MACHINERY
 
 __all__ = [
     "AHEAD",
@@ -29,14 +30,6 @@ AHEAD = 256
 
 CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 SIZES = {code: size for size, code in CODES.items()}
-
-
-MACHINERY = frozenset(
-    {"at", "bytes", "chr", "data", "end", "in_stream", "isinstance", "item", "kind", "len", "length", "list", "m"}
-    | {"message", "new", "number", "ord", "parallel", "pieces", "proto_version", "range", "size", "start"}
-    | {"string_bytes", "tuple", "type", "unpack_from", "value"}
-)
-"""What the generated functions call their own variables, and what they call: a field of that name is written apart."""
 
 
 def indented(lines: Lines) -> Lines:

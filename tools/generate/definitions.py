@@ -85,8 +85,8 @@ def _kind_lines(choice: Choice, structure: Structure) -> Iterator[str]:
     tags = "".join(_tag(a) for a in choice.alternatives)
     following = structure.elements[structure.elements.index(choice) + 1] if choice.optional else None
     before = f", before={following.constant!r}" if isinstance(following, Field) else ""
-    yield f'"{choice.kind_name}" / Kind("{tags}"{before}{_since(choice)})'
-    cases = ", ".join(f'"{_tag(a)}": {_then(a)}' for a in choice.alternatives)
+    yield f'"{choice.kind_name}" / Kind({tags!r}{before}{_since(choice)})'
+    cases = ", ".join(f"{_tag(a)!r}: {_then(a)}" for a in choice.alternatives)
     yield f'"{choice.name}" / Switch(this.{choice.kind_name}, {{{cases}}}, default=Absent)'
 
 
@@ -115,8 +115,8 @@ def _construct(element: Element) -> str:
 
 
 def _valued(choice: Choice) -> str:
-    values = "".join(f'"{_tag(a)}": {_python(a)},\n' for a in choice.alternatives)
-    cases = "".join(f'"{_tag(a)}": {_then(a)},\n' for a in choice.alternatives if a.then)
+    values = "".join(f"{_tag(a)!r}: {_python(a)},\n" for a in choice.alternatives)
+    cases = "".join(f"{_tag(a)!r}: {_then(a)},\n" for a in choice.alternatives if a.then)
     return f"Valued({{\n{values}}}, {{\n{cases}}}{_since(choice)})"
 
 

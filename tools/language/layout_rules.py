@@ -92,9 +92,24 @@ def _repeats(spec: Spec, error: Raise) -> None:
             if element.item.single is None and element.class_name is None:
                 problem = f"an item of {element.name} has several fields and no class"
                 raise error(element.line, problem, "Add class: SomeName.")
-            if all(isinstance(e, Field) and e.conditional for e in element.item.elements):
+            if not _takes_bytes(element.item, spec):
                 remedy = "Give it a field that is always there."
                 raise error(element.line, f"an item of {element.name} can be empty", remedy)
+
+
+def _takes_bytes(structure: Structure, spec: Spec) -> bool:
+    """Tell whether a structure always takes a byte at least: a count of things without bytes has no bound."""
+    return any(_element_takes_bytes(element, spec) for element in structure.elements)
+
+
+def _element_takes_bytes(element: Element, spec: Spec) -> bool:
+    if isinstance(element, Choice):
+        return not element.optional
+    if isinstance(element, Repeat) or element.conditional:
+        return False
+    if element.part:
+        return _takes_bytes(spec.part(element.part), spec)
+    return element.length is None
 
 
 def _annotations(spec: Spec, error: Raise) -> None:

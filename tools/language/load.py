@@ -194,13 +194,13 @@ class _Loader:
         return Field(notation=_bare(data["field"]), constant=notation.constant, line=line, **found, **known)
 
     def _lookup(self, notation: Notation, signed: bool, place: Place) -> dict[str, Any]:
-        if notation.base == "Byte1" and notation.constant is not None:
+        if notation.base == "Byte1" and notation.constant is not None and not signed:
             return {}
         matches = [t for t in _types() if t.notation == notation.base]
-        exact = [t for t in matches if t.signed == signed or len(matches) == 1]
+        exact = [t for t in matches if t.signed == signed] or [t for t in matches if t.signed and not signed]
         if exact:
             return {"type": exact[0]}
-        if notation.base in {part["name"] for part in self.source.data.get("parts", ())}:
+        if not signed and notation.base in {part["name"] for part in self.source.data.get("parts", ())}:
             return {"part": notation.base}
         known = ", ".join(t.notation for t in _types() if not t.signed)
         raise self.source.error(

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 __all__ = ["Notation", "parse_notation"]
 
-_POSITION = re.compile(r"(?P<block>[1-9]\d*)_(?P<field>[1-9]\d*)_(?P<rest>.+)")
+_POSITION = re.compile(r"(?P<block>[1-9][0-9]{0,3})_(?P<field>[1-9][0-9]{0,3})_(?P<rest>.+)")
 _LETTER = re.compile(r"Byte1\('(?P<letter>[ -&(-~])'\)")
-_NUMBER = re.compile(r"(?P<base>Int(?:8|16|32|64))\((?P<value>\d+)\)")
+_NUMBER = re.compile(r"(?P<base>Int(?:8|16|32|64))\((?P<value>[0-9]{1,20})\)")
 
 
 @dataclass(frozen=True)

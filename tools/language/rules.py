@@ -3,16 +3,12 @@
 import keyword
 from collections.abc import Callable, Iterator
 
-from construct import Container
-
 from tools.language.layout_rules import LAYOUT_RULES
 from tools.language.model import Choice, Message, Part, Repeat, Spec, Structure
+from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS, RESERVED_PARAMETERS
 from tools.language.source import Source
 
 __all__ = ["check"]
-
-RESERVED = frozenset(name for name in dir(Container) if not name.startswith("_"))
-"""Names that a construct Container already uses: a field called items would hide its method."""
 
 Raise = Callable[[int, str, str], Exception]
 
@@ -27,7 +23,7 @@ def _names(spec: Spec, error: Raise) -> None:
     for structure in spec.structures():
         seen: set[str] = set()
         for line, name in _field_names(structure):
-            if keyword.iskeyword(name) or name in RESERVED:
+            if keyword.iskeyword(name) or name in RESERVED_FIELDS:
                 problem = f"the name {name!r} is a word of Python or of construct"
                 raise error(line, problem, "Choose another name.")
             if name in seen:
@@ -53,7 +49,10 @@ def _distinct_messages(spec: Spec, error: Raise) -> None:
 
 def _distinct_classes(spec: Spec, error: Raise) -> None:
     seen: set[str] = set()
+    notations = {kind.notation for kind in spec.types}
     for line, name in _class_names(spec):
+        if name in RESERVED_CLASSES | notations:
+            raise error(line, f"the class {name} would hide a name that generated code uses", "Choose another name.")
         if name in seen:
             raise error(line, f"two classes would be called {name}", "Choose another name for one of them.")
         seen.add(name)
@@ -72,7 +71,8 @@ def _class_names(spec: Spec) -> Iterator[tuple[int, str]]:
 
 def _versions(spec: Spec, error: Raise) -> None:
     known = [version.version for version in spec.versions]
-    if known != sorted(set(known)):
+    servers = [version.server for version in spec.versions]
+    if known != sorted(set(known)) or servers != sorted(servers):
         raise error(1, f"the versions {known} are not in order", "List each version once, the oldest first.")
     for line, since in _sinces(spec):
         if since not in known:
@@ -105,17 +105,26 @@ def _conditions(spec: Spec, error: Raise) -> None:
             raise error(field.line, f"the constant {field.name} is conditional", remedy)
 
 
+def _parameters(spec: Spec, error: Raise) -> None:
+    for parameter in spec.parameters:
+        if parameter.name in RESERVED_PARAMETERS:
+            problem = f"the parameter {parameter.name!r} is a name that generated code uses"
+            raise error(1, problem, "Choose another name.")
+
+
 def _states(spec: Spec, error: Raise) -> None:
     known = [state.name for state in spec.states]
-    parameters = [parameter.name for parameter in spec.parameters]
+    if len(set(known)) < len(known):
+        raise error(1, f"the states {known} are not distinct", "List each state once.")
+    flags = [parameter.name for parameter in spec.parameters if parameter.type == "bool"]
     for message in spec.messages:
         for name in (*message.within, *([message.enters] if message.enters else [])):
             if name not in known:
                 raise error(message.line, f"{name!r} is no state", f"Write one of {known}, or add it to states.")
     for state in spec.states:
-        if state.sets is not None and state.sets not in parameters:
-            problem = f"the state {state.name} sets {state.sets!r}, which is no parameter"
-            raise error(1, problem, f"Write one of {parameters}.")
+        if state.sets is not None and state.sets not in flags:
+            problem = f"the state {state.name} sets {state.sets!r}, which is no bool parameter"
+            raise error(1, problem, f"Write one of {flags}.")
 
 
 def _parts_exist(spec: Spec, error: Raise) -> None:
@@ -157,6 +166,7 @@ NAME_RULES = (
     _distinct_classes,
     _versions,
     _conditions,
+    _parameters,
     _states,
     _parts_exist,
     _parts_end,

@@ -11,6 +11,7 @@ __all__ = ["Place", "Source", "read"]
 
 Place = tuple[str | int, ...]
 
+PLAIN_REMEDY = "Write mappings, lists, strings and numbers only."
 PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 """The tags of mappings and lists that have none written; SafeLoader sees to those of scalars."""
 
@@ -38,20 +39,21 @@ class Source:
 
 def read(text: str, file: str) -> Source:
     """Read YAML text; raise SpecError for bad YAML, tags, aliases in a circle and duplicate keys."""
+    reader = _Reader(text, file)
     try:
-        reader = _Reader(text, file)
         node = reader.loader.get_single_node()
-        data = None if node is None else reader.plain(node, (), ())
+        data = None if node is None else reader.plain(node, ())
     except yaml.YAMLError as error:
         raise _yaml_error(error, file) from None
+    except (ValueError, KeyError, RecursionError) as error:  # 2024-99-99, !!bool maybe, a thousand brackets
+        raise SpecError(f"{file}:{reader.line}: not plain YAML: {error!r:.200}. {PLAIN_REMEDY}") from None
     return Source(file, data, reader.lines)
 
 
 def _yaml_error(error: yaml.YAMLError, file: str) -> SpecError:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
-    remedy = "Write mappings, lists, strings and numbers only."
-    return SpecError(f"{file}:{mark.line + 1 if mark else 1}: not plain YAML: {problem}. {remedy}")
+    return SpecError(f"{file}:{mark.line + 1 if mark else 1}: not plain YAML: {problem}. {PLAIN_REMEDY}")
 
 
 class _Reader:
@@ -61,21 +63,23 @@ class _Reader:
         self.loader = yaml.SafeLoader(text)
         self.file = file
         self.lines: dict[Place, int] = {}
+        self.line = 1
+        self._seen: set[int] = set()
 
-    def plain(self, node: yaml.Node, place: Place, above: tuple[yaml.Node, ...]) -> Any:
-        self.lines[place] = node.start_mark.line + 1
-        if node in above:
-            raise self._error(node, "an alias contains itself", "Write the block out.")
+    def plain(self, node: yaml.Node, place: Place) -> Any:
+        self.line = self.lines[place] = node.start_mark.line + 1
+        if id(node) in self._seen:  # aliases of aliases grow without bound
+            raise self._error(node, "not plain YAML: an alias", "Write the block out.")
+        self._seen.add(id(node))
         if not isinstance(node, yaml.ScalarNode) and node.tag not in PLAIN:
             raise self._error(node, f"not plain YAML: the tag {node.tag}", "Remove the tag.")
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, place, (*above, node))
+            return self._mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
-            inside = (*above, node)
-            return [self.plain(item, (*place, i), inside) for i, item in enumerate(node.value)]
+            return [self.plain(item, (*place, i)) for i, item in enumerate(node.value)]
         return self.loader.construct_object(node)
 
-    def _mapping(self, node: yaml.MappingNode, place: Place, above: tuple[yaml.Node, ...]) -> dict[Any, Any]:
+    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[Any, Any]:
         data: dict[Any, Any] = {}
         for key_node, value_node in node.value:
             key = self.loader.construct_object(key_node)
@@ -83,7 +87,7 @@ class _Reader:
                 raise self._error(key_node, f"the key {key!r} is not a word", "Write a word, quoted if need be.")
             if key in data:
                 raise self._error(key_node, f"the key {key!r} is written twice", "Keep one of them.")
-            data[key] = self.plain(value_node, (*place, key), above)
+            data[key] = self.plain(value_node, (*place, key))
             self.lines[*place, key] = key_node.start_mark.line + 1
         return data
 

@@ -1,0 +1,32 @@
+"""The names that generated code already uses, so that a specification cannot take them."""
+
+import builtins
+import keyword
+
+from construct import Container
+
+__all__ = ["MACHINERY", "RESERVED_CLASSES", "RESERVED_FIELDS", "RESERVED_PARAMETERS"]
+
+MACHINERY = frozenset(
+    {"at", "bytes", "chr", "data", "end", "in_stream", "isinstance", "item", "kind", "len", "length", "list", "m"}
+    | {"message", "new", "number", "ord", "parallel", "pieces", "proto_version", "range", "size", "start"}
+    | {"string_bytes", "tuple", "type", "unpack_from", "value"}
+)
+"""What the codec calls its own variables, and what it calls: a field of that name is written apart there."""
+
+RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswith("_")) | {"mro"}
+"""Names that a construct Container, or a class, already has: a field called items would hide its method."""
+
+_ROW_VARIABLES = frozenset({"ends", "kinds", "places", "row", "starts", "streams", "whole"})
+RESERVED_PARAMETERS = (MACHINERY | _ROW_VARIABLES | set(keyword.kwlist)) - {"in_stream", "parallel", "proto_version"}
+"""Names that the generated functions give to other arguments."""
+
+_TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})
+_WIRE = frozenset({"FormattedBytes", "Lsn", "Marker", "Reject", "Timestamp"})
+_CONSTRUCTS = frozenset(
+    {"Absent", "Bits", "Constant", "Counted", "Data", "End", "FocusedSeq", "FullXid", "Kind", "Letter", "LogPosition"}
+    | {"Moment", "Oid", "OneOf", "Record", "SInt32", "Since", "SizeOf", "String", "Struct", "Switch", "UInt16"}
+    | {"UInt32", "UInt64", "UInt8", "Valued", "Xid"}
+)
+RESERVED_CLASSES = frozenset(dir(builtins)) | _TYPING | _WIRE | _CONSTRUCTS
+"""Names that the generated modules import."""
