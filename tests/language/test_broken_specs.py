@@ -150,7 +150,7 @@ BROKEN = {
     "broken YAML": ("title: Demo", "title: [Demo", "not plain YAML"),
     "a tag of Python": ("title: Demo", "title: !!python/object/apply:os.system ['true']", "not plain YAML"),
     "a circle of aliases": ("title: Demo", "title: &t [*t]", "an alias"),
-    "an alias": ("title: Demo\nsource: nowhere", "title: &t Demo\nsource: *t", "an alias"),
+    "an alias of a block": ("states:\n  - {name: idle}", "states: [&s {name: idle}, *s]", "an alias"),
     "a date that is none": ("title: Demo", "title: 2024-99-99", "not plain YAML"),
     "a number that is none": ("title: Demo", "title: !!int abc", "not plain YAML"),
     "a thousand brackets": ("title: Demo", "title: " + "[" * 5000, "not plain YAML"),

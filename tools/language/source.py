@@ -45,6 +45,8 @@ def read(text: str, file: str) -> Source:
         data = None if node is None else reader.plain(node, ())
     except yaml.YAMLError as error:
         raise _yaml_error(error, file) from None
+    except SpecError:
+        raise
     except (ValueError, KeyError, RecursionError) as error:  # 2024-99-99, !!bool maybe, a thousand brackets
         raise SpecError(f"{file}:{reader.line}: not plain YAML: {error!r:.200}. {PLAIN_REMEDY}") from None
     return Source(file, data, reader.lines)
@@ -68,8 +70,8 @@ class _Reader:
 
     def plain(self, node: yaml.Node, place: Place) -> Any:
         self.line = self.lines[place] = node.start_mark.line + 1
-        if id(node) in self._seen:  # aliases of aliases grow without bound
-            raise self._error(node, "not plain YAML: an alias", "Write the block out.")
+        if id(node) in self._seen and not isinstance(node, yaml.ScalarNode):  # aliases of aliases have no bound
+            raise self._error(node, "not plain YAML: an alias of a block", "Write the block out.")
         self._seen.add(id(node))
         if not isinstance(node, yaml.ScalarNode) and node.tag not in PLAIN:
             raise self._error(node, f"not plain YAML: the tag {node.tag}", "Remove the tag.")
