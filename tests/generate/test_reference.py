@@ -150,7 +150,7 @@ versions: [{{version: 1, server: 10}}]
 parameters: {{proto_version: {{type: int}}}}
 states: [{{name: end}}, {{name: graph}}]
 messages:
-  - name: Subgraph
+  - name: Style
     description: &nasty '{NASTY}'
     in: [end]
     enters: graph
