@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 
 import pgoutput_construct as pgo
+from pgoutput_construct.columnar import BatchDecoder, index_batch
 from pgoutput_construct.testing import payloads, strategies
 from pgoutput_construct.wire import definitions, jsonable, messages
 from pgoutput_construct.wire.options import options as parameters
@@ -26,11 +27,19 @@ COMMIT = bytes.fromhex("43 00 0000000000000001 0000000000000002 0000000000000003
 INSERT = bytes.fromhex("49 00000007 4e 0001")
 
 
+def kernels_say(data: bytes, accepted: bool, **options: Any) -> None:
+    """Check that the columnar kernels accept or refuse the same bytes."""
+    given = {"proto_version": options.get("proto_version", 1), "streaming": options.get("streaming", "off")}
+    assert bool(index_batch([data], [options.get("in_stream", False)], **given).whole[0]) is accepted
+
+
 def refused(call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
     """Check that a call is refused with one of our errors."""
     try:
         call(*arguments, **options)
     except (pgo.DecodeError, pgo.EncodeError):
+        if call is pgo.parse:
+            kernels_say(arguments[0], False, **options)
         return
     raise AssertionError(f"{call.__name__}{arguments} {options} was accepted")
 
@@ -39,6 +48,7 @@ def both_ways(message: Any, data: bytes, **options: Any) -> None:
     """Check that a message and its bytes follow from each other, and that JSON carries it."""
     assert pgo.build(message, **options) == data
     assert pgo.parse(data, **options) == message
+    kernels_say(data, True, **options)
     assert REFERENCE.parse(data, parameters(**options).parameters()) == message
     assert REFERENCE.build(message, parameters(**options).parameters()) == data
     assert jsonable.from_json(json.loads(json.dumps(jsonable.to_json(message)))) == message
@@ -63,6 +73,14 @@ def check_new_alternative() -> None:
     both_ways(insert, data, proto_version=5)
     refused(pgo.parse, data, proto_version=4)
     refused(pgo.build, insert, proto_version=4)
+
+
+def check_rows() -> None:
+    """Values of the new kind stand in Arrow rows, beside others."""
+    column = pgo.RelationColumn(1, "note", 25, -1)
+    messages_5 = [pgo.Relation(None, 7, "public", "t", "d", (column,)), pgo.Insert(None, 7, (pgo.Compressed(b"xy"),))]
+    (table,) = BatchDecoder(5).decode([pgo.build(message, 5) for message in messages_5]).tables
+    assert table.batch["note"].to_pylist() == ["xy"]
 
 
 def check_new_message() -> None:
@@ -120,6 +138,7 @@ def check_recordings(folder: Path) -> int:
 if __name__ == "__main__":
     check_new_field()
     check_new_alternative()
+    check_rows()
     check_new_message()
     check_strategies()
     check_new_strategies()
