@@ -2,7 +2,19 @@
 
 from collections.abc import Callable, Sequence
 
-from tools.generate.codec_runs import INDENT, Formats, Lines, Run, code, condition, indented, is_fixed, runs, variable
+from tools.generate.codec_runs import (
+    INDENT,
+    REJECT,
+    Formats,
+    Lines,
+    Run,
+    code,
+    condition,
+    indented,
+    is_fixed,
+    runs,
+    variable,
+)
 from tools.generate.text import docstring, snake_case
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
 from tools.language.model import Element, Structure
@@ -11,8 +23,6 @@ __all__ = ["Builder"]
 
 Source = Callable[[str], str]
 """Where the value of a field is."""
-
-REJECT = f"{INDENT}raise Reject"
 
 
 class Builder:

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 
+from tools.generate.codec_checks import checks, plain_number, shared_length
 from tools.generate.codec_runs import (
     AHEAD,
     INDENT,
+    REJECT,
     Formats,
     Lines,
     Run,
     code,
     condition,
     indented,
-    is_fixed,
     runs,
     variable,
 )
@@ -20,8 +21,6 @@ from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Sp
 from tools.language.model import Structure
 
 __all__ = ["Parser"]
-
-REJECT = f"{INDENT}raise Reject"
 
 
 class Parser:
@@ -76,7 +75,7 @@ class Parser:
         steps = list(runs(message.elements))
         if len(steps) == 1 and isinstance(steps[0], Run):
             yield from self._variants(steps[0], self._sized)
-            yield from _checks(steps[0])
+            yield from checks(steps[0])
         else:
             yield "size = len(data)"
             yield "data += PAD"
@@ -130,7 +129,7 @@ class Parser:
             yield f"at += {size}" if start is None else f"at = {start + size}"
 
         yield from self._variants(run, emit)
-        yield from _checks(run)
+        yield from checks(run)
 
     def _field(self, field: Field) -> Lines:
         """Yield what reads one field of no fixed size."""
@@ -169,13 +168,13 @@ class Parser:
         yield f"{target} = {variable(part.single.name)}"
 
     def _repeat(self, repeat: Repeat) -> Lines:
-        number = _plain_number(repeat)
+        number = plain_number(repeat)
         if number is not None:
             yield from self._numbers(repeat, number)
             return
         name = variable(repeat.name)
         single = repeat.item.single
-        shared = _shared_length(single) if isinstance(single, Choice) and len(repeat.item.elements) == 1 else None
+        shared = shared_length(single) if isinstance(single, Choice) and len(repeat.item.elements) == 1 else None
         if isinstance(single, Choice) and shared:
             yield from self._looking_ahead(repeat, single, shared)
             return
@@ -331,58 +330,3 @@ def _codes(fields: Sequence[Field], skip_tag: bool) -> str:
     if skip_tag and isinstance(fields[0].constant, bytes):
         codes[0] = "x"
     return "".join(codes)
-
-
-def _checks(run: Run) -> Lines:
-    """Yield the checks and conversions of what a run has read."""
-    for field in run.fields:
-        lines = [] if field.name == "tag" else list(_check(field))
-        if field.conditional and lines:
-            yield f"if {variable(field.name)} is not None:"
-            lines = list(indented(iter(lines)))
-        yield from lines
-
-
-def _check(field: Field) -> Lines:
-    name = variable(field.name)
-    if field.constant is not None:
-        yield f"if {name} != {field.constant[0] if isinstance(field.constant, bytes) else field.constant}:"
-        yield REJECT
-    elif field.bits:
-        yield f"if {name} & ~{sum(field.bits):#x}:"
-        yield REJECT
-    elif field.values:
-        yield from _check_values(field, name)
-    elif field.type is not None and field.type.python != "int":
-        yield f"{name} = number({field.type.python}, {name})"
-
-
-def _check_values(field: Field, name: str) -> Lines:
-    values = list(field.values or ())
-    letters = all(isinstance(value, str) for value in values)
-    allowed = repr("".join(map(str, values)).encode()) if letters else repr(tuple(values))
-    yield f"if {name} not in {allowed}:"
-    yield REJECT
-    if letters:
-        yield f"{name} = chr({name})"
-
-
-def _plain_number(repeat: Repeat) -> Field | None:
-    single = repeat.item.single
-    if not isinstance(single, Field) or len(repeat.item.elements) != 1 or not is_fixed(single):
-        return None
-    return None if single.values or single.bits or single.conditional else single
-
-
-def _shared_length(choice: Choice) -> str | None:
-    """Return the code of the length that every branch with a content starts with, None when they differ."""
-    found = {_length_code(a.then) for a in choice.alternatives if a.then is not None}
-    return found.pop() if len(found) == 1 else None
-
-
-def _length_code(then: Structure | str) -> str | None:
-    if isinstance(then, str) or len(then.elements) != 2:
-        return None
-    size, content = then.elements
-    sized = isinstance(content, Field) and isinstance(size, Field) and content.length == size.name
-    return code(size) if sized and isinstance(size, Field) else None

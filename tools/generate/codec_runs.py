@@ -23,6 +23,7 @@ __all__ = [
 
 Lines = Iterator[str]
 INDENT = "    "
+REJECT = f"{INDENT}raise Reject"
 
 
 AHEAD = 256
