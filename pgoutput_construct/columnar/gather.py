@@ -14,6 +14,18 @@ __all__ = ["binary", "empty_lists", "fixed", "nulls", "scatter", "strings"]
 
 
 @kernel
+def _add_up(lengths: Any, skip: Any, ends: Any) -> int:
+    """Write where each value ends, those to be skipped as empty; return how many bytes they have together."""
+    total = 0
+    ends[0] = 0
+    for row in range(len(lengths)):
+        if len(skip) == 0 or not skip[row]:
+            total += lengths[row]
+        ends[row + 1] = total
+    return total
+
+
+@kernel
 def _copy(data: Any, starts: Any, ends: Any, out: Any) -> None:
     # The last word of a value may run over its end: what follows it is written later, and out has a word more.
     last_word = len(data) - WORD
@@ -51,15 +63,17 @@ def binary(
 
     With ``text`` they are strings, not checked to be UTF-8: for casts, which refuse what is no number or date.
     """
-    sizes = lengths if mask is None else np.where(mask, 0, lengths)
-    ends = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(sizes, out=ends[1:])
-    size = int(ends[-1])
+    ends: NDArray[Any] = np.empty(len(starts) + 1, np.int32)
+    skip = np.zeros(0, np.bool_) if mask is None else mask
+    size = _add_up(lengths, skip, ends)
+    large = size >= 2**31
+    if large:
+        ends = np.empty(len(starts) + 1, np.int64)
+        _add_up(lengths, skip, ends)
     out = np.empty(size + WORD, np.uint8)
     _copy(data, starts, ends, out)
-    large = size >= 2**31
     validity = None if mask is None else pa.array(~mask).buffers()[1]
-    buffers = [validity, pa.py_buffer(ends if large else ends.astype(np.int32)), pa.py_buffer(out[:size])]
+    buffers = [validity, pa.py_buffer(ends), pa.py_buffer(out[:size])]
     small, big = (pa.string(), pa.large_string()) if text else (pa.binary(), pa.large_binary())
     return pa.Array.from_buffers(big if large else small, len(starts), buffers)
 

@@ -29,6 +29,9 @@ BLOCK_ROWS: Final = 4096
 BLOCK_VALUES: Final = 1 << 19
 """Values that are in work at a time: the index of them stays in the processor's cache, and memory stays flat."""
 
+BLOCK_BYTES: Final = 1 << 30
+"""Bytes of payloads that are in work at a time: Arrow's strings end at 2 GiB, and one message is below 1 GiB."""
+
 IS_ROW: Final = np.zeros(256, np.bool_)
 IS_ROW[[cls.TAG[0] for cls in (Insert, Update, Delete, Truncate)]] = True
 IS_SENT: Final = np.zeros(256, np.bool_)
@@ -42,8 +45,7 @@ def table_rows(
     """Yield the rows of one table in blocks; ``rows`` are indexes of payloads, ``schema`` those of ``columns``."""
     table = _Table(index, description, columns, schema)
     step = max(BLOCK_ROWS, BLOCK_VALUES // max(1, len(description.relation.columns)))
-    for first in range(0, len(rows), step):
-        some = rows[first : first + step]
+    for some in _blocks(index, rows, step):
         errors = table.faults(some)
         good = _without(some, errors)
         batch = table.batch(good)
@@ -52,6 +54,16 @@ def table_rows(
             good = _without(some, errors)
             batch = table.batch(good)
         yield Decoded(good, batch, tuple(sorted(errors, key=lambda error: error.row)))
+
+
+def _blocks(index: BatchIndex, rows: Numbers, step: int) -> Iterator[Numbers]:
+    """Yield the rows in blocks of so many at most, and of so many bytes that a column's offsets need 32 bits."""
+    while len(rows):
+        some = rows[:step]
+        sizes = np.cumsum(index.ends[some] - index.starts[some])
+        some = some[: max(1, int(np.searchsorted(sizes, BLOCK_BYTES, "right")))]
+        yield some
+        rows = rows[len(some) :]
 
 
 class _Table:

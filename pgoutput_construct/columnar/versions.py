@@ -23,12 +23,15 @@ def find_versions(timeline: RelationTimeline, oids: Numbers, scopes: Numbers, se
     A row is given by its relation OID, its scope (the top-level xid of its stream, or OUTSIDE), and its position.
     """
     versions = np.full(len(oids), UNDESCRIBED, np.int64)
+    if not len(oids):
+        return versions
     # An OID has 32 bits and a scope 33: together they are one number to sort by.
-    keys, first, inverse = np.unique((scopes + 1) << 32 | oids, return_index=True, return_inverse=True)
-    for number in range(len(keys)):
-        mine = np.flatnonzero(inverse == number) if len(keys) > 1 else np.arange(len(oids))
-        scope = int(scopes[first[number]])
-        starts, known = timeline.history(int(oids[first[number]]), None if scope == OUTSIDE else scope)
+    keys = (scopes + 1) << 32 | oids
+    same = bool((keys == keys[0]).all())
+    for key in keys[:1] if same else np.unique(keys):
+        mine = slice(None) if same else np.flatnonzero(keys == key)
+        scope = int(key >> 32) - 1
+        starts, known = timeline.history(int(key & 0xFFFFFFFF), None if scope == OUTSIDE else scope)
         if starts:
             found = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], "right") - 1
             versions[mine] = np.where(found >= 0, np.asarray(known, np.int64)[found], UNDESCRIBED)

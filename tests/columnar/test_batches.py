@@ -72,6 +72,19 @@ def test_batch_size_makes_no_difference(recordings: dict[str, Recording]) -> Non
     assert repr(in_batches(recording, 13)) == repr(in_batches(recording, 100_000))
 
 
+@pytest.mark.parametrize("limit", ["BLOCK_VALUES", "BLOCK_ROWS", "BLOCK_BYTES"])
+def test_block_size_makes_no_difference(
+    recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """Blocks of a few rows, or of a few bytes, give the same rows as large ones."""
+    recording = recordings["18-v4-text"]
+    whole = repr(in_batches(recording, 100_000))
+    monkeypatch.setattr(table, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(table, "BLOCK_VALUES", 3)
+    monkeypatch.setattr(table, limit, 10)
+    assert repr(in_batches(recording, 100_000)) == whole
+
+
 def test_casts_give_what_psycopg_gives(recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every value of every recording: whole columns by casts, and one by one through psycopg, are the same."""
     modes = [name for name in recordings if name.startswith("18") and "immediate" not in name]
