@@ -1,8 +1,9 @@
 """``pgoutput build``: JSON lines back to bytes."""
 
-import sys
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import IO, Final
 
@@ -10,7 +11,7 @@ import click
 
 from pgoutput_construct.cli.lines import Given, parse_line
 from pgoutput_construct.cli.progress import with_progress
-from pgoutput_construct.cli.source import ByteSource, open_source
+from pgoutput_construct.cli.source import ByteSource, open_source, standard_input, standard_output
 from pgoutput_construct.cli.state import in_stream_after
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import build
@@ -61,11 +62,11 @@ _FORMATS: Final[Mapping[str, Callable[[bytes, Iterable[str]], bytes]]] = {
     help="Build for this option streaming.  [default: as each line says, else off]",
 )
 def build_command(file: str, form: str, output: str, proto_version: int | None, streaming: str | None) -> None:
-    """Build the messages in the JSON lines of FILE, the inverse of pgoutput decode.
+    """Build the messages in JSON lines, the inverse of pgoutput decode.
 
-    Without FILE, or with -, standard input is read. Whether a message stands inside a stream is what its line says
-    (in_stream), else what the messages before it say. A line that is wrong ends the work with status 1; what was
-    built before it has been written.
+    FILE has one message a line. Without FILE, or with -, standard input is read. Whether a message stands inside a
+    stream is what its line says (in_stream), else what the messages before it say. A line that is wrong ends the
+    work with status 1; what was built before it has been written.
 
     \b
     Examples:
@@ -74,7 +75,7 @@ def build_command(file: str, form: str, output: str, proto_version: int | None, 
       echo '{"message": "StreamStart", "xid": 7, "first_segment": 1}' | pgoutput build --proto-version 2
     """
     write = _FORMATS[form]
-    with _open_output(output) as target, open_source(file, target.flush) as source:
+    with _open_output(output, file) as target, open_source(file, target.flush) as source:
         try:
             payloads = _build_lines(source, Given(proto_version, streaming))
             for payload, before in with_progress(payloads, source.done, "messages"):
@@ -84,12 +85,26 @@ def build_command(file: str, form: str, output: str, proto_version: int | None, 
 
 
 @contextmanager
-def _open_output(path: str) -> Iterator[IO[bytes]]:
+def _open_output(path: str, source: str) -> Iterator[IO[bytes]]:
+    """Open what is written to, which empties a file that is there: only once the input is there, and another one."""
+    given = _status(source)
     if path == "-":
-        yield sys.stdout.buffer
+        yield standard_output()
         return
+    if given is not None and Path(path).is_file() and os.path.samestat(given, Path(path).stat()):
+        raise PgoutputError(f"{path}: the output would replace its own input: name another file")
     with Path(path).open("wb") as file:
         yield file
+
+
+def _status(source: str) -> os.stat_result | None:
+    """Return what the system says of the input; None for a standard input that is none of the system's."""
+    if source != "-":
+        return Path(source).stat()
+    try:
+        return os.fstat(standard_input().fileno())
+    except UnsupportedOperation:
+        return None
 
 
 def _build_lines(source: ByteSource, given: Given) -> Iterator[tuple[bytes, list[str]]]:

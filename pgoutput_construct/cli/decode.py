@@ -1,12 +1,11 @@
 """``pgoutput decode``: messages as JSON lines."""
 
-import sys
-
 import click
 
 from pgoutput_construct.cli.lines import Given, format_line
 from pgoutput_construct.cli.progress import with_progress
 from pgoutput_construct.cli.readers import FORMATS, open_reading
+from pgoutput_construct.cli.source import standard_output
 from pgoutput_construct.wire.messages import PROTOCOL_VERSIONS
 
 __all__ = ["decode_command"]
@@ -57,7 +56,7 @@ def decode_command(source: str, form: str, proto_version: int | None, streaming:
          'proto_version', '1', 'publication_names', 'p')" | pgoutput decode
       echo 530000031d01 | pgoutput decode --proto-version 2 --streaming on
     """
-    output = sys.stdout.buffer
+    output = standard_output()
     with open_reading(source, form, Given(proto_version, streaming), _warn, output.flush) as reading:
         try:
             for decoded in with_progress(reading.messages, reading.done, "messages"):

@@ -20,12 +20,12 @@ SCALE = click.FloatRange(0.01, 1000)
 VERSION = click.Choice(["16", "18"])
 
 
-@click.command("demo", short_help="From a real PostgreSQL to typed tables in Spark, compared row by row.")
-@click.option("--output", type=DIRECTORY, help="Folder for the files  [default: pgoutput-demo/TIME]")
+@click.command("demo", short_help="Run a shop on a real PostgreSQL, and rebuild it in Spark.")
+@click.option("--output", type=DIRECTORY, help="Folder for the files.  [default: pgoutput-demo/TIME]")
 @click.option("--scale", type=SCALE, default=1.0, show_default=True, help="How much work; 1 is about 40,000 changes.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
 @click.option("--binary", is_flag=True, help="Have values sent in binary format.")
-@click.option("--postgres", "version", type=VERSION, default="18", show_default=True, help="Embedded PostgreSQL.")
+@click.option("--postgres", "version", type=VERSION, default="18", show_default=True, help="Which embedded PostgreSQL.")
 def demo_command(output: Path | None, scale: float, master: str, binary: bool, version: str) -> None:
     """Start an embedded PostgreSQL, run a shop on it, capture every change, and rebuild the shop in Spark.
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from pgoutput_construct.cli.spark_errors import spark_reason
 from pgoutput_construct.errors import PgoutputError
 
 __all__ = ["COMMANDS", "cli"]
@@ -61,7 +62,7 @@ class _LazyGroup(click.Group):
         except BrokenPipeError:
             _forget_stdout()
             ctx.exit(BROKEN_PIPE)
-        except (PgoutputError, ImportError, OSError, MemoryError) as error:
+        except Exception as error:
             reason = _reason(error)
             if reason is None:
                 raise
@@ -80,8 +81,10 @@ def _reason(error: Exception) -> str | None:
             return f"{place}{error.strerror or error}"
         case MemoryError():
             return "there is not enough memory for a message of this size"
-        case _:
+        case PgoutputError():
             return str(error)
+        case _:
+            return spark_reason(error)
 
 
 def _forget_stdout() -> None:

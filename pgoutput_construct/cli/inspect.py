@@ -53,11 +53,12 @@ def inspect_command(
     svg: Path | None,
     html: Path | None,
 ) -> None:
-    """Show the bytes of one message, field by field: offset, type, value, meaning.
+    """Show the bytes of one message, field by field.
 
-    SOURCE is hexadecimal digits; or a file with lines of them, or of pg_recvlogical, of which --index chooses a
-    message; or a change log (a directory), of which --seq chooses one. Without SOURCE, or with -, standard input is
-    read. Where a Relation before the message is known, tables and columns have their names.
+    Each field has its offset, type, value and meaning. SOURCE is hexadecimal digits; or a file with lines of them,
+    or of pg_recvlogical, of which --index chooses a message; or a change log (a directory), of which --seq chooses
+    one. Without SOURCE, or with -, standard input is read. Where a Relation before the message is known, tables and
+    columns have their names.
 
     A message that is not valid is shown up to the fault, with status 1.
 

@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ import click
 from pgoutput_construct.cli.inspect_names import Before
 from pgoutput_construct.cli.lines import Given
 from pgoutput_construct.cli.recvlogical import read_recvlogical
-from pgoutput_construct.cli.source import ByteSource
+from pgoutput_construct.cli.source import ByteSource, standard_input
 from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.wire import build, parse_frame
 from pgoutput_construct.wire.frames import XLogData
@@ -68,7 +67,7 @@ def find(source: str, asked: Asked) -> Subject:
     if asked.seq is not None:
         raise click.UsageError("--seq is for a change log, which is a directory: use --index in a file.")
     if source == "-":
-        return _in_file(io.BytesIO(sys.stdin.buffer.read()), "standard input", asked)
+        return _in_file(io.BytesIO(standard_input().read()), "standard input", asked)
     if path is None:
         return _in_argument(source, asked)
     with path.open("rb") as file:

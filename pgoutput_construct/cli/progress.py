@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import TextIO, TypeVar
 
 __all__ = ["with_progress"]
 
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 def with_progress(items: Iterable[Item], done: Callable[[], float | None], noun: str) -> Iterator[Item]:
     """Pass the items on, and tell how many there were: only on a terminal, and only if the output is elsewhere."""
-    if not sys.stderr.isatty() or sys.stdout.isatty():
+    if not _is_terminal(sys.stderr) or _is_terminal(sys.stdout):
         yield from items
         return
     due, shown = time.monotonic() + INTERVAL, False
@@ -26,6 +26,10 @@ def with_progress(items: Iterable[Item], done: Callable[[], float | None], noun:
     finally:
         if shown:
             _show("")
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()  # None: closed by who started this process
 
 
 def _percent(part: float | None) -> str:

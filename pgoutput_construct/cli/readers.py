@@ -17,6 +17,7 @@ __all__ = ["FORMATS", "Reading", "open_reading"]
 
 FORMATS: Final = ("auto", "changelog", "recvlogical", "hex")
 
+_LONGEST_DOUBT: Final = 4096
 _PRINTABLE: Final = frozenset([*range(32, 127), *b"\t\r"])
 
 
@@ -45,13 +46,19 @@ def open_reading(
 
 def _recognize(source: ByteSource) -> str:
     """Return the form of an input by its first bytes: messages have zero bytes in their numbers, lines have none."""
-    first = source.peek().lstrip()
+    first = source.peek(_tells).lstrip()
     if first.startswith(b"{"):
         raise PgoutputError(f"{source.name}: these are lines of JSON: give them to pgoutput build")
     if first.startswith(b"PAR1"):
         raise PgoutputError(f"{source.name}: a Parquet file: give the directory of the change log that it is in")
     line = first.partition(b"\n")[0]
     return "hex" if line.startswith(b"#") or _PRINTABLE.issuperset(line) else "recvlogical"
+
+
+def _tells(first: bytes) -> bool:
+    """Tell whether these bytes are enough: a whole line, or something that no line of digits has."""
+    text = first.lstrip()
+    return b"\n" in text or not _PRINTABLE.issuperset(text) or text[:1] in (b"{", b"#") or len(text) >= _LONGEST_DOUBT
 
 
 def _read_hex(source: ByteSource, given: Given) -> Iterator[Decoded]:

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire.reference import LARGEST
 
-__all__ = ["ByteSource", "open_source"]
+__all__ = ["ByteSource", "open_source", "standard_input", "standard_output"]
 
 CHUNK = 1 << 20
 LONGEST_LINE = 3 * LARGEST  # the hexadecimal digits of the largest message, and some room
@@ -25,6 +25,7 @@ class ByteSource:
         self.name = name
         self._file = file
         self._peeked = b""
+        self._ended = False
         self._size = _size(file)
         self._consumed = 0
         self._before_wait = before_wait if self._size is None else None
@@ -34,15 +35,12 @@ class ByteSource:
         if self._peeked:
             peeked, self._peeked = self._peeked, b""
             return peeked
-        if self._before_wait is not None:
-            self._before_wait()
-        data: bytes = self._file.read1(CHUNK)
-        self._consumed += len(data)
-        return data
+        return self._read()
 
-    def peek(self) -> bytes:
-        """Return the first bytes, which the next chunk brings again."""
-        self._peeked = self.chunk()
+    def peek(self, enough: Callable[[bytes], bool] = bool) -> bytes:
+        """Return the first bytes, as soon as they are enough, or all; the next chunk brings them again."""
+        while not enough(self._peeked) and (more := self._read()):
+            self._peeked += more
         return self._peeked
 
     def lines(self) -> Iterator[bytes]:
@@ -64,12 +62,36 @@ class ByteSource:
         """Return which part of the input has been read, None where its size is not known."""
         return self._consumed / self._size if self._size else None
 
+    def _read(self) -> bytes:
+        if self._ended:
+            return b""  # a terminal would ask for a second end
+        if self._before_wait is not None:
+            self._before_wait()
+        data: bytes = self._file.read1(CHUNK)
+        self._ended = not data
+        self._consumed += len(data)
+        return data
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input as bytes; raise PgoutputError where there is none (``<&-`` in a shell)."""
+    if sys.stdin is None:
+        raise PgoutputError("standard input is closed: name a file, or send the input through a pipe")
+    return sys.stdin.buffer
+
+
+def standard_output() -> BinaryIO:
+    """Return standard output as bytes; raise PgoutputError where there is none (``>&-`` in a shell)."""
+    if sys.stdout is None:
+        raise PgoutputError("standard output is closed: send it to a file or a pipe")
+    return sys.stdout.buffer
+
 
 @contextmanager
 def open_source(path: str, before_wait: Callable[[], object] | None = None) -> Iterator[ByteSource]:
     """Open a file, or standard input for ``-``."""
     if path == "-":
-        yield ByteSource(sys.stdin.buffer, "standard input", before_wait)
+        yield ByteSource(standard_input(), "standard input", before_wait)
         return
     with Path(path).open("rb") as file:
         yield ByteSource(file, path, before_wait)

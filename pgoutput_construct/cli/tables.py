@@ -10,17 +10,17 @@ OUTPUT = click.Path(file_okay=False, path_type=Path)
 KINDS = ("insert", "update", "delete", "truncate")
 
 
-@click.command("tables", short_help="Decode a change log into one typed Parquet dataset a table.")
+@click.command("tables", short_help="Decode a change log into typed Parquet datasets.")
 @click.argument("changelog", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--output", required=True, type=OUTPUT, help="Folder for the datasets.")
+@click.option("--output", "-o", required=True, type=OUTPUT, help="Folder for the datasets.")
 @click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Only this table; may be repeated.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
 @click.option("--overwrite", is_flag=True, help="Replace datasets that are there.")
 def tables_command(changelog: Path, output: Path, tables: tuple[str, ...], master: str, overwrite: bool) -> None:
-    """Decode the committed changes of a change log, typed, into OUTPUT/schema.table.
+    """Decode the committed changes of a change log into one typed Parquet dataset a table, OUTPUT/schema.table.
 
-    Each row has the table's columns and _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped;
-    the order is (_commit_lsn, _seq).
+    CHANGELOG is a directory, as pgoutput_construct.postgres.capture writes it. Each row has the table's columns and
+    _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped; the order is (_commit_lsn, _seq).
 
     \b
     Examples:
@@ -34,9 +34,14 @@ def tables_command(changelog: Path, output: Path, tables: tuple[str, ...], maste
         log = open_log(spark, changelog)
         names = tables or log.tables
         for number, name in enumerate(names, 1):
-            click.echo(f"[{number}/{len(names)}] {name}", err=True)
+            click.echo(f"[{number}/{len(names)}] {_shown(name)}", err=True)
             (written,) = write_tables(log, output, [name], "overwrite" if overwrite else "error").values()
             counts = ", ".join(f"{getattr(written, kind):,} {kind}s" for kind in KINDS)
-            click.echo(f"{name}: {counts}: {written.path}")
+            click.echo(f"{_shown(name)}: {counts}: {written.path}")
     finally:
         spark.stop()
+
+
+def _shown(name: str) -> str:
+    """Return a name that can be printed: bytes that are not UTF-8 stand as escapes."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

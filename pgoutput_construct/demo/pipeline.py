@@ -11,7 +11,16 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.demo.workload import Workload, create_shop
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import CaptureProgress, capture, connect, create_slot, current_lsn
-from pgoutput_construct.spark import Comparison, OpenLog, Written, compare, open_log, spark_session, write_tables
+from pgoutput_construct.spark import (
+    Comparison,
+    OpenLog,
+    Written,
+    compare,
+    open_log,
+    read_table,
+    spark_session,
+    write_tables,
+)
 
 __all__ = ["SLOT", "DemoOptions", "Report", "TableReport", "run_demo"]
 
@@ -147,6 +156,6 @@ def _table(log: OpenLog, server: EmbeddedServer, name: str, written: dict[str, W
         raise PgoutputError(f"the change log has no changes of {name}, which the workload changes")
     detail(name)
     table = log.table(name)
-    changes = log.spark.read.parquet(written[name].path)
+    changes = read_table(log.spark, written[name].path)
     comparison = compare(log.state(name, changes), server.dsn, table.namespace, table.name)
     return TableReport(name, written[name], comparison)

@@ -171,6 +171,7 @@ class _Capture:
         slots.check_publications(connection, self._wishes.publications)
         confirmed = slots.check_slot(connection, self._wishes.slot)
         options = self._wishes.resolve(server, self._writer.options)
+        slots.check_two_phase(connection, options.slot, options.proto_version)
         self._writer.use(options)
         self._check_positions(confirmed, slots.current_lsn(connection))
         return options

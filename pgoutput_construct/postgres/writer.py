@@ -4,6 +4,8 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -54,9 +56,10 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         """Create the directory and lock it; raise ChangeLogError when another capture writes into it."""
-        directory.mkdir(parents=True, exist_ok=True)
-        fsync_directory(directory.parent)
-        self._descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        with _explained(directory, "the directory of the change log cannot be made"):
+            _make_durably(directory)
+        with _explained(directory, "the directory of the change log cannot be locked"):
+            self._descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -155,13 +158,9 @@ class LogWriter:
         server).
         """
         if lsn > self.noted_lsn:
-            temporary = self.directory / f"{_POSITION}.tmp"
-            with temporary.open("w", encoding="ascii") as file:
-                json.dump({"confirmed_lsn": int(lsn)}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.rename(self.directory / _POSITION)
-            fsync_directory(self.directory)
+            path = self.directory / _POSITION
+            with _explained(path, "the confirmed position cannot be written"):
+                _write_position(path, lsn)
             self._noted = lsn
 
     def close(self) -> None:
@@ -177,9 +176,12 @@ class LogWriter:
         self.close()
 
     def _recover(self) -> None:
-        for temporary in self.directory.glob(".*.tmp"):
-            temporary.unlink()
-        self._noted = _read_position(self.directory / _POSITION)
+        with _explained(self.directory, "an unfinished file cannot be removed"):
+            for temporary in self.directory.glob(".*.tmp"):
+                temporary.unlink()
+        path = self.directory / _POSITION
+        with _explained(path, "the confirmed position cannot be read"):
+            self._noted = _read_position(path)
         if segments := list_segments(self.directory):
             last = segments[-1]
             self.options, self.position = last.options, last.position
@@ -195,6 +197,39 @@ class LogWriter:
         except (pa.ArrowException, OverflowError) as error:
             first, last = self._rows[0][0], self._rows[-1][0]
             raise ChangeLogError(f"seq {first} to {last} cannot be written: {error}") from error
+
+
+@contextmanager
+def _explained(place: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes | Path) else place
+        reason = f"{error.strerror or error}" + (f" ({named})" if named != place else "")
+        raise ChangeLogError(
+            f"{place}: {what}: {reason}; make this possible for the user of the capture, or give another directory"
+        ) from error
+
+
+def _make_durably(directory: Path) -> None:
+    """Make a directory and those above it so that a crash of the machine takes none of their names."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
+        fsync_directory(path.parent)
+    if not missing:
+        directory.mkdir(exist_ok=True)  # raises where it is a file
+        fsync_directory(directory.parent)  # who made it may have crashed before
+
+
+def _write_position(path: Path, lsn: Lsn) -> None:
+    temporary = path.with_name(f"{path.name}.tmp")
+    with temporary.open("w", encoding="ascii") as file:
+        json.dump({"confirmed_lsn": int(lsn)}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(path)
+    fsync_directory(path.parent)
 
 
 def _beyond(lsn: Lsn) -> ChangeLogError:

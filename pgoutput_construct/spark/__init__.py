@@ -2,7 +2,7 @@
 
 from pgoutput_construct.spark.compare import Comparison, compare, fetch_source
 from pgoutput_construct.spark.failures import plain_errors
-from pgoutput_construct.spark.job import OpenLog, Written, changes_schema, open_log, write_tables
+from pgoutput_construct.spark.job import OpenLog, Written, changes_schema, open_log, read_table, write_tables
 from pgoutput_construct.spark.log import LOG_SCHEMA, read_log
 from pgoutput_construct.spark.names import directory_name, qualified_name, table_of_directory
 from pgoutput_construct.spark.session import spark_session
@@ -24,6 +24,7 @@ __all__ = [
     "plain_errors",
     "qualified_name",
     "read_log",
+    "read_table",
     "spark_session",
     "table_of_directory",
     "write_tables",

@@ -1,6 +1,6 @@
 """The main job: a change log becomes one typed DataFrame, and one Parquet dataset, for each table."""
 
-from collections import Counter
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +16,15 @@ from pgoutput_construct.postgres.changelog import ChangeLog
 from pgoutput_construct.postgres.segments import LogOptions, Segment
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.log import LOG_SCHEMA, failed, map_segments, segment_batches
+from pgoutput_construct.spark.phases import find_phases, state_over
 from pgoutput_construct.spark.plan import Plan, Visible, parse_row
 from pgoutput_construct.spark.schemas import CHANGE
-from pgoutput_construct.spark.state import current_state
 from pgoutput_construct.spark.tables import Table, Usage, find_tables
 from pgoutput_construct.stream.timeline import RelationTimeline
 from pgoutput_construct.stream.transactions import Control, TransactionReader
 from pgoutput_construct.wire.messages import Message
 
-__all__ = ["OpenLog", "Written", "changes_schema", "open_log", "write_tables"]
+__all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
 
 _USAGE = pa.schema([(name, pa.int64()) for name in Usage._fields])
 
@@ -83,10 +83,14 @@ class OpenLog:
         return map_segments(self.spark, segments, decode, schema)
 
     def state(self, name: str, changes: DataFrame | None = None) -> DataFrame:
-        """Return a table's current rows, rebuilt from its changes (given ones, such as read back from Parquet)."""
+        """Return a table's current rows, rebuilt from its changes (given ones, such as read back from Parquet).
+
+        Each change is replayed by the replica identity that the table had then; see ``current_state``. Raises
+        ChangeLogError where that cannot be done (``find_phases``).
+        """
         table = self.table(name)
-        source = self.changes(name) if changes is None else changes
-        return current_state(source, table.key_columns, table.replica_identity, table.current)
+        phases = find_phases(table)
+        return state_over(self.changes(name) if changes is None else changes, table, phases)
 
 
 def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
@@ -112,6 +116,11 @@ def write_tables(
     return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
 
 
+def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
+    """Read a dataset of ``write_tables`` back; its path is a name, and no pattern as Spark would take it."""
+    return spark.read.parquet(re.sub(r"[][{}*?\\]", r"\\\g<0>", str(path)))
+
+
 def changes_schema(columns: pa.Schema) -> pa.Schema:
     """Return the schema of a table's changes: its columns, then those of ``CHANGE``.
 
@@ -128,7 +137,7 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     path = str(directory.resolve() / log.table(name).directory)
     with plain_errors():
         log.changes(name).write.mode(mode).parquet(path)
-        counts = log.spark.read.parquet(path).groupBy("_op").count().collect()
+        counts = read_table(log.spark, path).groupBy("_op").count().collect()
     return Written(path, **{row["_op"]: row["count"] for row in counts})
 
 
@@ -163,17 +172,22 @@ def _usages(spark: SparkSession, log: ChangeLog, plan: Plan) -> list[Usage]:
     numbers = {segment.name: index for index, segment in enumerate(log.segments)}
 
     def count(segment: Segment) -> Iterator[pa.RecordBatch]:
-        rows: Counter[int] = Counter()
-        last: dict[int, int] = {}
         for batch in segment_batches(segment):
-            found = shared.value.visible(batch)
-            rows.update(found.versions.tolist())
-            seqs = batch.column("seq").to_numpy()[found.rows]
-            last.update(zip(found.versions.tolist(), seqs.tolist(), strict=True))
-        usages = [Usage(numbers[segment.name], version, rows[version], last[version]) for version in rows]
-        yield pa.RecordBatch.from_pylist([usage._asdict() for usage in usages], schema=_USAGE)
+            usages = _batch_usages(shared.value, batch, numbers[segment.name])
+            yield pa.RecordBatch.from_pylist([usage._asdict() for usage in usages], schema=_USAGE)
 
     return [Usage(*row) for row in map_segments(spark, log.segments, count, _USAGE).collect()]
+
+
+def _batch_usages(plan: Plan, batch: pa.RecordBatch, segment: int) -> Iterator[Usage]:
+    found = plan.visible(batch)
+    places = plan.places(found.spans, batch.column("seq").to_numpy()[found.rows])
+    lsns, seqs = places["_commit_lsn"].to_numpy(), places["_seq"].to_numpy()
+    order = np.lexsort((seqs, lsns))
+    for version in np.unique(found.versions).tolist():
+        rows = order[found.versions[order] == version]
+        ends = (int(number) for row in (rows[0], rows[-1]) for number in (lsns[row], seqs[row]))
+        yield Usage(segment, version, len(rows), *ends)
 
 
 def _changes(plan: Plan, table: Table, batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

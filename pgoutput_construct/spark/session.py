@@ -1,12 +1,15 @@
 """A Spark session as this package needs it: local unless told otherwise."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
+
+from pgoutput_construct.errors import PgoutputError
 
 __all__ = ["SETTINGS", "spark_session"]
 
@@ -20,6 +23,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 }
 """What every session starts with."""
 
+_MASTER = re.compile(r"(local(\[([1-9][0-9]*|\*)(, *[0-9]+)?\])?|yarn)$|(spark|k8s)://.|local-cluster\[")
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _LOCAL: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",  # a machine's own name need not resolve
@@ -34,8 +38,13 @@ def spark_session(
 ) -> SparkSession:
     """Return the running session, or start one on a master (``local[*]``, ``spark://host:7077``, ``yarn`` ...).
 
-    ``settings`` are Spark's properties and win over ``SETTINGS``. The caller stops the session.
+    ``settings`` are Spark's properties and win over ``SETTINGS``. The caller stops the session. Raises
+    PgoutputError for a master that Spark does not know (Spark itself would print a stack trace).
     """
+    if not _MASTER.match(master):
+        raise PgoutputError(
+            f"{master!r} is no master of Spark: it is local, local[N], spark://HOST:PORT, yarn, or k8s://HOST:PORT"
+        )
     if master.startswith("local"):
         # The property spark.pyspark.python counts for spark-submit alone; workers need this Python's packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -29,7 +29,8 @@ def current_state(
     With the full row as identity (or none: then there are inserts alone) rows are counted: equal rows may be there
     several times. The log must hold the table from its first row; a delete of a row that the log never had does
     nothing, an update of one makes an action fail when it leaves a value open. As in every subscriber, values that
-    ALTER TABLE gives to rows already there (a new column's default) are not in the stream.
+    ALTER TABLE gives to rows already there (a new column's default) are not in the stream; a column that is renamed
+    is a column dropped and another one added. ``OpenLog.state`` also follows changes of the replica identity.
     """
     own = [name for name in changes.columns if name not in CHANGE]
     names = list(own if columns is None else columns)

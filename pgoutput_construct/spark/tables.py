@@ -11,12 +11,16 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.names import directory_name, qualified_name
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.stream.timeline import Description, RelationTimeline
+from pgoutput_construct.wire.messages import Relation
 
-__all__ = ["Table", "Usage", "find_tables"]
+__all__ = ["Identity", "Place", "Table", "Usage", "find_tables"]
+
+Place = tuple[int, int]
+"""Where a change stands: ``(_commit_lsn, _seq)``."""
 
 
 class Usage(NamedTuple):
-    """How often one version of a Relation describes committed rows in one segment."""
+    """How often, and where, one version of a Relation describes committed rows in a batch of one segment."""
 
     segment: int
     """Index of the segment in the log."""
@@ -24,8 +28,39 @@ class Usage(NamedTuple):
     """Index in the timeline's descriptions."""
     rows: int
     """How many rows (truncates count as one)."""
+    first_commit_lsn: int
+    """``_commit_lsn`` of the first of them."""
+    first_seq: int
+    """``_seq`` of the first of them."""
+    last_commit_lsn: int
+    """``_commit_lsn`` of the last of them."""
     last_seq: int
-    """Position of the last of them in the log."""
+    """``_seq`` of the last of them."""
+
+    @property
+    def first(self) -> Place:
+        """Where the first of them stands."""
+        return self.first_commit_lsn, self.first_seq
+
+    @property
+    def last(self) -> Place:
+        """Where the last of them stands."""
+        return self.last_commit_lsn, self.last_seq
+
+
+class Identity(NamedTuple):
+    """By what one version of a table tells its rows apart, and where that version describes changes."""
+
+    relation_oid: int
+    """The table."""
+    replica_identity: str
+    """As relreplident in pg_class."""
+    key_columns: tuple[str, ...]
+    """Its columns; none when the identity is the full row, or nothing."""
+    first: Place
+    """Its first change."""
+    last: Place
+    """Its last change."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +79,8 @@ class Table:
     """The columns of its replica identity; none when the identity is the full row, or nothing."""
     replica_identity: str
     """As relreplident in pg_class: d (primary key), i (index), f (full row), n (nothing)."""
+    identities: tuple[Identity, ...]
+    """Those of all its versions, in the order of their first changes; the two fields above are of the last."""
     versions: frozenset[int]
     """Which of the timeline's descriptions are of this table."""
     segments: tuple[int, ...]
@@ -83,9 +120,9 @@ def find_tables(timeline: RelationTimeline, usages: Iterable[Usage]) -> dict[str
     its changes are those of both.
     """
     found = list(usages)
-    latest: dict[int, int] = {}
+    latest: dict[int, Place] = {}
     for usage in found:
-        latest[usage.version] = max(latest.get(usage.version, -1), usage.last_seq)
+        latest[usage.version] = max(latest.get(usage.version, usage.last), usage.last)
     by_name: dict[str, set[int]] = {}
     for versions in _by_oid(timeline, latest).values():
         relation = timeline.descriptions[max(versions, key=latest.__getitem__)].relation
@@ -100,23 +137,41 @@ def _by_oid(timeline: RelationTimeline, versions: Iterable[int]) -> Mapping[int,
     return by_oid
 
 
-def _table(timeline: RelationTimeline, latest: Mapping[int, int], versions: set[int], usages: list[Usage]) -> Table:
+def _table(timeline: RelationTimeline, latest: Mapping[int, Place], versions: set[int], usages: list[Usage]) -> Table:
     order = sorted(versions, key=latest.__getitem__, reverse=True)
     descriptions = [timeline.descriptions[version] for version in order]
     relation = descriptions[0].relation
-    keys = tuple(column.name for column in relation.columns if column.flags & 1)
     mine = [usage for usage in usages if usage.version in versions]
     return Table(
         namespace=relation.namespace,
         name=relation.name,
         columns=_union(descriptions),
         current=tuple(column.name for column in relation.columns),
-        key_columns=() if relation.replica_identity == "f" else keys,
+        key_columns=_key_columns(relation),
         replica_identity=relation.replica_identity,
+        identities=_identities(timeline, mine),
         versions=frozenset(versions),
         segments=tuple(sorted({usage.segment for usage in mine})),
         rows=sum(usage.rows for usage in mine),
     )
+
+
+def _key_columns(relation: Relation) -> tuple[str, ...]:
+    marked = tuple(column.name for column in relation.columns if column.flags & 1)
+    return () if relation.replica_identity == "f" else marked
+
+
+def _identities(timeline: RelationTimeline, usages: Iterable[Usage]) -> tuple[Identity, ...]:
+    by_version: dict[int, list[Usage]] = {}
+    for usage in usages:
+        by_version.setdefault(usage.version, []).append(usage)
+    found = [_identity(timeline.descriptions[version].relation, used) for version, used in by_version.items()]
+    return tuple(sorted(found, key=lambda identity: identity.first))
+
+
+def _identity(relation: Relation, usages: Iterable[Usage]) -> Identity:
+    first, last = min(usage.first for usage in usages), max(usage.last for usage in usages)
+    return Identity(relation.relation_oid, relation.replica_identity, _key_columns(relation), first, last)
 
 
 def _union(descriptions: Iterable[Description]) -> pa.Schema:

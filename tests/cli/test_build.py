@@ -131,3 +131,15 @@ def test_an_empty_input(run: Run) -> None:
     """No lines are no messages; empty lines are passed over."""
     assert (run("build").exit_code, run("build", stdin=b"\n \n").output) == (0, "")
     assert build(StreamStart(7, 1), 2).hex() == "530000000701"
+
+
+def test_the_output_is_not_the_input(run: Run, tmp_path: Path) -> None:
+    """A file is not built into itself, under whatever name, and no output is emptied for an input that is missing."""
+    source, link = tmp_path / "d.jsonl", tmp_path / "link"
+    source.write_bytes(_lines(STOP))
+    link.symlink_to(source)
+    for target in (source, link):
+        result = run("build", source, "-o", target)
+        assert result.exit_code == 1 and "replace its own input: name another file" in result.output
+    assert run("build", tmp_path / "missing", "-o", source).exit_code == 1
+    assert source.read_bytes() == _lines(STOP)

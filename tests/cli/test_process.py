@@ -73,6 +73,61 @@ def test_a_live_pipe(form: str) -> None:
     assert (output, errors, process.returncode) == (b"", b"", 0)
 
 
+@pytest.mark.parametrize(
+    ("pieces", "options"),
+    [
+        ([b"5", b"30000031d01\n"], ()),
+        ([b"\n", b"\n\n5", b"30000031d01\n"], ()),
+        ([b"S", b"\0\0\x03\x1d\x01\n"], ()),
+        ([b"\nS", b"\0\0\x03\x1d\x01\n"], ("--format", "recvlogical")),
+    ],
+)
+def test_a_form_is_told_by_enough(pieces: list[bytes], options: tuple[str, ...]) -> None:
+    """A pipe whose first bytes say nothing is read on until they do."""
+    process = _start("decode", "--proto-version", 2, "--streaming", "on", *options)
+    assert process.stdin is not None
+    for piece in pieces:
+        process.stdin.write(piece)
+        process.stdin.flush()
+        time.sleep(0.3)
+    output, errors = process.communicate(timeout=20)
+    assert (json.loads(output)["xid"], process.returncode) == (0x31D, 0), errors
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("decode - <&-", "standard input is closed"),
+        ("decode <&-", "standard input is closed"),
+        ("build <&-", "standard input is closed"),
+        ("inspect <&-", "standard input is closed"),
+        (f"decode {RECORDING} >&-", "standard output is closed"),
+        (f"decode {RECORDING} | {' '.join(COMMAND)} build >&-", "standard output is closed"),
+    ],
+)
+def test_closed_streams(command: str, said: str) -> None:
+    """A standard stream that the shell has closed is one line and status 1."""
+    result = subprocess.run(f"{' '.join(COMMAND)} {command}", shell=True, check=False, capture_output=True, text=True)
+    assert result.returncode == 1 and result.stderr.startswith("Error: ") and said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_closed_standard_error() -> None:
+    """Nobody need listen to progress."""
+    command = f"{' '.join(COMMAND)} decode {RECORDING} 2>&-"
+    assert subprocess.run(command, shell=True, check=False, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_a_file_over_itself(tmp_path: Path) -> None:
+    """Standard input that the shell took from the output is found too."""
+    file = tmp_path / "d.jsonl"
+    file.write_bytes(b'{"message": "StreamStop"}\n')
+    with file.open("rb") as source:
+        process = _start("build", "-o", file, stdin=source)
+    assert b"its own input" in process.communicate()[1] and process.returncode == 1
+    assert file.stat().st_size
+
+
 def test_progress_on_a_terminal() -> None:
     """Long work shows how far it is, on a terminal that sees nothing else."""
     master, slave = pty.openpty()

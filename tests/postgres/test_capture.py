@@ -147,6 +147,19 @@ def test_the_log_equals_what_the_sql_function_gives(
             _assert_exact(shop)
 
 
+def test_a_two_phase_slot_needs_version_3(shop: Shop) -> None:
+    """The server would send what versions 1 and 2 do not have: refused before anything is captured."""
+    for version in (1, 2):
+        with pytest.raises(
+            ReplicationError, match=rf"has two_phase.*proto_version {version} .*ask for proto_version 3"
+        ):
+            shop.capture(proto_version=version, two_phase=False)
+    assert not list(shop.directory.glob("segment*"))
+    _mixed(shop)
+    assert shop.capture(proto_version=3, two_phase=False).rows
+    _assert_exact(shop)
+
+
 def test_a_capture_goes_on_where_the_log_ends(shop: Shop) -> None:
     """Three calls, the last without anything to do: one log, each transaction and message once."""
     for first in (0, 5000):

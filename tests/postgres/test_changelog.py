@@ -1,5 +1,6 @@
 """The log by itself: written, read, damaged, locked, foreign; no server is needed."""
 
+import os
 import random
 from pathlib import Path
 
@@ -196,6 +197,39 @@ def test_a_full_disk_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Monkey
                 writer.publish(Position(Lsn(1)))
         assert not list(tmp_path.glob("*segment*"))
         assert writer.publish(Position(Lsn(1))) and len(ChangeLog(tmp_path)) == 1
+
+
+def test_new_directories_are_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of every directory that is made is synced in the one above it, from the top down."""
+    synced: list[Path] = []
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").resolve())
+        fsync(descriptor)
+
+    monkeypatch.setattr("os.fsync", note)
+    for expected in ([tmp_path, tmp_path / "a", tmp_path / "a/b"], [tmp_path / "a/b"]):
+        LogWriter(tmp_path / "a/b/log").close()
+        assert synced == expected
+        synced.clear()
+
+
+def test_directories_that_cannot_be(tmp_path: Path) -> None:
+    """A file in the way, above or in its place, and a refused lock or position: the error names the place."""
+    file = tmp_path / "file"
+    file.touch()
+    for directory in (file, file / "log", file / "a/log"):
+        with pytest.raises(ChangeLogError, match=rf"^{directory}: .*cannot be made: .*another directory"):
+            LogWriter(directory)
+    (tmp_path / "log/.lock").mkdir(parents=True)
+    with pytest.raises(ChangeLogError, match=r"log: .*cannot be locked: Is a directory \(.*\.lock\)"):
+        LogWriter(tmp_path / "log")
+    with LogWriter(tmp_path / "other") as writer:
+        (tmp_path / "other/.confirmed.json.tmp").mkdir()
+        with pytest.raises(ChangeLogError, match=r"confirmed\.json: .*cannot be written: Is a directory"):
+            writer.note(Lsn(5))
+        assert writer.noted_lsn == 0
 
 
 def test_the_limits_cut_by_rows_bytes_and_time(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.postgres import ChangeLog
-from pgoutput_construct.spark import OpenLog, open_log, plain_errors, read_log, write_tables
+from pgoutput_construct.spark import OpenLog, open_log, plain_errors, read_log, read_table, write_tables
 from pgoutput_construct.spark.log import segment_batches
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.stream import RowReader
@@ -90,7 +90,7 @@ def test_write_tables(log: OpenLog, tmp_path: Path) -> None:
     assert item.insert + item.update + item.delete + item.truncate == log.table("public.item").rows
     assert Path(item.path) == tmp_path / "public.item"
     for name, table in written.items():
-        read = log.spark.read.parquet(table.path)
+        read = read_table(log.spark, table.path)
         assert read.columns == log.changes(name).columns
         assert read.count() == log.table(name).rows
     with pytest.raises(Exception, match="already exists"):

@@ -9,7 +9,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.spark import OpenLog, compare, open_log, write_tables
+from pgoutput_construct.spark import OpenLog, compare, open_log, read_table, write_tables
 from pgoutput_construct.wire.messages import BY_TAG
 from tests.live import workload
 from tests.live.capture import drop_slot
@@ -24,7 +24,10 @@ CREATE TABLE evolve (id int PRIMARY KEY, n int, v text);
 CREATE TABLE cases (id int PRIMARY KEY, "A" int, a int);
 CREATE TABLE endless (day date, n numeric(5, 2));
 ALTER TABLE endless REPLICA IDENTITY FULL;
-ALTER PUBLICATION pub ADD TABLE chain, evolve, cases, endless;
+CREATE TABLE turns (id int PRIMARY KEY, code text NOT NULL UNIQUE, big text);
+ALTER TABLE turns ALTER big SET STORAGE EXTERNAL;
+CREATE TABLE anew (id int PRIMARY KEY, v text);
+ALTER PUBLICATION pub ADD TABLE chain, evolve, cases, endless, turns, anew;
 """
 
 CHANGES = """
@@ -51,6 +54,26 @@ INSERT INTO cases VALUES (1, 2, 3);
 INSERT INTO endless VALUES ('infinity', 'NaN'), ('infinity', 'NaN'), ('-infinity', 1), ('0044-03-15 BC', NULL);
 DELETE FROM endless WHERE n = 1;
 UPDATE endless SET day = 'infinity' WHERE n IS NULL;
+INSERT INTO turns SELECT i, 'code ' || i, repeat('b', 3000 + i) FROM generate_series(1, 6) i;
+UPDATE turns SET id = 7 WHERE id = 1;
+ALTER TABLE turns REPLICA IDENTITY USING INDEX turns_code_key;
+UPDATE turns SET id = id + 10;
+UPDATE turns SET code = 'moved' WHERE id = 12;
+DELETE FROM turns WHERE id = 13;
+ALTER TABLE turns REPLICA IDENTITY FULL;
+UPDATE turns SET id = id + 10 WHERE id > 14;
+DELETE FROM turns WHERE id = 14;
+BEGIN;
+UPDATE turns SET code = code || '!';
+ALTER TABLE turns REPLICA IDENTITY DEFAULT;
+UPDATE turns SET id = id + 1 WHERE id = 12;
+DELETE FROM turns WHERE id = 25;
+COMMIT;
+INSERT INTO anew VALUES (1, 'old'), (2, 'old');
+DROP TABLE anew;
+CREATE TABLE anew (id int PRIMARY KEY, v text);
+ALTER PUBLICATION pub ADD TABLE anew;
+INSERT INTO anew VALUES (2, 'new');
 """
 
 EQUAL = (
@@ -58,6 +81,8 @@ EQUAL = (
     "public.evolved",
     "public.cases",
     "public.endless",
+    "public.turns",
+    "public.anew",
     "public.item",
     "public.by_index",
     "public.full_row",
@@ -116,7 +141,7 @@ def test_rebuilt_tables_equal_the_source(log: OpenLog, dsn: str, tmp_path: Path)
     written = write_tables(log, tmp_path, EQUAL)
     for name in EQUAL:
         table = log.table(name)
-        state = log.state(name, log.spark.read.parquet(written[name].path))
+        state = log.state(name, read_table(log.spark, written[name].path))
         comparison = compare(state, dsn, table.namespace, table.name)
         assert comparison.equal, f"{name}: {comparison}"
         assert comparison.rows == comparison.rebuilt_rows

@@ -1,0 +1,35 @@
+"""Spark's exceptions as one line; known by the names of their classes, so that nothing needs to be imported."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["spark_reason"]
+
+_MODULES: Final = frozenset({"pyspark", "py4j"})
+_KNOWN: Final[Mapping[str, str]] = {
+    "PATH_ALREADY_EXISTS": "choose another --output, or give --overwrite to replace what is there",
+    "JAVA_GATEWAY_EXITED": "Spark needs Java 17 or newer, and none could be started: install one, or set JAVA_HOME to "
+    "where it is; tools/java in a clone of this project prints a JAVA_HOME that serves, or what to install",
+    "on a stopped SparkContext": "the master given as --master cannot be reached, or has ended the application",
+    "Could not parse Master URL": "--master is local, local[N], spark://HOST:PORT, yarn, or k8s://HOST:PORT",
+}
+"""What to do, by what Spark's text has in it."""
+
+_NOISE: Final = re.compile(r"^(\[\w[\w.]*\]|An error occurred while calling .*|: |[\w.$]+(Exception|Error): |\s+)+")
+_CODE: Final = re.compile(r"\s*SQLSTATE: \w+.*")
+
+
+def spark_reason(error: BaseException) -> str | None:
+    """Return what to tell the user about an exception of Spark; None for one that is not Spark's."""
+    if not any(kind.__module__.partition(".")[0] in _MODULES for kind in type(error).__mro__):
+        return None
+    text = str(error)
+    remedy = next((remedy for mark, remedy in _KNOWN.items() if mark in text), None)
+    line = _first_line(text) or type(error).__name__
+    return f"Spark: {line}" if remedy is None else f"Spark: {line.rstrip('.')}: {remedy}"
+
+
+def _first_line(text: str) -> str:
+    """Return the first line that says something, without the classes and codes around it."""
+    return next((plain for line in text.splitlines() if (plain := _CODE.sub("", _NOISE.sub("", line)).strip())), "")

@@ -1,0 +1,85 @@
+"""``pgoutput tables``: datasets, and Spark's errors as one line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgoutput_construct.cli.spark_errors import spark_reason
+from tests.cli.conftest import Run
+
+COMMAND = [sys.executable, "-m", "pgoutput_construct.cli", "tables"]
+
+
+def _tables(*arguments: object, **environment: str) -> "subprocess.CompletedProcess[str]":
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, **environment})
+
+
+def _last_line(result: "subprocess.CompletedProcess[str]") -> str:
+    assert result.returncode == 1 and "Traceback" not in result.stderr
+    return result.stderr.splitlines()[-1]
+
+
+@pytest.mark.spark
+def test_into_a_folder_twice(change_log: Path, tmp_path: Path) -> None:
+    """The folder's name is no pattern; what is there is replaced only when asked for."""
+    arguments = (change_log, "-o", tmp_path / "d [1]", "--table", "public.item", "--master", "local[1]")
+    first = _tables(*arguments)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.startswith("public.item: ") and "d [1]/public.item" in first.stdout
+    said = _last_line(_tables(*arguments))
+    assert said.startswith("Error: Spark: Path file:") and "give --overwrite to replace" in said
+
+
+@pytest.mark.spark
+def test_without_java(change_log: Path, tmp_path: Path) -> None:
+    """Without Java it is said what is needed, and what helps to have it."""
+    empty = str(tmp_path)
+    said = _last_line(_tables(change_log, "-o", tmp_path / "out", JAVA_HOME=empty, SPARK_LOCAL_IP="127.0.0.1"))
+    assert "Java 17 or newer" in said and "tools/java" in said
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("master", ["nonsense", "local[", "local[x]", "http://host:1", ""])
+def test_a_master_that_is_none(run: Run, change_log: Path, tmp_path: Path, master: str) -> None:
+    """A wrong master is one line, before Spark starts."""
+    result = run("tables", change_log, "--output", tmp_path / "out", "--master", master)
+    assert result.exit_code == 1 and "is no master of Spark: it is local," in result.output
+    assert result.output.count("\n") == 1
+
+
+def _exception(module: str, text: str) -> Any:
+    return type("Raised", (Exception,), {"__module__": module})(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[X.Y_1] Something is so. SQLSTATE: 42K04", "Spark: Something is so."),
+        ("[PATH_ALREADY_EXISTS] It is there. SQLSTATE: 42K04", "Spark: It is there: choose another --output, or"),
+        (
+            "An error occurred while calling None.org.apache.X.\n: org.apache.spark.SparkException: It broke.\n\tat x",
+            "Spark: It broke.",
+        ),
+        (
+            "Cannot call methods on a stopped SparkContext.\n",
+            "Spark: Cannot call methods on a stopped SparkContext: the m",
+        ),
+        ("", "Spark: Raised"),
+    ],
+)
+def test_one_line(text: str, said: str) -> None:
+    """The line that says something, without classes, codes and stack."""
+    for module in ("pyspark.errors.exceptions.base", "py4j.protocol"):
+        reason = spark_reason(_exception(module, text))
+        assert reason is not None and reason.startswith(said) and "\n" not in reason
+
+
+def test_other_exceptions() -> None:
+    """An error of the program itself keeps its traceback."""
+    assert spark_reason(_exception("pysparkling", "x")) is None
+    assert spark_reason(ValueError("[PATH_ALREADY_EXISTS]")) is None

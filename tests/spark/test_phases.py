@@ -1,0 +1,130 @@
+"""Current rows of tables whose replica identity changes inside the log."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.spark import OpenLog, open_log, plain_errors, read_table, write_tables
+from tests.spark.logs import log_options, write_log
+
+pytestmark = pytest.mark.spark
+
+Row = tuple[bytes | None, ...]
+U: Any = pgo.UNCHANGED
+
+
+def relation(keys: Iterable[str], identity: str = "d", oid: int = 1, columns: str = "id code big") -> bytes:
+    """A Relation of texts, as it is sent anew after ALTER TABLE."""
+    flagged = [pgo.RelationColumn(int(name in keys), name, 25, -1) for name in columns.split()]
+    return pgo.build(pgo.Relation(None, oid, "public", "t", identity, tuple(flagged)))
+
+
+def insert(*new: bytes | None, oid: int = 1) -> bytes:
+    """A new row."""
+    return pgo.build(pgo.Insert(None, oid, new))
+
+
+def update(kind: str | None, old: Row | None, *new: Any) -> bytes:
+    """A row that was changed."""
+    return pgo.build(pgo.Update(None, 1, kind, old, new))
+
+
+def delete(kind: str, *old: bytes | None) -> bytes:
+    """A row that is gone."""
+    return pgo.build(pgo.Delete(None, 1, kind, old))
+
+
+def opened(spark: Any, directory: Path, *transactions: list[bytes]) -> OpenLog:
+    """Write transactions as a log, and open it."""
+    payloads = []
+    for number, changes in enumerate(transactions, 1):
+        lsn, end, time = pgo.Lsn(10 * number), pgo.Lsn(10 * number + 1), pgo.Timestamp(number)
+        payloads += [pgo.build(pgo.Begin(lsn, time, number)), *changes, pgo.build(pgo.Commit(lsn, end, time))]
+    write_log(directory, payloads, log_options(), rows=5)
+    return open_log(spark, directory)
+
+
+def rows(state: Any) -> list[tuple[Any, ...]]:
+    """The rows of a state, without ``_untyped``."""
+    with plain_errors():
+        return sorted((tuple(row)[:-1] for row in state.collect()), key=repr)
+
+
+FULL = ("id", "code", "big")
+FIRST = [relation(["id"]), insert(b"1", b"a", b"A"), insert(b"2", b"b", b"B"), insert(b"3", b"c", b"C")]
+BY_CODE = [relation(["code"], "i"), update(None, None, b"9", b"a", U), delete("K", None, b"b", None)]
+BY_ROW = [
+    relation(FULL, "f"),
+    update("O", (b"9", b"a", b"A"), b"8", b"a", U),
+    delete("O", b"3", b"c", b"C"),
+    insert(b"4", b"d", None),
+]
+BY_ID = [relation(["id"]), update("K", (b"8", None, None), b"5", b"z", U), delete("K", b"4", None, None)]
+
+
+def test_each_change_by_its_own_identity(spark: Any, tmp_path: Path) -> None:
+    """Primary key, index, full row and primary key again: unsent values are carried through all of them."""
+    steps = [FIRST, BY_CODE, BY_ROW, BY_ID]
+    log = opened(spark, tmp_path / "three", *steps[:3])
+    assert rows(log.state("public.t")) == [("4", "d", None), ("8", "a", "A")]
+    log = opened(spark, tmp_path / "four", *steps)
+    written = write_tables(log, tmp_path / "tables")["public.t"]
+    assert rows(log.state("public.t", read_table(spark, written.path))) == [("5", "z", "A")]
+
+
+def test_in_one_transaction_and_after_a_truncate(spark: Any, tmp_path: Path) -> None:
+    """Phases begin inside a transaction too; a truncate takes what earlier phases left."""
+    truncate = pgo.build(pgo.Truncate(None, 0, (1,)))
+    log = opened(spark, tmp_path / "one", [*FIRST, *BY_CODE])
+    assert rows(log.state("public.t")) == [("3", "c", "C"), ("9", "a", "A")]
+    log = opened(spark, tmp_path / "two", FIRST, [*BY_CODE, truncate, insert(b"7", b"g", b"G")])
+    assert rows(log.state("public.t")) == [("7", "g", "G")]
+
+
+def test_a_table_made_anew(spark: Any, tmp_path: Path) -> None:
+    """Another table under the same name begins empty; the changes are still those of both."""
+    second = [relation(["id"], oid=2), insert(b"2", b"x", b"X", oid=2)]
+    log = opened(spark, tmp_path, FIRST, second)
+    assert rows(log.state("public.t")) == [("2", "x", "X")]
+    assert log.changes("public.t").count() == 4
+
+
+def test_tables_that_took_turns_under_a_name(spark: Any, tmp_path: Path) -> None:
+    """What cannot be told apart is refused, with table, identities and remedy; its changes are not."""
+    other = [relation(["code"], oid=2), insert(b"2", b"x", b"X", oid=2)]
+    log = opened(spark, tmp_path, FIRST, other, [insert(b"5", b"e", b"E")])
+    with pytest.raises(pgo.ChangeLogError, match=r"public\.t: .*\(id\) .*\(code\) .*mixed.*begin a new log"):
+        log.state("public.t")
+    assert log.changes("public.t").count() == 5
+
+
+def test_a_key_that_the_log_does_not_have(spark: Any, tmp_path: Path) -> None:
+    """After a key column was renamed, rows that were there have no known key: no state, but all changes."""
+    renamed = [relation(["name"], columns="name code big"), insert(b"5", b"e", b"E")]
+    log = opened(spark, tmp_path / "renamed", FIRST, renamed)
+    with pytest.raises(pgo.ChangeLogError, match=r"public\.t: .*primary key \(name\).*'name'.*begin a new log"):
+        rows(log.state("public.t"))
+    assert log.changes("public.t").count() == 4
+    emptied = [delete("K", number, None, None) for number in (b"1", b"2", b"3")]
+    log = opened(spark, tmp_path / "emptied", FIRST, emptied, renamed)
+    assert rows(log.state("public.t")) == [("5", "e", "E")]
+
+
+@pytest.mark.parametrize("folder", ["d [1]", "a{b,c}*?", "back\\slash"])
+def test_folders_that_look_like_patterns(spark: Any, tmp_path: Path, folder: str) -> None:
+    """Spark takes a path for a pattern where it reads; datasets are read back by their names."""
+    log = opened(spark, tmp_path / folder / "log", FIRST)
+    written = write_tables(log, tmp_path / folder / "tables")["public.t"]
+    assert written.insert == 3 and Path(written.path).is_relative_to(tmp_path / folder)
+    assert read_table(spark, written.path).count() == 3
+
+
+def test_names_that_are_not_utf_8(spark: Any, tmp_path: Path) -> None:
+    """A table of a database in Latin-1 has a dataset under its bytes."""
+    odd = pgo.build(pgo.Relation(None, 1, "public", "caf\udce9", "d", (pgo.RelationColumn(1, "id", 25, -1),)))
+    log = opened(spark, tmp_path / "log", [odd, insert(b"1")])
+    (written,) = write_tables(log, tmp_path / "tables").values()
+    assert Path(written.path).name == "public.caf%E9" and written.insert == 1
