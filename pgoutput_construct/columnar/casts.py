@@ -48,15 +48,17 @@ Cast = Callable[[Values, pa.DataType], tuple[pa.Array, Flags]]
 
 @kernel
 def _looks_plain(data: Any, starts: Any, lengths: Any, out: Any) -> None:
-    """Find the texts that begin as a number or a date does, and end in a digit: no infinity, no NaN, no BC."""
+    """Find the texts that begin as a number or a date does, and end in a digit: no infinity, no NaN, no BC.
+
+    Nor is 0x1 one: Arrow would read it as 1, and PostgreSQL never writes it.
+    """
     for row in range(len(starts)):
-        size = lengths[row]
-        if size == 0:
-            continue
-        first, last = u8(data, starts[row]), u8(data, starts[row] + size - 1)
-        if first == 45 and size > 1:  # a minus
-            first = u8(data, starts[row] + 1)
-        out[row] = 48 <= first <= 57 and 48 <= last <= 57
+        at, end = starts[row], starts[row] + lengths[row]
+        if at < end and u8(data, at) == 45:  # a minus
+            at += 1
+        if at < end:
+            second = u8(data, at + 1) | 32 if at + 1 < end else 0
+            out[row] = 48 <= u8(data, at) <= 57 and 48 <= u8(data, end - 1) <= 57 and second != 120
 
 
 @kernel
@@ -166,6 +168,8 @@ def _numerics(data: Any, starts: Any, lengths: Any, scale: int, limit: int, out:
         if weight >= 32768:
             weight -= 65536
         if size != 8 + 2 * digits or sign not in (0, 16384):  # NaN and infinities have signs of their own
+            continue
+        if (digits == 0 and weight != 0) or u16(data, at + 6) > scale:
             continue
         value, good = 0, True
         for step in range(digits):

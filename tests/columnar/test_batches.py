@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
@@ -132,7 +132,6 @@ BINARY = {
 
 @pytest.mark.parametrize("format_name", ["text", "binary"])
 @given(draw=st.data())
-@settings(max_examples=60)
 def test_casts_and_psycopg_agree_on_any_value(format_name: str, draw: st.DataObject) -> None:
     """Whatever bytes a column holds, the casts give what psycopg gives, value or text."""
     kinds = COLUMNS if format_name == "text" else BINARY
