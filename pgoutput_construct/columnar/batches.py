@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import headers
-from pgoutput_construct.columnar.decode import Payloads, RowError, columns_schema, rows_schema
+from pgoutput_construct.columnar.decode import Payloads, RowError, check_names, columns_schema, rows_schema
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
 from pgoutput_construct.columnar.kernels import READERS
 from pgoutput_construct.columnar.table import IS_ROW, table_rows
@@ -26,12 +26,14 @@ from pgoutput_construct.wire.messages import (
     Truncate,
     Type,
 )
+from pgoutput_construct.wire.options import options
 
 __all__ = ["BatchDecoder", "DecodedBatch", "TableRows"]
 
 Numbers = NDArray[np.int64]
 
 _START, _STOP, _TRUNCATE = StreamStart.TAG[0], StreamStop.TAG[0], Truncate.TAG[0]
+_UNPAIRED = "a Stream Start inside a stream, or a Stream Stop outside one: a message between them is missing"
 _DESCRIBES = np.zeros(256, np.bool_)
 _DESCRIBES[[cls.TAG[0] for cls in (Relation, Type, StreamStart, StreamCommit, StreamAbort, StreamPrepare)]] = True
 """The kinds that change which Relation describes an OID."""
@@ -69,6 +71,8 @@ class BatchDecoder:
     """
 
     def __init__(self, proto_version: int = 1, streaming: str = "off") -> None:
+        """Raise PgoutputError for options that PostgreSQL does not know."""
+        options(proto_version, streaming)
         self.proto_version = proto_version
         self.streaming = streaming
         self.timeline = RelationTimeline()
@@ -79,9 +83,9 @@ class BatchDecoder:
     def decode(self, payloads: Payloads) -> DecodedBatch:
         """Decode the next batch: a binary array (sliced or chunked or not), or a sequence of bytes."""
         array = payload_array(payloads)
-        scopes = self._scopes(array)
+        scopes, errors = self._scopes(array)
         index = index_batch(array, scopes != OUTSIDE, proto_version=self.proto_version, streaming=self.streaming)
-        errors = [RowError(row, index.error(row)) for row in index.malformed().tolist()]
+        errors += [RowError(row, index.error(row)) for row in index.malformed().tolist()]
         errors += self._read_relations(index, scopes)
         rows, versions = self._versions(index, scopes, errors)
         tables = []
@@ -90,19 +94,25 @@ class BatchDecoder:
         self._next_seq += len(index)
         return DecodedBatch(index, tuple(tables), tuple(sorted(errors, key=lambda error: error.row)))
 
-    def _scopes(self, array: pa.Array) -> Numbers:
-        """Return the stream's xid of each payload, OUTSIDE outside; a Stream Stop still stands inside."""
+    def _scopes(self, array: pa.Array) -> tuple[Numbers, list[RowError]]:
+        """Return the stream's xid of each payload, OUTSIDE outside; a Stream Stop still stands inside.
+
+        A Stream Start inside a stream, and a Stream Stop outside, are errors; the state after them is what they say.
+        """
         kinds = headers.kinds(array)
         initial = OUTSIDE if self.stream_xid is None else self.stream_xid
         places = np.flatnonzero((kinds == _START) | (kinds == _STOP))
         if not len(places):
-            return np.full(len(array), initial, np.int64)
+            return np.full(len(array), initial, np.int64), []
         walk = index_batch(array.take(pa.array(places)), proto_version=self.proto_version, streaming=self.streaming)
         places, opened = places[walk.whole], self._opened(walk)[walk.whole]
         before = np.searchsorted(places, np.arange(len(array)), "left") - 1
         self.stream_xid = initial if not len(opened) else int(opened[-1])
         self.stream_xid = None if self.stream_xid == OUTSIDE else self.stream_xid
-        return np.where(before >= 0, np.append(opened, initial)[before], initial)
+        open_before = np.append(initial, opened)[: len(opened)] != OUTSIDE
+        wrong = places[open_before == (opened != OUTSIDE)]
+        errors = [RowError(row, ProtocolError(_UNPAIRED)) for row in wrong.tolist()]
+        return np.where(before >= 0, np.append(opened, initial)[before], initial), errors
 
     @staticmethod
     def _opened(walk: BatchIndex) -> Numbers:
@@ -150,7 +160,12 @@ class BatchDecoder:
 
     def _table(self, index: BatchIndex, rows: Numbers, version: int, errors: list[RowError]) -> list[TableRows]:
         description = self.timeline.descriptions[version]
-        columns = columns_schema(description)
+        try:
+            columns = columns_schema(description)
+            check_names(columns)
+        except ProtocolError as error:
+            errors += [RowError(row, error) for row in rows.tolist()]
+            return []
         found = []
         for block in table_rows(index, rows, description, columns, rows_schema(columns)):
             errors += block.errors

@@ -169,7 +169,7 @@ def _numerics(data: Any, starts: Any, lengths: Any, scale: int, limit: int, out:
             weight -= 65536
         if size != 8 + 2 * digits or sign not in (0, 16384):  # NaN and infinities have signs of their own
             continue
-        if (digits == 0 and weight != 0) or u16(data, at + 6) > scale:
+        if digits == 0 and weight != 0:
             continue
         value, good = 0, True
         for step in range(digits):

@@ -6,17 +6,26 @@ except over those that no cast can take.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.types import UNTYPED, arrow_type
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.timeline import Description
 
-__all__ = ["Decoded", "RowError", "columns_schema", "decode_blocks", "decode_rows", "rows_schema"]
+__all__ = [
+    "META",
+    "Decoded",
+    "RowError",
+    "check_names",
+    "columns_schema",
+    "decode_blocks",
+    "decode_rows",
+    "rows_schema",
+]
 
 Payloads: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes]
 """Payloads: a binary or large binary array, sliced or chunked or not, or a sequence of bytes."""
@@ -50,10 +59,30 @@ class Decoded:
     """The malformed payloads, explained by the definitions; they stop nothing."""
 
 
+META: Final = ("_op", "_before", "_unchanged", "_untyped")
+"""The columns that stand beside those of the table."""
+
+
 def columns_schema(description: Description) -> pa.Schema:
-    """Return the columns of a table with the Arrow types that its Relation and Type messages ask for."""
+    """Return the columns of a table with the Arrow types that its Relation and Type messages ask for.
+
+    Raises ProtocolError for a name that is not UTF-8, which Arrow cannot hold.
+    """
     columns = description.relation.columns
-    return pa.schema([pa.field(column.name, arrow_type(column, description.types)) for column in columns])
+    try:
+        return pa.schema([pa.field(column.name, arrow_type(column, description.types)) for column in columns])
+    except UnicodeEncodeError as error:
+        name = f"{description.relation.namespace}.{description.relation.name}"
+        raise ProtocolError(f"the columns of {name!r} have a name that is not UTF-8: {error.object!r}") from error
+
+
+def check_names(columns: pa.Schema) -> None:
+    """Raise ProtocolError where a table's column has the name of another, or of one of META."""
+    names = columns.names
+    for name in names:
+        if name in META or names.count(name) > 1:
+            remedy = "rename it, or publish the table with a column list that leaves it out"
+            raise ProtocolError(f"the column {name!r} has the name of another column of the rows: {remedy}")
 
 
 def rows_schema(columns: pa.Schema) -> pa.Schema:
@@ -82,10 +111,12 @@ def decode_blocks(
     Relation does not have become null. The table's own columns hold the new row (null in deletes and truncates, and
     where a TOASTed value was not sent: then ``_unchanged`` names the column); ``_before`` holds the old row or its
     key. Payloads that are no such message, or do not fit the description, are handed out apart.
+    Raises ProtocolError for columns whose names cannot stand beside each other (check_names).
     """
     from pgoutput_construct.columnar.index import index_batch
     from pgoutput_construct.columnar.table import table_rows
 
+    check_names(columns)
     index = index_batch(payloads, in_stream, proto_version=proto_version, streaming=streaming)
     yield from table_rows(index, np.arange(len(index)), description, columns, rows_schema(columns))
 

@@ -108,9 +108,20 @@ def index_batch(
 
 def payload_array(payloads: Payloads) -> pa.Array:
     """Return payloads as one array; what is one already is not copied."""
-    if isinstance(payloads, pa.ChunkedArray):
-        return payloads.combine_chunks()
-    return payloads if isinstance(payloads, pa.Array) else pa.array(payloads, pa.large_binary())
+    if not isinstance(payloads, pa.Array | pa.ChunkedArray):
+        return pa.array(payloads, pa.large_binary())
+    if not any(is_kind(payloads.type) for is_kind in _BINARY):
+        raise DecodeError(f"payloads must be a binary array, not one of {payloads.type}")
+    if not pa.types.is_large_binary(payloads.type) and (payloads.nbytes >= 1 << 31 or not _is_plain(payloads.type)):
+        payloads = payloads.cast(pa.large_binary())
+    return payloads.combine_chunks() if isinstance(payloads, pa.ChunkedArray) else payloads
+
+
+_BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind))
 
 
 def _flags(in_stream: Any) -> NDArray[np.bool_]:
@@ -123,9 +134,7 @@ def _flags(in_stream: Any) -> NDArray[np.bool_]:
 
 def _bytes(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numbers]:
     """Return all bytes of a batch without copying them, and where each payload starts and ends; null is empty."""
-    large = pa.types.is_large_binary(payloads.type) or pa.types.is_large_string(payloads.type)
-    if not large and not pa.types.is_binary(payloads.type):
-        payloads = payloads.cast(pa.binary())
+    large = pa.types.is_large_binary(payloads.type)
     validity, ends, data = payloads.buffers()
     if not len(payloads):
         return np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -19,6 +19,7 @@ from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.timeline import Description
 from pgoutput_construct.wire.messages import BY_TAG, VALUES, Delete, Insert, Truncate, Update
+from pgoutput_construct.wire.reference import LARGEST
 
 __all__ = ["BLOCK_VALUES", "table_rows"]
 
@@ -29,8 +30,8 @@ BLOCK_ROWS: Final = 4096
 BLOCK_VALUES: Final = 1 << 19
 """Values that are in work at a time: the index of them stays in the processor's cache, and memory stays flat."""
 
-BLOCK_BYTES: Final = 1 << 30
-"""Bytes of payloads that are in work at a time: Arrow's strings end at 2 GiB, and one message is below 1 GiB."""
+BLOCK_BYTES: Final = 1 << 28
+"""Bytes of payloads that are in work at a time: Arrow's strings end at 2 GiB, and one message is below LARGEST."""
 
 IS_ROW: Final = np.zeros(256, np.bool_)
 IS_ROW[[cls.TAG[0] for cls in (Insert, Update, Delete, Truncate)]] = True
@@ -88,6 +89,9 @@ class _Table:
         index = self.index
         whole = index.whole[rows]
         found = [] if whole.all() else [RowError(row, index.error(row)) for row in rows[~whole].tolist()]
+        sizes = index.ends[rows] - index.starts[rows]
+        for row in rows[whole & (sizes >= LARGEST)].tolist():
+            found.append(RowError(row, ProtocolError("a message of 1 GiB or more, which PostgreSQL does not send")))
         others = whole & ~IS_ROW[index.kinds[rows]]
         for row in rows[others].tolist() if others.any() else ():
             kind = BY_TAG[bytes([index.kinds[row]])].__name__

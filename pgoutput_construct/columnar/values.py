@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,6 +19,9 @@ _TEXT_ARRAY: Final = 1009
 _FIRST_USER_OID: Final = 16384  # FirstNormalObjectId: what users create
 
 
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
 class CannotHold(Exception):  # noqa: N818 - no error: the value goes elsewhere
     """A value that the column's Arrow type cannot hold."""
 
@@ -26,7 +29,8 @@ class CannotHold(Exception):  # noqa: N818 - no error: the value goes elsewhere
 def _is_decimal(value: Any, kind: pa.DataType) -> bool:
     if not isinstance(value, Decimal) or not value.is_finite():
         return False
-    exponent = value.as_tuple().exponent
+    # numeric's scale is how it is written; zeros at its end are no part of its value.
+    exponent = value.normalize(_EXACT).as_tuple().exponent
     assert isinstance(exponent, int)
     return -exponent <= kind.scale and (not value or value.adjusted() < kind.precision - kind.scale)
 

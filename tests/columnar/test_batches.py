@@ -1,5 +1,6 @@
 """A whole stream in batches of any size gives the rows that RowReader gives, one by one."""
 
+import dataclasses
 import subprocess
 import sys
 from collections import defaultdict
@@ -184,6 +185,55 @@ def test_relation_changes_in_the_middle_of_a_batch() -> None:
     first, second = BatchDecoder().decode([pgo.build(message) for message in messages]).tables
     assert (first.rows.tolist(), first.batch["id"].to_pylist()) == ([1], [1])
     assert (second.rows.tolist(), second.batch["note"].to_pylist()) == ([3, 4], ["x", None])
+
+
+@pytest.mark.parametrize("name", ["_op", "_before", "_unchanged", "_untyped", "caf\udce9"])
+def test_names_that_rows_cannot_have_are_handed_out(name: str) -> None:
+    """A table whose column is named as one of the rows', or not in UTF-8, does not take the others with it."""
+    odd = described(("id", 23, -1), (name, 25, -1)).relation
+    sound = dataclasses.replace(described(("id", 23, -1)).relation, relation_oid=2)
+    messages = [odd, sound, insert(b"1", b"x"), dataclasses.replace(insert(b"2"), relation_oid=2)]
+    decoded = BatchDecoder().decode([pgo.build(message) for message in messages])
+    assert [error.row for error in decoded.errors] == [2]
+    (rows,) = decoded.tables
+    assert rows.batch["id"].to_pylist() == [2]
+
+
+START, STOP = pgo.build(pgo.StreamStart(7, 1), 2), b"E"
+
+
+@pytest.mark.parametrize(
+    ("payloads", "wrong"),
+    [([STOP], [0]), ([START, START], [1]), ([START, STOP, STOP], [2]), ([START, STOP, START, STOP], [])],
+)
+def test_streams_that_do_not_pair_are_handed_out(payloads: list[bytes], wrong: list[int]) -> None:
+    """A start inside a stream and a stop outside one, also over the edges of batches."""
+    assert [error.row for error in BatchDecoder(2, "on").decode(payloads).errors] == wrong
+    decoder = BatchDecoder(2, "on")
+    found = [at for at, payload in enumerate(payloads) if decoder.decode([payload]).errors]
+    assert found == wrong
+
+
+def test_message_of_a_size_that_cannot_be_is_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL's messages are below 1 GiB; so are the lengths of values, which then need 31 bits."""
+    monkeypatch.setattr(table, "LARGEST", 100)
+    messages = [described(("t", 25, -1)).relation, insert(b"x" * 100), insert(b"y")]
+    decoded = BatchDecoder().decode([pgo.build(message) for message in messages])
+    assert [(error.row, "1 GiB" in str(error)) for error in decoded.errors] == [(1, True)]
+    assert decoded.tables[0].rows.tolist() == [2]
+
+
+@pytest.mark.parametrize("payloads", [pa.array([1, 2]), pa.array(["a"]), pa.nulls(2)])
+def test_arrays_that_are_not_binary_are_refused(payloads: pa.Array) -> None:
+    """Payloads are bytes."""
+    with pytest.raises(pgo.DecodeError, match="must be a binary array"):
+        BatchDecoder().decode(payloads)
+
+
+def test_unknown_options_are_refused() -> None:
+    """At once, not with the first batch."""
+    with pytest.raises(pgo.PgoutputError, match="proto_version"):
+        BatchDecoder(9)
 
 
 def test_importing_the_package_does_not_import_numba() -> None:

@@ -20,19 +20,24 @@ _PAIR = re.compile(r"between a pair of (?P<first>[A-Z][\w ]*?) and (?P<last>[A-Z
 _LAST = re.compile(r"last stream of such a transaction contains an? (?P<names>.+?) message")
 
 
+_CERTAIN = ("proto_version", "publication_names")
+
+
 def says_options(document: Document) -> bool:
-    """Return whether a document lists the options of START_REPLICATION."""
-    return "proto_version" in document.entries
+    """Return whether a document lists the options of START_REPLICATION: it has one of those that none can lack."""
+    return any(name in document.entries for name in _CERTAIN)
 
 
 def options(document: Document, spec: Spec, pg: int) -> Iterator[Difference]:
     """Yield the differences in protocol versions and options."""
     if not says_options(document):
         return
-    yield from _versions(document.entries["proto_version"], spec, pg)
+    if "proto_version" in document.entries:
+        yield from _versions(document.entries["proto_version"], spec, pg)
     known = {option.name: option for option in spec.options if (option.server or 0) <= pg}
-    inside = list(document.entries)[list(document.entries).index("proto_version") :]
-    for name in inside:
+    entries = list(document.entries)
+    first = min(entries.index(name) for name in known if name in document.entries)
+    for name in entries[first:]:
         if name not in known:
             text = f"the document has it, the specification for PostgreSQL {pg} does not"
             yield Difference("option", "", name, "extra", text)
