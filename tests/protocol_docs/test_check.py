@@ -183,6 +183,11 @@ def test_change_of_the_envelope_is_caught(change: str) -> None:
 OPTIONS = {
     "a new option": ("<term>origin</term>", "<term>colour</term>", "colour: option: the document has it"),
     "a removed option": ("<term>origin</term>", "<term>colour</term>", "origin: option: the specification has it"),
+    "a renamed proto_version": (
+        "      proto_version\n",
+        "      protocol\n",
+        "proto_version: option: the specification has it",
+    ),
     "a new version": ("and <literal>4</literal>", "<literal>4</literal> and 5", "the document has version 5"),
     "a version's server": ("server version 15", "server version 13", "gives version 3 to 13"),
     "a minimum version": (
