@@ -65,9 +65,11 @@ _DECODERS: dict[str, Callable[[Any, Batch], Decoder]] = {"index": _index, "messa
 
 def _engine(name: str, title: str) -> Engine:
     def start(batch: Batch, _stack: ExitStack) -> Pass:
-        decode, parts = decoder(name, batch), pieces(batch)
+        parts = pieces(batch)
+        decoder(name, batch)  # Unavailable is raised here, not while measuring
 
         def work() -> int:
+            decode = decoder(name, batch)  # a stream from its start: the last pass may have ended inside one
             count = 0
             for payloads, states in parts:
                 decode(payloads, states)
