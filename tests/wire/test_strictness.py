@@ -5,6 +5,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.testing import ParseOptions
 from pgoutput_construct.wire.messages import BY_TAG
+from tests.wire.conftest import Engine
 from tests.wire.samples import SAMPLES
 
 
@@ -14,30 +15,30 @@ def test_samples_have_every_kind() -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_sample_parses_and_builds(name: str) -> None:
+def test_sample_parses_and_builds(engine: Engine, name: str) -> None:
     """The object and the bytes written by hand are each other's."""
     options, data, message = SAMPLES[name]
-    assert pgo.parse(data, *options) == message
-    assert pgo.build(message, *options) == data
+    assert engine.parse(data, *options) == message
+    assert engine.build(message, *options) == data
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_truncation_is_refused(name: str) -> None:
+def test_every_truncation_is_refused(engine: Engine, name: str) -> None:
     """Every shorter prefix is a DecodeError whose offset lies within it."""
     options, data, _ = SAMPLES[name]
     for size in range(len(data)):
         with pytest.raises(pgo.DecodeError) as caught:
-            pgo.parse(data[:size], *options)
+            engine.parse(data[:size], *options)
         assert caught.value.offset is not None
         assert caught.value.offset <= size
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_trailing_byte_is_refused(name: str) -> None:
+def test_every_trailing_byte_is_refused(engine: Engine, name: str) -> None:
     """A byte too many is a DecodeError at the end of the message."""
     options, data, _ = SAMPLES[name]
     with pytest.raises(pgo.DecodeError, match="1 byte follow") as caught:
-        pgo.parse(data + b"\0", *options)
+        engine.parse(data + b"\0", *options)
     assert caught.value.offset == len(data)
 
 
@@ -48,22 +49,22 @@ NEEDS = {
 
 
 @pytest.mark.parametrize("name", NEEDS)
-def test_message_of_a_newer_version_is_refused(name: str) -> None:
+def test_message_of_a_newer_version_is_refused(engine: Engine, name: str) -> None:
     """A message is neither parsed nor built in a version that does not have it, and the error says which has it."""
     _, data, message = SAMPLES[name]
     for version in range(1, NEEDS[name]):
         with pytest.raises(pgo.DecodeError, match=f"proto_version={NEEDS[name]}"):
-            pgo.parse(data, version)
+            engine.parse(data, version)
         with pytest.raises(pgo.EncodeError, match=f"proto_version={NEEDS[name]}"):
-            pgo.build(message, version)
+            engine.build(message, version)
 
 
 @pytest.mark.parametrize("version", pgo.PROTOCOL_VERSIONS)
-def test_stream_abort_is_accepted_in_every_version(version: int) -> None:
+def test_stream_abort_is_accepted_in_every_version(engine: Engine, version: int) -> None:
     """PostgreSQL 18 sends it to clients that did not ask for streaming."""
     _, data, message = SAMPLES["Stream Abort"]
-    assert pgo.parse(data, version) == message
-    assert pgo.build(message, version) == data
+    assert engine.parse(data, version) == message
+    assert engine.build(message, version) == data
 
 
 DAMAGED = {
@@ -93,12 +94,12 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("case", DAMAGED)
-def test_damage_is_named_with_path_and_offset(case: str) -> None:
+def test_damage_is_named_with_path_and_offset(engine: Engine, case: str) -> None:
     """Each damaged field is a DecodeError with message, path and offset."""
     sample, hexadecimal, path, offset = DAMAGED[case]
     options = SAMPLES[sample][0] if sample else ParseOptions()
     with pytest.raises(pgo.DecodeError) as caught:
-        pgo.parse(bytes.fromhex(hexadecimal), *options)
+        engine.parse(bytes.fromhex(hexadecimal), *options)
     error = caught.value
     assert (error.path, error.offset) == (path, offset)
     assert error.message == (path.split(".")[0] or None)
@@ -144,20 +145,20 @@ UNBUILDABLE = {
 
 
 @pytest.mark.parametrize("case", UNBUILDABLE)
-def test_value_that_cannot_be_carried_is_refused(case: str) -> None:
+def test_value_that_cannot_be_carried_is_refused(engine: Engine, case: str) -> None:
     """Each impossible value is an EncodeError with the field's path."""
     message, path = UNBUILDABLE[case]
     with pytest.raises(pgo.EncodeError) as caught:
-        pgo.build(message)
+        engine.build(message)
     assert caught.value.path == path
 
 
-def test_fields_of_a_stream_are_needed_inside_it() -> None:
+def test_fields_of_a_stream_are_needed_inside_it(engine: Engine) -> None:
     """Inside a stream the xid is needed, and under parallel the abort's LSN and time."""
     with pytest.raises(pgo.EncodeError, match=r"Insert\.xid"):
-        pgo.build(pgo.Insert(None, 1, ()), 2, "on", in_stream=True)
+        engine.build(pgo.Insert(None, 1, ()), 2, "on", in_stream=True)
     with pytest.raises(pgo.EncodeError, match=r"StreamAbort\.abort_lsn"):
-        pgo.build(pgo.StreamAbort(1, 1), 4, "parallel")
+        engine.build(pgo.StreamAbort(1, 1), 4, "parallel")
 
 
 @pytest.mark.parametrize("thing", [None, 5, "B", object(), pgo.UNCHANGED, pgo.RelationColumn(0, "a", 1, 1)])
@@ -188,7 +189,7 @@ def test_unknown_options_are_refused(options: dict[str, object]) -> None:
         pgo.parse(b"E", **options)  # type: ignore[arg-type]
 
 
-def test_huge_lengths_allocate_nothing() -> None:
+def test_huge_lengths_allocate_nothing(engine: Engine) -> None:
     """Lengths of 4 GiB and counts of 4 billion are compared with what is left, at once."""
     import tracemalloc
 
@@ -199,7 +200,7 @@ def test_huge_lengths_allocate_nothing() -> None:
         "4d 00 0000000000000000 00 ffffffff",
     ):
         with pytest.raises(pgo.DecodeError):
-            pgo.parse(bytes.fromhex(hexadecimal))
+            engine.parse(bytes.fromhex(hexadecimal))
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
     tracemalloc.stop()
 
@@ -218,7 +219,7 @@ HOSTILE = {"raises": _Hostile(), "long": 10**5000, "list": [], "dict": {}, "nan"
 
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("name", ["Begin", "Insert", "Relation", "Update", "Truncate", "Message"])
-def test_no_value_makes_build_raise_anything_else(name: str, value: object) -> None:
+def test_no_value_makes_build_raise_anything_else(engine: Engine, name: str, value: object) -> None:
     """Objects that raise from every method, and numbers too long to be printed, are EncodeErrors."""
     options, data, message = SAMPLES[name]
     for field in message.__dataclass_fields__:
@@ -226,7 +227,7 @@ def test_no_value_makes_build_raise_anything_else(name: str, value: object) -> N
             continue
         values = {other: getattr(message, other) for other in message.__dataclass_fields__ if other != "TAG"}
         try:
-            built = pgo.build(type(message)(**(values | {field: value})), *options)
+            built = engine.build(type(message)(**(values | {field: value})), *options)
         except pgo.EncodeError:
             continue
         assert type(value) is list, f"{field} took a {type(value)}"
