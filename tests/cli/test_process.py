@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -94,6 +95,9 @@ def test_a_form_is_told_by_enough(pieces: list[bytes], options: tuple[str, ...])
     assert (json.loads(output)["xid"], process.returncode) == (0x31D, 0), errors
 
 
+SHELL, QUOTED = shlex.join(map(str, COMMAND)), shlex.quote(str(RECORDING))
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -101,20 +105,20 @@ def test_a_form_is_told_by_enough(pieces: list[bytes], options: tuple[str, ...])
         ("decode <&-", "standard input is closed"),
         ("build <&-", "standard input is closed"),
         ("inspect <&-", "standard input is closed"),
-        (f"decode {RECORDING} >&-", "standard output is closed"),
-        (f"decode {RECORDING} | {' '.join(COMMAND)} build >&-", "standard output is closed"),
+        (f"decode {QUOTED} >&-", "standard output is closed"),
+        (f"decode {QUOTED} | {SHELL} build >&-", "standard output is closed"),
     ],
 )
 def test_closed_streams(command: str, said: str) -> None:
     """A standard stream that the shell has closed is one line and status 1."""
-    result = subprocess.run(f"{' '.join(COMMAND)} {command}", shell=True, check=False, capture_output=True, text=True)
+    result = subprocess.run(f"{SHELL} {command}", shell=True, check=False, capture_output=True, text=True)
     assert result.returncode == 1 and result.stderr.startswith("Error: ") and said in result.stderr
     assert result.stderr.count("\n") == 1
 
 
 def test_closed_standard_error() -> None:
     """Nobody need listen to progress."""
-    command = f"{' '.join(COMMAND)} decode {RECORDING} 2>&-"
+    command = f"{SHELL} decode {QUOTED} 2>&-"
     assert subprocess.run(command, shell=True, check=False, stdout=subprocess.DEVNULL).returncode == 0
 
 
