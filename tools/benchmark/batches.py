@@ -33,8 +33,6 @@ def decoder(name: str, batch: Batch) -> Decoder:
         from pgoutput_construct import columnar
     except ImportError as error:
         raise Unavailable(f"needs the extra columnar: {error}") from error
-    if not hasattr(columnar, "index_batch"):
-        raise Unavailable("pgoutput_construct.columnar has no index_batch")
     return _DECODERS[name](columnar, batch)
 
 
