@@ -1,29 +1,29 @@
 """What a client asks of pgoutput, checked before the server sees it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pgoutput_construct.postgres.connection import ReplicationError
+from pgoutput_construct.wire.messages import OPTION_SERVERS, OPTION_VALUES, PROTOCOL_VERSIONS
+from pgoutput_construct.wire.options import Streaming
 
 if TYPE_CHECKING:
     from pgoutput_construct.wire import Lsn
 
 __all__ = ["StreamOptions", "Streaming", "best_proto_version"]
 
-Streaming = Literal["off", "on", "parallel"]
-"""Whether large transactions are sent while they run; ``parallel`` also asks for the position of aborts."""
-
-_STREAMING_SINCE = {"off": 1, "on": 2, "parallel": 4}
-_MAJOR_SINCE = {"binary": 14, "messages": 14, "two_phase": 15, "origin": 16}
+_STREAMING_SINCE = OPTION_VALUES["streaming"]
+_SWITCHES = ("binary", "messages", "origin", "two_phase")
+"""The options that are on or off (origin: asked for or not), and that older servers do not have."""
 
 
 def best_proto_version(server_version: int) -> int:
-    """Return the highest protocol version of a server (``180004`` for 18.4): 4 since 16, 3 in 15, 2 in 14,
-    else 1.
+    """Return the highest protocol version that a server (``180004`` for 18.4) and this package both know.
 
     Source: ``LOGICALREP_PROTO_MAX_VERSION_NUM`` in ``logicalproto.h`` of each release.
     """
-    return min(max(server_version // 10000 - 12, 1), 4)
+    major = server_version // 10000
+    return max((version for version, first in PROTOCOL_VERSIONS.items() if first <= major), default=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,8 @@ class StreamOptions:
             raise ReplicationError(
                 f"PostgreSQL {major} does not know proto_version={self.proto_version}: choose 1 to {best}"
             )
-        for option, since in _MAJOR_SINCE.items():
+        for option in _SWITCHES:
+            since = OPTION_SERVERS[option]
             if getattr(self, option) and major < since:
                 raise ReplicationError(f"the option {option} needs PostgreSQL {since}, the server is {major}")
 

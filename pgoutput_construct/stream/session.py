@@ -2,7 +2,7 @@
 
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.wire.engine import build, parse
-from pgoutput_construct.wire.messages import ENTERS, STATES, WITHIN, PgoutputMessage, StreamStart
+from pgoutput_construct.wire.messages import ENTERS, OPTION_VALUES, STATES, WITHIN, PgoutputMessage, StreamStart
 from pgoutput_construct.wire.options import Streaming, options
 
 __all__ = ["Session"]
@@ -10,7 +10,7 @@ __all__ = ["Session"]
 _STREAM = next(state for state, sets in STATES.items() if sets == "in_stream")
 _ANYWHERE = frozenset(kind for kind, within in WITHIN.items() if _STREAM in within and len(within) > 1)
 """The kinds that come inside streams as well as outside, and so tell nothing of them."""
-_FIRST_VERSION = {"off": 1, "on": 2, "parallel": 4}
+_FIRST_VERSION = OPTION_VALUES["streaming"]
 """The protocol version that each value of streaming needs, as pgoutput_startup() checks it."""
 
 

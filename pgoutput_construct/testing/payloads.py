@@ -8,7 +8,7 @@ from hypothesis.strategies import SearchStrategy
 from pgoutput_construct.testing import frame_strategies, strategies
 from pgoutput_construct.wire.engine import build
 from pgoutput_construct.wire.frames import Frame
-from pgoutput_construct.wire.messages import PROTOCOL_VERSIONS, PgoutputMessage
+from pgoutput_construct.wire.messages import OPTION_VALUES, PROTOCOL_VERSIONS, PgoutputMessage
 
 __all__ = ["ParseOptions", "damaged", "frames", "messages", "options", "options_and_messages", "payloads"]
 
@@ -24,7 +24,7 @@ class ParseOptions(NamedTuple):
 def options() -> SearchStrategy[ParseOptions]:
     """Return every protocol version, streaming option and stream state that PostgreSQL can combine."""
     allowed = {
-        version: [s for s, first in (("off", 1), ("on", 2), ("parallel", 4)) if version >= first]
+        version: [s for s, first in OPTION_VALUES["streaming"].items() if version >= first]
         for version in PROTOCOL_VERSIONS
     }
     pairs = [(version, streaming) for version, some in allowed.items() for streaming in some]

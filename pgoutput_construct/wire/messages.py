@@ -513,6 +513,22 @@ PROTOCOL_VERSIONS: Final[Mapping[int, int]] = {
 }
 """The protocol versions, each with the first PostgreSQL that speaks it."""
 
+OPTION_SERVERS: Final[Mapping[str, int]] = {
+    "proto_version": 10,
+    "publication_names": 10,
+    "binary": 14,
+    "messages": 14,
+    "streaming": 14,
+    "two_phase": 15,
+    "origin": 16,
+}
+"""The options of START_REPLICATION, each with the first PostgreSQL that has it."""
+
+OPTION_VALUES: Final[Mapping[str, Mapping[str, int]]] = {
+    "streaming": {"off": 1, "on": 2, "parallel": 4},
+}
+"""The values of options that have some, each with the protocol version that it needs."""
+
 STATES: Final[Mapping[str, str | None]] = {
     "idle": None,
     "transaction": None,

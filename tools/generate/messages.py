@@ -197,8 +197,24 @@ def _tables(spec: Spec, union: str) -> Iterator[str]:
         rows = "".join(f"{v.version}: {v.server},\n" for v in spec.versions)
         text = "The protocol versions, each with the first PostgreSQL that speaks it."
         yield f"PROTOCOL_VERSIONS: Final[Mapping[int, int]] = {{\n{rows}}}\n" + docstring([text], "")
+    if spec.options:
+        yield from _option_tables(spec)
     if spec.states:
         yield from _state_tables(spec, union)
+
+
+def _option_tables(spec: Spec) -> Iterator[str]:
+    rows = "".join(f'"{option.name}": {option.server or 0},\n' for option in spec.options)
+    text = "The options of START_REPLICATION, each with the first PostgreSQL that has it."
+    yield f"OPTION_SERVERS: Final[Mapping[str, int]] = {{\n{rows}}}\n" + docstring([text], "")
+    oldest = spec.versions[0].version if spec.versions else 1
+    rows = "".join(
+        f'"{option.name}": {{{", ".join(f"{value.name!r}: {value.since or oldest}" for value in option.values)}}},\n'
+        for option in spec.options
+        if option.values
+    )
+    text = "The values of options that have some, each with the protocol version that it needs."
+    yield f"OPTION_VALUES: Final[Mapping[str, Mapping[str, int]]] = {{\n{rows}}}\n" + docstring([text], "")
 
 
 def _state_tables(spec: Spec, union: str) -> Iterator[str]:
