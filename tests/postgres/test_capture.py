@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import (
     CaptureProgress,
-    Position,
     ReplicationError,
     ReplicationStream,
     SegmentLimits,
@@ -22,9 +20,7 @@ from pgoutput_construct.postgres import (
     drop_slot,
 )
 from pgoutput_construct.postgres import capture as capture_function
-from pgoutput_construct.postgres.transactions import TransactionTracker
-from pgoutput_construct.stream import Session
-from pgoutput_construct.wire import Lsn, PrimaryKeepalive, Timestamp, XLogData
+from pgoutput_construct.wire import Lsn
 from tests.postgres.shop import ENDS, PUBLICATION, Shop, committed_ids, end_lsn, ends, messages, notes, wait_until
 
 if TYPE_CHECKING:
@@ -289,93 +285,3 @@ def _active(shop: Shop) -> bool:
     query = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active"
     with shop.connect() as connection:
         return bool(connection.execute(query, [shop.slot]).fetchall())
-
-
-def test_a_second_capture_into_the_directory_is_refused(shop: Shop) -> None:
-    """The lock is held by the running capture and named in the error."""
-    with shop.capturing():
-        wait_until((shop.directory / ".lock").exists)
-        with pytest.raises(ChangeLogError, match="another capture writes into this directory"):
-            shop.capture()
-
-
-def test_a_log_of_other_options_is_refused(shop: Shop) -> None:
-    """Options that differ from the log's are named; those that are left open are the log's."""
-    shop.execute("INSERT INTO item VALUES (1, 'a')")
-    shop.capture(proto_version=3, streaming="off")
-    with pytest.raises(ChangeLogError, match="proto_version: 3, not 4"):
-        shop.capture(proto_version=4)
-    shop.execute("INSERT INTO item VALUES (2, 'a')")
-    shop.capture()
-    options = shop.log().options
-    assert (options.proto_version, options.streaming) == (3, "off")
-    assert committed_ids(shop.log()) == [1, 2]
-
-
-def test_a_slot_that_was_moved_or_made_anew_is_refused(shop: Shop) -> None:
-    """Changes that another reader took would be missing in the log: nothing is captured."""
-    shop.execute("INSERT INTO item VALUES (1, 'a')")
-    shop.capture()
-    shop.execute("INSERT INTO item VALUES (2, 'lost')")
-    with shop.connect() as connection:
-        drop_slot(connection, shop.slot)
-        create_slot(connection, shop.slot, two_phase=True)
-    with pytest.raises(ChangeLogError, match="made anew or moved by another reader"):
-        shop.capture()
-
-
-def test_an_idle_capture_lets_the_slot_move(shop: Shop) -> None:
-    """WAL that concerns no publication is confirmed, and written down before, so that resuming is allowed."""
-    with shop.connect() as connection:
-        connection.execute("CREATE UNLOGGED TABLE other (a int)")
-        with shop.capturing(status_interval=0.1):
-            wait_until(lambda: _active(shop))
-            connection.execute("SELECT pg_switch_wal()")
-            connection.execute("CREATE TABLE nothing ()")
-            end = shop.execute()
-            wait_until(lambda: shop.confirmed() >= end)
-    assert not list(shop.directory.glob("segment*"))
-    shop.execute("INSERT INTO item VALUES (1, 'a')")
-    shop.capture()
-    assert committed_ids(shop.log()) == [1]
-
-
-def test_a_payload_that_is_empty_is_counted_and_skipped(shop: Shop) -> None:
-    """PostgreSQL 13 sends one in place of an Origin whose name is gone; it is no message."""
-    from pgoutput_construct.postgres import LogWriter
-    from pgoutput_construct.postgres.pump import Ending, Pump
-
-    class Canned:
-        confirmed_lsn = Lsn(0)
-        frames = iter([XLogData(Lsn(1), Lsn(1), Timestamp(0), b""), PrimaryKeepalive(Lsn(9), Timestamp(0), 0)])
-
-        def read(self, timeout: float) -> Any:
-            return next(self.frames, None)
-
-        def confirm(self, lsn: Lsn) -> None:
-            self.confirmed_lsn = lsn
-
-    progress = CaptureProgress()
-    tracker = TransactionTracker(Session(), Position())
-    with LogWriter(shop.directory) as writer:
-        pump = Pump(
-            writer,
-            Canned(),  # type: ignore[arg-type]
-            tracker,
-            Ending(Lsn(9), None),
-            progress=progress,
-            report=lambda: None,
-        )
-        assert pump.run() == "until_lsn"
-    assert (progress.empty, progress.rows, progress.confirmed_lsn) == (1, 0, 9)
-
-
-def test_missing_publications_and_slots_say_what_to_run(shop: Shop) -> None:
-    """Nothing is created behind the user's back, and the directory stays usable."""
-    with pytest.raises(ReplicationError, match="CREATE PUBLICATION"):
-        capture_function(shop.dsn, shop.slot, ["missing"], shop.directory, until_lsn=Lsn(1))
-    with pytest.raises(ReplicationError, match="pg_create_logical_replication_slot"):
-        capture_function(shop.dsn, "missing", [PUBLICATION], shop.directory, until_lsn=Lsn(1))
-    shop.execute("INSERT INTO item VALUES (1, 'a')")
-    shop.capture()
-    assert committed_ids(shop.log()) == [1]
