@@ -251,3 +251,10 @@ def notes(log: ChangeLog) -> "Counter[bytes]":
     return Counter(
         message.content for _, message in messages(log) if isinstance(message, Message) and not message.flags
     )
+
+
+def is_active(shop: Shop) -> bool:
+    """Tell whether somebody reads from the shop's slot now."""
+    query = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active"
+    with shop.connect() as connection:
+        return bool(connection.execute(query, [shop.slot]).fetchall())

@@ -21,7 +21,18 @@ from pgoutput_construct.postgres import (
 )
 from pgoutput_construct.postgres import capture as capture_function
 from pgoutput_construct.wire import Lsn
-from tests.postgres.shop import ENDS, PUBLICATION, Shop, committed_ids, end_lsn, ends, messages, notes, wait_until
+from tests.postgres.shop import (
+    ENDS,
+    PUBLICATION,
+    Shop,
+    committed_ids,
+    end_lsn,
+    ends,
+    is_active,
+    messages,
+    notes,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from pgoutput_construct.demo.server import EmbeddedServer
@@ -271,7 +282,7 @@ def test_what_the_server_sends_again_is_dropped(shop: Shop, monkeypatch: pytest.
 def test_a_signal_finishes_the_segment_and_confirms(shop: Shop, number: signal.Signals) -> None:
     """The process ends by itself with status 0; what it had in memory is in the log and confirmed."""
     with shop.capturing_process(limits="SegmentLimits(seconds=3600)") as process:
-        wait_until(lambda: _active(shop))
+        wait_until(lambda: is_active(shop))
         end = shop.execute("INSERT INTO item VALUES (1, 'a')")
         time.sleep(0.5)
         assert not list(shop.directory.glob("segment*"))
@@ -279,9 +290,3 @@ def test_a_signal_finishes_the_segment_and_confirms(shop: Shop, number: signal.S
         assert process.wait(10) == 0
     assert committed_ids(shop.log()) == [1]
     wait_until(lambda: shop.confirmed() >= end, 2)
-
-
-def _active(shop: Shop) -> bool:
-    query = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active"
-    with shop.connect() as connection:
-        return bool(connection.execute(query, [shop.slot]).fetchall())

@@ -16,7 +16,7 @@ from pgoutput_construct.postgres import capture as capture_function
 from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, Timestamp, XLogData
-from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
+from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 
 pytestmark = pytest.mark.server
 
@@ -59,7 +59,7 @@ def test_an_idle_capture_lets_the_slot_move(shop: Shop) -> None:
     with shop.connect() as connection:
         connection.execute("CREATE UNLOGGED TABLE other (a int)")
         with shop.capturing(status_interval=0.1):
-            wait_until(lambda: _active(shop))
+            wait_until(lambda: is_active(shop))
             connection.execute("SELECT pg_switch_wal()")
             connection.execute("CREATE TABLE nothing ()")
             end = shop.execute()
