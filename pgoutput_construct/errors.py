@@ -7,6 +7,7 @@ __all__ = [
     "EngineError",
     "PgoutputError",
     "ProtocolError",
+    "ReplicationError",
     "SpecError",
 ]
 
@@ -60,6 +61,24 @@ class SpecError(PgoutputError):
 
 class ChangeLogError(PgoutputError):
     """A change log that cannot be read or written; the text names the segment, and the seq where there is one."""
+
+
+class ReplicationError(PgoutputError):
+    """The server, a slot, a publication or the connection is not as it must be; the text says what to do."""
+
+    def __init__(self, text: str, *, sqlstate: str | None = None, transient: bool = False) -> None:
+        super().__init__(text)
+        self.sqlstate = sqlstate
+        """The server's five-letter code (appendix "PostgreSQL Error Codes"), None when there is none."""
+        self.transient = transient
+        """True when trying again later may help: the connection was lost, the slot is still in use."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore_replication, (self.args[0], self.sqlstate, self.transient)
+
+
+def _restore_replication(text: str, sqlstate: str | None, transient: bool) -> ReplicationError:
+    return ReplicationError(text, sqlstate=sqlstate, transient=transient)
 
 
 class EngineError(PgoutputError):

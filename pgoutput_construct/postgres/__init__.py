@@ -2,13 +2,25 @@
 ``postgres``.
 """
 
+from pgoutput_construct.changelog import (
+    SCHEMA,
+    ChangeLog,
+    LogEntry,
+    LogOptions,
+    LogWriter,
+    Position,
+    Segment,
+    SegmentLimits,
+    StreamOptions,
+    best_proto_version,
+    explain,
+)
+from pgoutput_construct.changelog.options import Streaming
+from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.capture import capture
-from pgoutput_construct.postgres.changelog import ChangeLog, LogEntry, explain
-from pgoutput_construct.postgres.connection import SESSION_SETTINGS, ReplicationError, connect, redact
-from pgoutput_construct.postgres.options import Streaming, StreamOptions, best_proto_version
+from pgoutput_construct.postgres.connection import SESSION_SETTINGS, connect, redact
 from pgoutput_construct.postgres.pump import CaptureProgress
 from pgoutput_construct.postgres.replication import ReplicationStream
-from pgoutput_construct.postgres.segments import SCHEMA, LogOptions, Position, Segment
 from pgoutput_construct.postgres.slots import (
     ServerInfo,
     check_publications,
@@ -20,7 +32,6 @@ from pgoutput_construct.postgres.slots import (
     drop_slot,
     identify,
 )
-from pgoutput_construct.postgres.writer import LogWriter, SegmentLimits
 
 __all__ = [
     "SCHEMA",

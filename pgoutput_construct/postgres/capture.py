@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.changelog.options import LogOptions, Streaming, best_proto_version
+from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
+from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres import slots
-from pgoutput_construct.postgres.connection import ReplicationError, connect
-from pgoutput_construct.postgres.options import Streaming, best_proto_version
+from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.pump import CaptureProgress, Ending, Pump
 from pgoutput_construct.postgres.replication import ReplicationStream
-from pgoutput_construct.postgres.segments import LogOptions
 from pgoutput_construct.postgres.transactions import TransactionTracker
-from pgoutput_construct.postgres.writer import LogWriter, SegmentLimits
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import Lsn
 

@@ -7,12 +7,12 @@ from urllib.parse import quote
 import psycopg
 from psycopg import conninfo
 
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.errors import ReplicationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SESSION_SETTINGS", "ReplicationError", "connect", "describe_error", "redact"]
+__all__ = ["SESSION_SETTINGS", "connect", "describe_error", "is_transient", "redact"]
 
 SESSION_SETTINGS: "Mapping[str, str]" = {
     "client_encoding": "UTF8",
@@ -35,24 +35,6 @@ _KEEPALIVES = {
     "tcp_user_timeout": 60_000,
 }
 _TRANSIENT = re.compile("08...|57P0[1-4]|55006|53300")
-
-
-class ReplicationError(PgoutputError):
-    """The server, a slot, a publication or the connection is not as it must be; the text says what to do."""
-
-    def __init__(self, text: str, *, sqlstate: str | None = None, transient: bool = False) -> None:
-        super().__init__(text)
-        self.sqlstate = sqlstate
-        """The server's five-letter code (appendix "PostgreSQL Error Codes"), None when there is none."""
-        self.transient = transient
-        """True when trying again later may help: the connection was lost, the slot is still in use."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.args[0], self.sqlstate, self.transient)
-
-
-def _restore(text: str, sqlstate: str | None, transient: bool) -> ReplicationError:
-    return ReplicationError(text, sqlstate=sqlstate, transient=transient)
 
 
 def redact(dsn: str) -> str:

@@ -5,14 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pgoutput_construct.errors import DecodeError, ProtocolError
-from pgoutput_construct.postgres.connection import ReplicationError
+from pgoutput_construct.errors import DecodeError, ProtocolError, ReplicationError
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, XLogData
 
 if TYPE_CHECKING:
+    from pgoutput_construct.changelog.writer import LogWriter
     from pgoutput_construct.postgres.replication import ReplicationStream
     from pgoutput_construct.postgres.transactions import TransactionTracker
-    from pgoutput_construct.postgres.writer import LogWriter
 
 __all__ = ["CaptureProgress", "Ending", "Pump"]
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import psycopg
 from psycopg import pq
 
-from pgoutput_construct.postgres.connection import ReplicationError, describe_error, is_transient
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.connection import describe_error, is_transient
 from pgoutput_construct.wire import (
     Lsn,
     PrimaryKeepalive,
@@ -21,9 +22,9 @@ from pgoutput_construct.wire import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgoutput_construct.postgres.options import StreamOptions
+    from pgoutput_construct.changelog.options import StreamOptions
 
-__all__ = ["ReplicationStream"]
+__all__ = ["ReplicationStream", "start_command"]
 
 _REMEDIES = {
     "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
@@ -58,7 +59,7 @@ class ReplicationStream:
         self._interval = status_interval
         self._next_status = time.monotonic() + status_interval
         self._confirmed = start_lsn or Lsn(0)
-        self._start(options.command(self._confirmed))
+        self._start(start_command(options, self._confirmed))
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._pgconn.socket, selectors.EVENT_READ)
 
@@ -192,3 +193,29 @@ class ReplicationStream:
             text += f" ({_REMEDIES[state]})"
         lost = state is None
         return ReplicationError(text, sqlstate=state, transient=lost or is_transient(state))
+
+
+def start_command(options: "StreamOptions", start_lsn: Lsn) -> bytes:
+    """Write the ``START_REPLICATION`` command that starts at ``start_lsn``, or where the slot is if later."""
+    pairs = ", ".join(f"{_identifier(key)} {_literal(value)}" for key, value in _pairs(options).items())
+    return f"START_REPLICATION SLOT {_identifier(options.slot)} LOGICAL {start_lsn} ({pairs})".encode()
+
+
+def _pairs(options: "StreamOptions") -> dict[str, str]:
+    names = ",".join(_identifier(name) for name in options.publications)
+    pairs: dict[str, Any] = {"proto_version": options.proto_version, "publication_names": names}
+    if options.streaming != "off":
+        pairs["streaming"] = options.streaming
+    if options.origin is not None:
+        pairs["origin"] = options.origin
+    pairs |= {name: "true" for name in ("binary", "messages", "two_phase") if getattr(options, name)}
+    return {key: str(value) for key, value in pairs.items()}
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    # Not psycopg's: replication commands (repl_scanner.l) have no E'' strings, a backslash is itself.
+    return "'" + text.replace("'", "''") + "'"

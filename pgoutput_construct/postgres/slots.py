@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql
 
-from pgoutput_construct.postgres.connection import ReplicationError, describe_error
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.connection import describe_error
 from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pgoutput_construct.postgres.segments import Position
+from pgoutput_construct.changelog.segments import Position
 from pgoutput_construct.wire import (
     Begin,
     BeginPrepare,

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.segments import Segment
 from pgoutput_construct.columnar import decode_blocks, headers, rows_schema
 from pgoutput_construct.errors import ChangeLogError, ProtocolError
-from pgoutput_construct.postgres.changelog import ChangeLog
-from pgoutput_construct.postgres.segments import LogOptions, Segment
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.log import LOG_SCHEMA, failed, map_segments, segment_batches
 from pgoutput_construct.spark.phases import find_phases, state_over

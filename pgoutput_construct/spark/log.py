@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from pgoutput_construct.changelog.reader import UNIX_TO_POSTGRES, ChangeLog, LogEntry, explain
+from pgoutput_construct.changelog.segments import SCHEMA, Segment, read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.postgres.changelog import UNIX_TO_POSTGRES, ChangeLog, LogEntry, explain
-from pgoutput_construct.postgres.segments import SCHEMA, Segment, read_segment
 from pgoutput_construct.spark.schemas import spark_schema
 from pgoutput_construct.wire.types import Lsn, Timestamp
 

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.columnar import headers
 from pgoutput_construct.columnar.versions import OUTSIDE, UNDESCRIBED, find_versions
 from pgoutput_construct.errors import PgoutputError, ProtocolError
-from pgoutput_construct.postgres.segments import LogOptions
 from pgoutput_construct.spark.log import failed
 from pgoutput_construct.stream.timeline import RelationTimeline
 from pgoutput_construct.stream.transactions import Spans

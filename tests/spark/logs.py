@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 
 import pgoutput_construct as pgo
+from pgoutput_construct.changelog.segments import Position
 from pgoutput_construct.postgres import LogOptions, LogWriter, capture, current_lsn
-from pgoutput_construct.postgres.segments import Position
 from tests.live.capture import emit_marker
 from tests.live.recording import Recording
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.postgres.changelog import UNIX_TO_POSTGRES
-from pgoutput_construct.postgres.segments import (
+from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.reader import UNIX_TO_POSTGRES
+from pgoutput_construct.changelog.segments import (
     SCHEMA,
-    LogOptions,
     Position,
     Segment,
     fsync_directory,
     list_segments,
     write_segment,
 )
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:

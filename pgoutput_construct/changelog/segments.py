@@ -13,23 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pgoutput_construct.changelog.options import LOG_FORMAT, LogOptions
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.postgres.options import StreamOptions
 from pgoutput_construct.wire import Lsn
 
 __all__ = [
-    "LOG_FORMAT",
     "SCHEMA",
-    "LogOptions",
     "Position",
     "Segment",
     "list_segments",
     "read_segment",
     "write_segment",
 ]
-
-LOG_FORMAT = 1
-"""The version of this format; a reader refuses another."""
 
 SCHEMA = pa.schema(
     [
@@ -50,26 +45,6 @@ _GLOB = "segment-*.parquet"
 _KEY = b"pgoutput_construct"
 _CHECK = b"pgoutput_construct.crc32"
 _DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogOptions(StreamOptions):
-    """The options under which a log was captured: all that its payloads need to be decoded."""
-
-    server_version: int
-    """Of the server when the segment was written, such as 180004 for 18.4."""
-    system_identifier: str
-    """The cluster (``IDENTIFY_SYSTEM``): positions of another cannot be compared."""
-    database: str
-    """The database that was captured."""
-    log_format: int = LOG_FORMAT
-    """The version of the log's format."""
-
-    def differences(self, other: "LogOptions") -> list[str]:
-        """Name the options in which ``other`` cannot go on with this log, as ``name: here, not there``."""
-        mine, theirs = asdict(self), asdict(other)
-        keys = [key for key in mine if key != "server_version" and mine[key] != theirs[key]]
-        return [f"{key}: {mine[key]!r}, not {theirs[key]!r}" for key in keys]
 
 
 @dataclass(frozen=True)

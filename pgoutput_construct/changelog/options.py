@@ -1,16 +1,12 @@
 """What a client asks of pgoutput, checked before the server sees it."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
 
-from pgoutput_construct.postgres.connection import ReplicationError
+from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.wire.messages import OPTION_SERVERS, OPTION_VALUES, PROTOCOL_VERSIONS
 from pgoutput_construct.wire.options import Streaming
 
-if TYPE_CHECKING:
-    from pgoutput_construct.wire import Lsn
-
-__all__ = ["StreamOptions", "Streaming", "best_proto_version"]
+__all__ = ["LOG_FORMAT", "LogOptions", "StreamOptions", "Streaming", "best_proto_version"]
 
 _STREAMING_SINCE = OPTION_VALUES["streaming"]
 _SWITCHES = ("binary", "messages", "origin", "two_phase")
@@ -73,34 +69,30 @@ class StreamOptions:
             if getattr(self, option) and major < since:
                 raise ReplicationError(f"the option {option} needs PostgreSQL {since}, the server is {major}")
 
-    def command(self, start_lsn: "Lsn") -> bytes:
-        """Write the ``START_REPLICATION`` command that starts at ``start_lsn``, or where the slot is if
-        later.
-        """
-        options = ", ".join(f"{_identifier(key)} {_literal(value)}" for key, value in self._pairs().items())
-        slot = _identifier(self.slot)
-        position = f"{start_lsn >> 32:X}/{start_lsn & 0xFFFFFFFF:X}"
-        return f"START_REPLICATION SLOT {slot} LOGICAL {position} ({options})".encode()
-
-    def _pairs(self) -> dict[str, str]:
-        names = ",".join(_identifier(name) for name in self.publications)
-        pairs: dict[str, Any] = {"proto_version": self.proto_version, "publication_names": names}
-        if self.streaming != "off":
-            pairs["streaming"] = self.streaming
-        if self.origin is not None:
-            pairs["origin"] = self.origin
-        pairs |= {name: "true" for name in ("binary", "messages", "two_phase") if getattr(self, name)}
-        return {key: str(value) for key, value in pairs.items()}
-
     def _need(self, option: str, proto_version: int) -> None:
         if self.proto_version < proto_version:
             raise ReplicationError(f"{option} needs proto_version {proto_version} or higher, not {self.proto_version}")
 
 
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+LOG_FORMAT = 1
+"""The version of this format; a reader refuses another."""
 
 
-def _literal(text: str) -> str:
-    # Not psycopg's: replication commands (repl_scanner.l) have no E'' strings, a backslash is itself.
-    return "'" + text.replace("'", "''") + "'"
+@dataclass(frozen=True, kw_only=True)
+class LogOptions(StreamOptions):
+    """The options under which a log was captured: all that its payloads need to be decoded."""
+
+    server_version: int
+    """Of the server when the segment was written, such as 180004 for 18.4."""
+    system_identifier: str
+    """The cluster (``IDENTIFY_SYSTEM``): positions of another cannot be compared."""
+    database: str
+    """The database that was captured."""
+    log_format: int = LOG_FORMAT
+    """The version of the log's format."""
+
+    def differences(self, other: "LogOptions") -> list[str]:
+        """Name the options in which ``other`` cannot go on with this log, as ``name: here, not there``."""
+        mine, theirs = asdict(self), asdict(other)
+        keys = [key for key in mine if key != "server_version" and mine[key] != theirs[key]]
+        return [f"{key}: {mine[key]!r}, not {theirs[key]!r}" for key in keys]

@@ -5,8 +5,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.segments import Segment, list_segments, read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.postgres.segments import LogOptions, Segment, list_segments, read_segment
 from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
