@@ -14,7 +14,7 @@ from pgoutput_construct.columnar.table import IS_ROW, table_rows
 from pgoutput_construct.columnar.versions import OUTSIDE, UNDESCRIBED, find_versions
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.timeline import Description, RelationTimeline
-from pgoutput_construct.stream.transactions import Control
+from pgoutput_construct.stream.transactions import ControlMessage
 from pgoutput_construct.wire.engine import parse
 from pgoutput_construct.wire.messages import (
     Relation,
@@ -36,7 +36,7 @@ _START, _STOP, _TRUNCATE = StreamStart.TAG[0], StreamStop.TAG[0], Truncate.TAG[0
 _UNPAIRED = "a Stream Start inside a stream, or a Stream Stop outside one: a message between them is missing"
 _DESCRIBES = np.zeros(256, np.bool_)
 _DESCRIBES[[cls.TAG[0] for cls in (Relation, Type, StreamStart, StreamCommit, StreamAbort, StreamPrepare)]] = True
-"""The kinds that change which Relation describes an OID."""
+"""The tags that change which Relation describes an OID."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ class BatchDecoder:
 
         A Stream Start inside a stream, and a Stream Stop outside, are errors; the state after them is what they say.
         """
-        kinds = headers.kinds(array)
+        tags = headers.tags(array)
         initial = OUTSIDE if self.stream_xid is None else self.stream_xid
-        places = np.flatnonzero((kinds == _START) | (kinds == _STOP))
+        places = np.flatnonzero((tags == _START) | (tags == _STOP))
         if not len(places):
             return np.full(len(array), initial, np.int64), []
         walk = index_batch(array.take(pa.array(places)), proto_version=self.proto_version, streaming=self.streaming)
-        places, opened = places[walk.whole], self._opened(walk)[walk.whole]
+        places, opened = places[walk.valid], self._opened(walk)[walk.valid]
         before = np.searchsorted(places, np.arange(len(array)), "left") - 1
         self.stream_xid = initial if not len(opened) else int(opened[-1])
         self.stream_xid = None if self.stream_xid == OUTSIDE else self.stream_xid
@@ -118,25 +118,25 @@ class BatchDecoder:
     def _opened(walk: BatchIndex) -> Numbers:
         """Return the scope behind each Stream Start (its xid) and Stream Stop (OUTSIDE)."""
         opened = np.full(len(walk), OUTSIDE, np.int64)
-        starts = np.flatnonzero(walk.whole & (walk.kinds == _START))
+        starts = np.flatnonzero(walk.valid & (walk.tags == _START))
         _, read, fields = READERS[_START]
         opened[starts] = dict(walk.read(starts, read, fields))["xid"].to_numpy(zero_copy_only=False)
         return opened
 
     def _read_relations(self, index: BatchIndex, scopes: Numbers) -> list[RowError]:
         errors = []
-        for row in np.flatnonzero(index.whole & _DESCRIBES[index.kinds]).tolist():
+        for row in np.flatnonzero(index.valid & _DESCRIBES[index.tags]).tolist():
             inside = scopes[row] != OUTSIDE
             message = parse(index.payload(row), self.proto_version, self.streaming, inside)
             try:
-                self.timeline.read(Control(self._next_seq + row, int(scopes[row]) if inside else None, message))
+                self.timeline.read(ControlMessage(self._next_seq + row, int(scopes[row]) if inside else None, message))
             except PgoutputError as error:
                 errors.append(RowError(row, error))
         return errors
 
     def _versions(self, index: BatchIndex, scopes: Numbers, errors: list[RowError]) -> tuple[Numbers, Numbers]:
         """Return the rows, each as often as it has tables, and the version of each; what has none is an error."""
-        changes = np.flatnonzero(index.whole & IS_ROW[index.kinds] & (index.kinds != _TRUNCATE))
+        changes = np.flatnonzero(index.valid & IS_ROW[index.tags] & (index.tags != _TRUNCATE))
         oids = index.rows["relation_oid"][changes].astype(np.int64)
         rows, tables = self._truncates(index, scopes)
         rows, oids = np.concatenate([changes, rows]), np.concatenate([oids, tables])
@@ -151,7 +151,7 @@ class BatchDecoder:
     def _truncates(self, index: BatchIndex, scopes: Numbers) -> tuple[Numbers, Numbers]:
         rows: list[int] = []
         tables: list[int] = []
-        for row in np.flatnonzero(index.whole & (index.kinds == _TRUNCATE)).tolist():
+        for row in np.flatnonzero(index.valid & (index.tags == _TRUNCATE)).tolist():
             message = parse(index.payload(row), self.proto_version, self.streaming, scopes[row] != OUTSIDE)
             assert isinstance(message, Truncate)
             rows += [row] * len(message.relation_oids)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.gather import binary, fixed
 from pgoutput_construct.columnar.jit import kernel, u8, u16
-from pgoutput_construct.columnar.kernels import KINDS
+from pgoutput_construct.columnar.kernels import VALUE_TAGS
 
 __all__ = ["Cast", "Values", "find_cast"]
 
@@ -264,10 +264,10 @@ BINARY_CASTS: Final[Mapping[int, tuple[Callable[[pa.DataType], bool], Cast]]] = 
 
 
 def find_cast(kind: int, type_oid: int, target: pa.DataType) -> Cast | None:
-    """Return how values of a kind (KINDS) are cast as a whole, None where they are done one by one."""
-    if kind == KINDS["text"]:
+    """Return how values of a kind (VALUE_TAGS) are cast as a whole, None where they are done one by one."""
+    if kind == VALUE_TAGS["text"]:
         return next((cast for is_kind, cast in TEXT_CASTS if is_kind(target)), None)
-    if kind == KINDS["binary"]:
+    if kind == VALUE_TAGS["binary"]:
         is_kind, cast = BINARY_CASTS.get(type_oid, (None, None))
         return cast if is_kind is not None and is_kind(target) else None
     return None

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from pgoutput_construct.wire.engine import build
 from pgoutput_construct.wire.messages import Delete, Insert, Truncate, Update
 
-__all__ = ["ROWS", "TRUNCATE", "integers_at", "is_row", "kinds", "relation_offset", "xid_offset"]
+__all__ = ["ROWS", "TRUNCATE", "integers_at", "is_row", "relation_offset", "tags", "xid_offset"]
 
 ROWS = np.frombuffer(b"".join(kind.TAG for kind in (Insert, Update, Delete, Truncate)), np.uint8)
-"""The kinds (first bytes) of messages that change rows."""
+"""The tags (first bytes) of messages that change rows."""
 
 TRUNCATE = Truncate.TAG[0]
 """The kind whose tables do not stand at ``relation_offset``: there may be several."""
@@ -38,14 +38,14 @@ def relation_offset(in_stream: bool) -> int:
     return _probe(in_stream).index(_OID.to_bytes(4))
 
 
-def kinds(payloads: pa.BinaryArray) -> NDArray[np.uint8]:
+def tags(payloads: pa.BinaryArray) -> NDArray[np.uint8]:
     """Return the first byte of each payload, 0 where there is none."""
     return _gather(payloads, np.zeros(len(payloads), np.int64), 1)[:, 0]
 
 
 def is_row(payloads: pa.BinaryArray) -> NDArray[np.bool_]:
     """Tell of each payload whether its message changes rows."""
-    return np.isin(kinds(payloads), ROWS)
+    return np.isin(tags(payloads), ROWS)
 
 
 def integers_at(payloads: pa.BinaryArray, offsets: NDArray[np.int64]) -> NDArray[np.int64]:

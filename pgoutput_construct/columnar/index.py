@@ -27,16 +27,16 @@ class BatchIndex:
         self.options = options(proto_version, streaming)
         self._arguments = (proto_version, self.options.parallel)
         count = len(self.starts)
-        self.kinds = np.zeros(count, np.uint8)
+        self.tags = np.zeros(count, np.uint8)
         """The first byte of each payload, 0 for an empty one."""
-        self.whole = np.zeros(count, np.bool_)
+        self.valid = np.zeros(count, np.bool_)
         """Whether it is a message; what is not is explained by ``error``."""
         self.rows: dict[str, NDArray[Any]] = {
             name: np.full(count, -1 if dtype is np.int64 else 0, dtype) for name, dtype in kernels.ROW_FIELDS.items()
         }
         """Of messages that hold rows: relation_oid, xid, old_kind, and the positions of old and new (-1 for none)."""
         given = (self.data, self.starts, self.ends, streams, *self._arguments)
-        kernels.index(*given, self.kinds, self.whole, *self.rows.values())
+        kernels.index(*given, self.tags, self.valid, *self.rows.values())
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -47,7 +47,7 @@ class BatchIndex:
 
     def malformed(self) -> Numbers:
         """Return the indexes of the payloads that are no messages."""
-        return np.flatnonzero(~self.whole)
+        return np.flatnonzero(~self.valid)
 
     def error(self, row: int) -> DecodeError:
         """Return what is wrong with a payload that is no message, as the definitions say it."""
@@ -68,7 +68,7 @@ class BatchIndex:
         """
         columns: dict[str, list[tuple[Numbers, pa.Array]]] = {name: [] for name in kernels.MESSAGE_SCHEMA.names}
         for kind, (name, read, fields) in kernels.READERS.items():
-            rows = np.flatnonzero((self.kinds == kind) & self.whole)
+            rows = np.flatnonzero((self.tags == kind) & self.valid)
             if len(rows):
                 columns["kind"].append((rows, pa.array([name]).take(pa.array(np.zeros(len(rows), np.int8)))))
                 for field, array in self.read(rows, read, fields):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
 
-__all__ = ["KINDS", "MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "TUPLES", "index"]
+__all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "TUPLES", "VALUE_TAGS", "index"]
 
 ROW_FIELDS: Final[Mapping[str, type]] = {
     "xid": np.uint32,
@@ -25,13 +25,13 @@ ROW_FIELDS: Final[Mapping[str, type]] = {
 }
 """What the index keeps of messages that hold rows: numbers, and the positions of the rows (-1 for none)."""
 
-KINDS: Final[Mapping[str, int]] = {
+VALUE_TAGS: Final[Mapping[str, int]] = {
     "null": 110,
     "unchanged": 117,
     "text": 116,
     "binary": 98,
 }
-"""The kinds of values in a row."""
+"""The tags of values in a row."""
 
 MESSAGE_SCHEMA: Final = pa.schema(
     [
@@ -575,8 +575,8 @@ def index(
     streams: Any,
     proto_version: int,
     parallel: bool,
-    kinds: Any,
-    whole: Any,
+    tags: Any,
+    valid: Any,
     xid: Any,
     relation_oid: Any,
     new: Any,
@@ -589,7 +589,7 @@ def index(
         if at >= end:
             continue
         kind = u8(data, at)
-        kinds[row] = kind
+        tags[row] = kind
         if kind == 66:
             at = _walk_begin(data, at, end, proto_version, in_stream, parallel)
         elif kind == 77:
@@ -636,11 +636,11 @@ def index(
             at = _walk_stream_prepare(data, at, end, proto_version, in_stream, parallel)
         else:
             at = -1
-        whole[row] = at == end
+        valid[row] = at == end
 
 
 @kernel
-def values_tuple_data(data: Any, places: Any, columns: int, kinds: Any, starts: Any, lengths: Any) -> int:
+def values_tuple_data(data: Any, places: Any, columns: int, tags: Any, starts: Any, lengths: Any) -> int:
     """Find the values of rows (not those at -1); return the first with another number of columns, or -1."""
     for row in range(len(places)):
         at = places[row]
@@ -656,7 +656,7 @@ def values_tuple_data(data: Any, places: Any, columns: int, kinds: Any, starts: 
             if kind == 116 or kind == 98:
                 length = u32(data, at)
                 at += 4
-            kinds[column, row] = kind
+            tags[column, row] = kind
             starts[column, row] = at
             lengths[column, row] = length
             at += length

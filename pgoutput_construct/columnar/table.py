@@ -36,7 +36,7 @@ BLOCK_BYTES: Final = 1 << 28
 IS_ROW: Final = np.zeros(256, np.bool_)
 IS_ROW[[cls.TAG[0] for cls in (Insert, Update, Delete, Truncate)]] = True
 IS_SENT: Final = np.zeros(256, np.bool_)
-IS_SENT[[code for name, code in kernels.KINDS.items() if isinstance(VALUES[name], type)]] = True
+IS_SENT[[code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)]] = True
 OPS: Final = {cls.TAG[0]: cls.__name__.lower() for cls in (Insert, Update, Delete, Truncate)}
 
 
@@ -87,14 +87,14 @@ class _Table:
     def faults(self, rows: Numbers) -> list[RowError]:
         """Find the payloads that are no rows."""
         index = self.index
-        whole = index.whole[rows]
-        found = [] if whole.all() else [RowError(row, index.error(row)) for row in rows[~whole].tolist()]
+        valid = index.valid[rows]
+        found = [] if valid.all() else [RowError(row, index.error(row)) for row in rows[~valid].tolist()]
         sizes = index.ends[rows] - index.starts[rows]
-        for row in rows[whole & (sizes >= LARGEST)].tolist():
+        for row in rows[valid & (sizes >= LARGEST)].tolist():
             found.append(RowError(row, ProtocolError("a message of 1 GiB or more, which PostgreSQL does not send")))
-        others = whole & ~IS_ROW[index.kinds[rows]]
+        others = valid & ~IS_ROW[index.tags[rows]]
         for row in rows[others].tolist() if others.any() else ():
-            kind = BY_TAG[bytes([index.kinds[row]])].__name__
+            kind = BY_TAG[bytes([index.tags[row]])].__name__
             found.append(RowError(row, ProtocolError(f"{kind} among the rows of {self.name}")))
         return found
 
@@ -130,7 +130,7 @@ class _Table:
         new.read(lambda position: None)
         old.read(lambda position: None if position in self.keys else whole)
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}
-        arrays["_op"] = _ops(self.index.kinds[rows])
+        arrays["_op"] = _ops(self.index.tags[rows])
         arrays["_unchanged"] = new.unchanged()
         if "_before" in self.schema.names:
             arrays["_before"] = old.struct(self.schema.field("_before").type)
@@ -166,10 +166,10 @@ class _Side:
         """The rows that have this side, where these are few."""
         places = places if self.sparse is None else places[self.sparse]
         shape = (table.width, len(places))
-        self.kinds, self.lengths = np.zeros(shape, np.uint8), np.zeros(shape, np.int32)
+        self.tags, self.lengths = np.zeros(shape, np.uint8), np.zeros(shape, np.int32)
         self.starts = np.zeros(shape, np.int64)
         (find,) = kernels.TUPLES.values()
-        self.misfit = find(table.index.data, places, table.width, self.kinds, self.starts, self.lengths) >= 0
+        self.misfit = find(table.index.data, places, table.width, self.tags, self.starts, self.lengths) >= 0
         """Whether a row has another number of values than there are columns."""
         self.refused: dict[str, dict[int, str]] = {}
         """PostgreSQL's text of values that their column cannot hold, by column and row."""
@@ -199,11 +199,11 @@ class _Side:
 
     def unchanged(self) -> pa.Array:
         """Return the names of the columns that were not sent, row by row; empty lists where the side is missing."""
-        code = kernels.KINDS["unchanged"]
+        code = kernels.VALUE_TAGS["unchanged"]
         positions = sorted(self.table.readers)
-        if not (self.kinds == code).any():
+        if not (self.tags == code).any():
             return empty_lists(self.count)
-        flags = self.kinds[positions] == code if positions else np.zeros((0, self.kinds.shape[1]), np.bool_)
+        flags = self.tags[positions] == code if positions else np.zeros((0, self.tags.shape[1]), np.bool_)
         counts = np.zeros(self.count + 1, np.int32)
         counts[1:][slice(None) if self.sparse is None else self.sparse] = flags.sum(axis=0)
         _, which = np.nonzero(flags.T)
@@ -216,22 +216,22 @@ class _Side:
         return {prefix + name: texts for name, texts in self.refused.items() if texts}
 
     def _read(self, position: int, column: _Column, sent: NDArray[np.bool_] | None) -> pa.Array:
-        kinds = self.kinds[position]
+        tags = self.tags[position]
         if sent is not None and not sent.all():
-            kinds = np.where(sent if self.sparse is None else sent[self.sparse], kinds, kernels.KINDS["null"])
+            tags = np.where(sent if self.sparse is None else sent[self.sparse], tags, kernels.VALUE_TAGS["null"])
         pieces: list[tuple[Numbers, pa.Array]] = []
-        for name, code in kernels.KINDS.items():
+        for name, code in kernels.VALUE_TAGS.items():
             if isinstance(VALUES[name], type):
-                chosen = kinds == code
-                if chosen.all() or (chosen.any() and not IS_SENT[kinds[~chosen]].any()):
+                chosen = tags == code
+                if chosen.all() or (chosen.any() and not IS_SENT[tags[~chosen]].any()):
                     return self._cast(position, column, name, chosen)
                 if chosen.any():
                     pieces.append((np.flatnonzero(chosen), self._cast(position, column, name, chosen).filter(chosen)))
-        return scatter(pieces, len(kinds), column.target)
+        return scatter(pieces, len(tags), column.target)
 
     def _cast(self, position: int, column: _Column, kind: str, chosen: NDArray[np.bool_]) -> pa.Array:
         """Cast the values of one kind as a whole, and what is left one by one; the others are null."""
-        cast = find_cast(kernels.KINDS[kind], column.type_oid, column.target)
+        cast = find_cast(kernels.VALUE_TAGS[kind], column.type_oid, column.target)
         if cast is None:
             return self._one_by_one(position, column, kind, chosen)
         starts, lengths = self.starts[position], self.lengths[position]
@@ -264,11 +264,11 @@ def _without(rows: Numbers, errors: list[RowError]) -> Numbers:
     return rows[~np.isin(rows, [error.row for error in errors])] if errors else rows
 
 
-def _ops(kinds: NDArray[np.uint8]) -> pa.Array:
+def _ops(tags: NDArray[np.uint8]) -> pa.Array:
     names = pa.array(list(OPS.values()), pa.string())
     codes = np.zeros(256, np.int8)
     codes[list(OPS)] = range(len(OPS))
-    return names.take(pa.array(codes[kinds]))
+    return names.take(pa.array(codes[tags]))
 
 
 def _untyped(count: int, texts: Mapping[str, Mapping[int, str]]) -> pa.Array:

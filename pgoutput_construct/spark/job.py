@@ -22,7 +22,7 @@ from pgoutput_construct.spark.plan import Plan, Visible, parse_row
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.spark.tables import Table, Usage, find_tables
 from pgoutput_construct.stream.timeline import RelationTimeline
-from pgoutput_construct.stream.transactions import Control, TransactionReader
+from pgoutput_construct.stream.transactions import ControlMessage, TransactionReader
 from pgoutput_construct.wire.messages import Message
 
 __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
@@ -149,7 +149,7 @@ def _plan(spark: SparkSession, log: ChangeLog) -> Plan:
     for batch in found.toArrow().cast(LOG_SCHEMA).sort_by("seq").to_batches():
         for row in range(batch.num_rows):
             message = parse_row(options, batch, row)
-            control = Control(batch.column("seq")[row].as_py(), batch.column("stream_xid")[row].as_py(), message)
+            control = ControlMessage(batch.column("seq")[row].as_py(), batch.column("stream_xid")[row].as_py(), message)
             try:
                 transactions.read(control)
                 timeline.read(control)
@@ -162,7 +162,7 @@ def _controls(options: LogOptions, segment: Segment) -> Iterator[pa.RecordBatch]
     """Leave out rows, and logical messages after parsing: a row's kind with a flipped bit may be theirs."""
     for batch in segment_batches(segment):
         others = batch.filter(pa.array(~headers.is_row(batch.column("payload"))))
-        is_message = headers.kinds(others.column("payload")) == Message.TAG[0]
+        is_message = headers.tags(others.column("payload")) == Message.TAG[0]
         for row in np.flatnonzero(is_message).tolist():
             parse_row(options, others, row)
         yield others.filter(pa.array(~is_message))

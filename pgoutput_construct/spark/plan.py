@@ -107,7 +107,7 @@ class Plan:
         payloads = batch.column("payload")
         inside = batch.column("in_stream").to_numpy(zero_copy_only=False)
         offsets = np.where(inside, headers.relation_offset(True), headers.relation_offset(False))
-        oids, truncates = headers.integers_at(payloads, offsets), headers.kinds(payloads) == headers.TRUNCATE
+        oids, truncates = headers.integers_at(payloads, offsets), headers.tags(payloads) == headers.TRUNCATE
         pairs = [(row, oid) for row in rows[truncates[rows]].tolist() for oid in self._truncated(batch, row)]
         changes = rows[~truncates[rows]]
         more = np.array(pairs, np.int64).reshape(-1, 2)

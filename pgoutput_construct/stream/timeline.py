@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pgoutput_construct.errors import ProtocolError
-from pgoutput_construct.stream.transactions import Control
+from pgoutput_construct.stream.transactions import ControlMessage
 from pgoutput_construct.wire.messages import (
     Relation,
     StreamAbort,
@@ -63,7 +63,7 @@ class RelationTimeline:
         self._histories: dict[int | None, dict[int, _History]] = {None: {}}
         self._live: dict[int, dict[int, int]] = {}
 
-    def read(self, control: Control) -> None:
+    def read(self, control: ControlMessage) -> None:
         """Take in the next control message of the log."""
         seq, stream_xid, message = control
         match message:
@@ -118,7 +118,7 @@ class RelationTimeline:
         return self._histories.setdefault(stream_xid, {}).setdefault(oid, _History())
 
 
-def follow_relations(controls: Iterable[Control]) -> RelationTimeline:
+def follow_relations(controls: Iterable[ControlMessage]) -> RelationTimeline:
     """Return the timeline of a log, given its control messages in order."""
     timeline = RelationTimeline()
     for control in controls:

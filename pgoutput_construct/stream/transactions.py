@@ -26,12 +26,12 @@ from pgoutput_construct.wire.messages import (
     StreamStop,
 )
 
-__all__ = ["Control", "Place", "Spans", "TransactionReader", "find_transactions"]
+__all__ = ["ControlMessage", "Place", "Spans", "TransactionReader", "find_transactions"]
 
 _INT64_MAX = 2**63 - 1
 
 
-class Control(NamedTuple):
+class ControlMessage(NamedTuple):
     """A message other than a row's, and where it stands."""
 
     seq: int
@@ -131,7 +131,7 @@ class TransactionReader:
         self._prepared: dict[str, _Transaction] = {}
         self._spans: list[_Span] = []
 
-    def read(self, control: Control) -> None:
+    def read(self, control: ControlMessage) -> None:
         """Take in the next control message; rows, messages and descriptions may come too and change nothing."""
         seq, _, message = control
         match message:
@@ -235,7 +235,7 @@ class TransactionReader:
             position += last - first + 1
 
 
-def find_transactions(controls: Iterable[Control]) -> Spans:
+def find_transactions(controls: Iterable[ControlMessage]) -> Spans:
     """Return the spans of the committed transactions of a log, given its control messages in order."""
     reader = TransactionReader()
     for control in controls:

@@ -16,12 +16,12 @@ from pgoutput_construct.wire.primitives import (
     Data,
     End,
     FullXid,
-    LogPosition,
-    Moment,
     OneOf,
+    TimestampTz,
     UInt8,
     UInt32,
     Xid,
+    XLogRecPtr,
 )
 
 __all__ = [
@@ -36,43 +36,43 @@ __all__ = [
 
 XLogData = Struct(
     "tag" / Constant(b"w"),
-    "wal_start" / LogPosition,
-    "wal_end" / LogPosition,
-    "send_time" / Moment,
+    "wal_start" / XLogRecPtr,
+    "wal_end" / XLogRecPtr,
+    "send_time" / TimestampTz,
     "data" / Data(),
     End,
 )
 
 PrimaryKeepalive = Struct(
     "tag" / Constant(b"k"),
-    "wal_end" / LogPosition,
-    "send_time" / Moment,
+    "wal_end" / XLogRecPtr,
+    "send_time" / TimestampTz,
     "reply_requested" / OneOf(UInt8, 0, 1),
     End,
 )
 
 PrimaryStatusUpdate = Struct(
     "tag" / Constant(b"s"),
-    "lsn" / LogPosition,
+    "lsn" / XLogRecPtr,
     "oldest_full_xid" / FullXid,
     "next_full_xid" / FullXid,
-    "send_time" / Moment,
+    "send_time" / TimestampTz,
     End,
 )
 
 StandbyStatusUpdate = Struct(
     "tag" / Constant(b"r"),
-    "write_lsn" / LogPosition,
-    "flush_lsn" / LogPosition,
-    "apply_lsn" / LogPosition,
-    "send_time" / Moment,
+    "write_lsn" / XLogRecPtr,
+    "flush_lsn" / XLogRecPtr,
+    "apply_lsn" / XLogRecPtr,
+    "send_time" / TimestampTz,
     "reply_requested" / OneOf(UInt8, 0, 1),
     End,
 )
 
 HotStandbyFeedback = Struct(
     "tag" / Constant(b"h"),
-    "send_time" / Moment,
+    "send_time" / TimestampTz,
     "xmin" / Xid,
     "xmin_epoch" / UInt32,
     "catalog_xmin" / Xid,
@@ -82,7 +82,7 @@ HotStandbyFeedback = Struct(
 
 PrimaryStatusRequest = Struct(
     "tag" / Constant(b"p"),
-    "send_time" / Moment,
+    "send_time" / TimestampTz,
     End,
 )
 

@@ -22,18 +22,18 @@ __all__ = [
     "FieldError",
     "FullXid",
     "Letter",
-    "LogPosition",
-    "Moment",
     "Number",
     "Oid",
     "OneOf",
     "SInt32",
     "Since",
     "String",
+    "TimestampTz",
     "UInt8",
     "UInt16",
     "UInt32",
     "UInt64",
+    "XLogRecPtr",
     "Xid",
 ]
 
@@ -119,8 +119,8 @@ SInt32 = Number("i")
 Oid = Number("I")
 Xid = Number("I")
 FullXid = Number("Q")
-LogPosition = Number("Q", Lsn)
-Moment = Number("q", Timestamp)
+XLogRecPtr = Number("Q", Lsn)
+TimestampTz = Number("q", Timestamp)
 
 
 class Checked(Leaf):

@@ -13,7 +13,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.columnar import RowError, columns_schema, decode_rows, headers, rows_schema
 from pgoutput_construct.stream.timeline import Description, RelationTimeline
-from pgoutput_construct.stream.transactions import Control, TransactionReader
+from pgoutput_construct.stream.transactions import ControlMessage, TransactionReader
 from tests.live.recording import Recording
 
 NO_TEXT = {"cash", "place", "feelings", "places", "mails", "pt", "words", "ints"}
@@ -174,8 +174,8 @@ def test_headers(recordings: dict[str, Recording]) -> None:
             if isinstance(message, pgo.Insert | pgo.Update | pgo.Delete):
                 assert oids[index] == message.relation_oid
                 assert not state or xids[index] == message.xid
-    assert headers.kinds(pa.array([b"", b"I"], pa.binary())).tolist() == [0, ord("I")]
-    assert headers.kinds(pa.array([], pa.binary())).tolist() == []
+    assert headers.tags(pa.array([b"", b"I"], pa.binary())).tolist() == [0, ord("I")]
+    assert headers.tags(pa.array([], pa.binary())).tolist() == []
 
 
 @pytest.mark.parametrize("version", [16, 18])
@@ -210,7 +210,7 @@ def _changes(recording: Recording) -> dict[str, list[dict[str, Any]]]:
     rows = []
     for seq, payload in enumerate(recording.payloads):
         stream = session.stream_xid
-        control = Control(seq, stream, session.parse(payload))
+        control = ControlMessage(seq, stream, session.parse(payload))
         timeline.read(control)
         transactions.read(control)
         if isinstance(control.message, pgo.Insert | pgo.Update | pgo.Delete):

@@ -36,7 +36,7 @@ def test_recordings_have_the_headers_that_parse_gives(recordings: dict[str, Reco
             states.append(session.in_stream)
             expected.append(header(session.parse(payload)))
         index = index_batch(recording.payloads, states, proto_version=mode.proto_version, streaming=mode.streaming)
-        assert index.whole.all()
+        assert index.valid.all()
         assert index.messages().to_pylist() == expected
 
 
@@ -47,7 +47,7 @@ def test_every_cut_and_extension_is_flagged(name: str) -> None:
     payloads = [*(data[:size] for size in range(len(data) + 1)), data + b"\0"]
     states = [options.in_stream] * len(payloads)
     index = index_batch(payloads, states, proto_version=options.proto_version, streaming=options.streaming)
-    assert np.flatnonzero(index.whole).tolist() == [len(data)]
+    assert np.flatnonzero(index.valid).tolist() == [len(data)]
     for row in index.malformed().tolist():
         with pytest.raises(pgo.DecodeError) as caught:
             pgo.parse(payloads[row], *options)
@@ -64,7 +64,7 @@ def test_kernels_accept_what_parse_accepts(options: ParseOptions, payloads: list
         try:
             expected = header(pgo.parse(payload, *options))
         except pgo.DecodeError as error:
-            assert not index.whole[row]
+            assert not index.valid[row]
             assert str(index.error(row)) == str(error)
             assert set(rows[row].values()) == {None}
         else:
@@ -89,7 +89,7 @@ def test_arrays_of_every_kind(shape: str) -> None:
     """Sliced, chunked and large arrays give the same index."""
     payloads = [data for options, data, _ in SAMPLES.values() if options == ParseOptions()]
     index = index_batch(shapes(payloads)[shape])
-    assert index.whole.all()
+    assert index.valid.all()
     assert [index.payload(row) for row in range(len(index))] == payloads
     assert index.messages().equals(index_batch(payloads).messages())
 
@@ -99,7 +99,7 @@ def test_empty_batches_and_nulls() -> None:
     assert len(index_batch(pa.array([], pa.binary()))) == 0
     assert index_batch([]).messages().num_rows == 0
     index = index_batch(pa.array([None, b"", b"B" + bytes(20)], pa.binary()))
-    assert index.whole.tolist() == [False, False, True]
+    assert index.valid.tolist() == [False, False, True]
 
 
 def test_states_must_fit_the_payloads() -> None:
@@ -114,4 +114,4 @@ def test_huge_lengths_are_refused_at_once() -> None:
         "49 00004001 4e 0001 74 ffffffff 00", "54 ffffffff 00 00000001", "4d 00 0000000000000000 00 ffffffff",
         "52 00004001 00 00 64 ffff", "49 00004001 4e ffff 6e",
     )]  # fmt: skip
-    assert not index_batch(payloads).whole.any()
+    assert not index_batch(payloads).valid.any()

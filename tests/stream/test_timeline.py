@@ -5,7 +5,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.stream import RelationCache
 from pgoutput_construct.stream.timeline import RelationTimeline, follow_relations
-from pgoutput_construct.stream.transactions import Control
+from pgoutput_construct.stream.transactions import ControlMessage
 from tests.live.recording import Recording
 
 OLD = pgo.Relation(None, 1, "public", "t", "d", ())
@@ -14,7 +14,7 @@ NEW = pgo.Relation(7, 1, "public", "t2", "d", ())
 
 def timeline(*controls: tuple[int, int | None, pgo.PgoutputMessage]) -> RelationTimeline:
     """A timeline of messages with their seq and stream."""
-    return follow_relations(Control(*control) for control in controls)
+    return follow_relations(ControlMessage(*control) for control in controls)
 
 
 def test_same_as_the_cache(recordings: dict[str, Recording]) -> None:
@@ -25,7 +25,7 @@ def test_same_as_the_cache(recordings: dict[str, Recording]) -> None:
         for seq, payload in enumerate(recording.payloads):
             stream = session.stream_xid
             message = session.parse(payload)
-            controls.append(Control(seq, stream, message))
+            controls.append(ControlMessage(seq, stream, message))
             cache.update(message)
             if isinstance(message, pgo.Insert | pgo.Update | pgo.Delete):
                 then[message.relation_oid, seq, stream] = cache.get(message.relation_oid)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.stream.transactions import Control, Spans, find_transactions
+from pgoutput_construct.stream.transactions import ControlMessage, Spans, find_transactions
 from tests.live.recording import Recording
 
 Row = tuple[str, int | None]
@@ -51,7 +51,7 @@ def row(xid: int | None = None) -> Row:
     return "row", xid
 
 
-def controls(items: Iterable[Item]) -> list[Control]:
+def controls(items: Iterable[Item]) -> list[ControlMessage]:
     """Number the items, and leave the control messages."""
     found, stream = [], None
     for seq, item in enumerate(items):
@@ -59,7 +59,7 @@ def controls(items: Iterable[Item]) -> list[Control]:
             continue
         if isinstance(item, pgo.Begin | pgo.BeginPrepare | pgo.StreamStart):
             stream = None  # of a connection that was lost
-        found.append(Control(seq, stream, item))
+        found.append(ControlMessage(seq, stream, item))
         if isinstance(item, pgo.StreamStart):
             stream = item.xid
         elif isinstance(item, pgo.StreamStop):
@@ -206,7 +206,7 @@ def _visible_rows(recording: Recording) -> list[int]:
     found = []
     for seq, payload in enumerate(recording.payloads):
         stream = session.stream_xid
-        found.append(Control(seq, stream, session.parse(payload)))
+        found.append(ControlMessage(seq, stream, session.parse(payload)))
     spans = find_transactions(found)
     rows = [c for c in found if isinstance(c.message, pgo.Insert | pgo.Update | pgo.Delete)]
     return [c.seq for c in rows if spans.find(c.seq, c.message.xid) is not None]

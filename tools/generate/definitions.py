@@ -17,8 +17,8 @@ from construct import FocusedSeq, Struct, Switch, this
 from pgoutput_construct.wire import {messages} as m
 from pgoutput_construct.wire.composites import Counted, Kind, Record, SizeOf, Valued, when
 from pgoutput_construct.wire.primitives import (
-    Absent, Bits, Constant, Data, End, FullXid, Letter, LogPosition, Moment, Oid, OneOf, SInt32, Since, String, UInt8,
-    UInt16, UInt32, UInt64, Xid,
+    Absent, Bits, Constant, Data, End, FullXid, Letter, Oid, OneOf, SInt32, Since, String, TimestampTz, UInt8, UInt16,
+    UInt32, UInt64, Xid, XLogRecPtr,
 )
 """
 

@@ -209,7 +209,7 @@ class Walker:
         shared = [p for p in self.spec.parameters if p.name != "in_stream"]
         head = "".join(f", {p.name}: {p.type}" for p in shared)
         columns = "".join(f", {name}: Any" for name in self.kept)
-        arguments = f"data: Any, starts: Any, ends: Any, streams: Any{head}, kinds: Any, whole: Any{columns}"
+        arguments = f"data: Any, starts: Any, ends: Any, streams: Any{head}, tags: Any, valid: Any{columns}"
         lines = [
             f"@kernel\ndef index({arguments}) -> None:",
             docstring(["Index a batch: the kind of each payload, whether it is a message, and what is kept of rows."]),
@@ -218,7 +218,7 @@ class Walker:
             "        if at >= end:",
             "            continue",
             "        kind = u8(data, at)",
-            "        kinds[row] = kind",
+            "        tags[row] = kind",
         ]
         for position, message in enumerate(self.spec.messages):
             arguments = f"data, at, end{', row' if message.name in self.row_messages else ''}{self.arguments}"
@@ -226,7 +226,7 @@ class Walker:
             call = f"_walk_{snake_case(message.class_name)}({arguments})"
             lines.append(f"        {'elif' if position else 'if'} kind == {message.tag[0]}:")
             lines.append(f"            at = {call}")
-        lines += ["        else:", "            at = -1", "        whole[row] = at == end"]
+        lines += ["        else:", "            at = -1", "        valid[row] = at == end"]
         return "\n".join(lines)
 
     def _finder(self, part: Part) -> str:
@@ -249,13 +249,13 @@ class Walker:
             "        at += 1",
             "        length = 0",
             *(f"        {line}" for line in self._found(choice)),
-            "        kinds[column, row] = kind",
+            "        tags[column, row] = kind",
             "        starts[column, row] = at",
             "        lengths[column, row] = length",
             "        at += length",
             "return -1",
         ]
-        arguments = "data: Any, places: Any, columns: int, kinds: Any, starts: Any, lengths: Any"
+        arguments = "data: Any, places: Any, columns: int, tags: Any, starts: Any, lengths: Any"
         head = f"@kernel\ndef values_{snake_case(part.name)}({arguments}) -> int:"
         return "\n".join([head, *indented(iter(body))])
 

@@ -28,7 +28,7 @@ def emit_kernels(spec: Spec) -> str:
         header(spec),
         docstring([f"{spec.title}: kernels that walk a batch of payloads once.", "", *_about()], ""),
         IMPORTS,
-        '__all__ = ["KINDS", "MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "TUPLES", "index"]',
+        '__all__ = ["VALUE_TAGS", "MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "TUPLES", "index"]',
         _row_table(spec),
         _kinds(spec),
         _schema(spec),
@@ -59,7 +59,7 @@ def _row_table(spec: Spec) -> str:
 def _kinds(spec: Spec) -> str:
     choices = [choice for part in tuple_parts(spec) if (choice := values_of(part)) is not None]
     rows = "".join(f'"{a.name}": {a.tag[0]},\n' for choice in choices for a in choice.alternatives)
-    return f"KINDS: Final[Mapping[str, int]] = {{\n{rows}}}\n" + docstring(["The kinds of values in a row."], "")
+    return f"VALUE_TAGS: Final[Mapping[str, int]] = {{\n{rows}}}\n" + docstring(["The tags of values in a row."], "")
 
 
 def _schema(spec: Spec) -> str:

@@ -17,15 +17,15 @@ MACHINERY = frozenset(
 RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswith("_")) | {"mro"}
 """Names that a construct Container, or a class, already has: a field called items would hide its method."""
 
-_ROW_VARIABLES = frozenset({"ends", "kinds", "places", "row", "starts", "streams", "whole"})
+_ROW_VARIABLES = frozenset({"ends", "places", "row", "starts", "streams", "tags", "valid"})
 RESERVED_PARAMETERS = (MACHINERY | _ROW_VARIABLES | set(keyword.kwlist)) - {"in_stream", "parallel", "proto_version"}
 """Names that the generated functions give to other arguments."""
 
 _TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})
 _WIRE = frozenset({"FormattedBytes", "Lsn", "Marker", "Reject", "Timestamp"})
 _CONSTRUCTS = frozenset(
-    {"Absent", "Bits", "Constant", "Counted", "Data", "End", "FocusedSeq", "FullXid", "Kind", "Letter", "LogPosition"}
-    | {"Moment", "Oid", "OneOf", "Record", "SInt32", "Since", "SizeOf", "String", "Struct", "Switch", "UInt16"}
+    {"Absent", "Bits", "Constant", "Counted", "Data", "End", "FocusedSeq", "FullXid", "Kind", "Letter", "XLogRecPtr"}
+    | {"TimestampTz", "Oid", "OneOf", "Record", "SInt32", "Since", "SizeOf", "String", "Struct", "Switch", "UInt16"}
     | {"UInt32", "UInt64", "UInt8", "Valued", "Xid"}
 )
 RESERVED_CLASSES = frozenset(dir(builtins)) | _TYPING | _WIRE | _CONSTRUCTS
