@@ -114,6 +114,23 @@ BROKEN = {
         "contains itself",
     ),
     "an item without a class": ("        class: FirstRow\n", "", "no class"),
+    "an item that gains a field and has no class": (
+        "        class: FirstRow\n        blocks:\n          - type: header\n            fields:\n"
+        "              - {field: String, name: label}\n",
+        "        blocks:\n          - type: header\n            fields:\n"
+        "              - {field: String, name: label, since: 2}\n",
+        "or one with a condition, and no class",
+    ),
+    "a value that gains a field": (
+        "length: length}]",
+        "length: length}, {field: Int8, name: more, since: 2}]",
+        "has several fields",
+    ),
+    "a value that is no bytes": (
+        "then: [{field: Int32, name: length}, {field: Byten, name: data, length: length}]",
+        "then: [{field: Int32, name: number}]",
+        "holds no bytes alone",
+    ),
     "an item that can be empty": (
         "{field: String, name: label}\n              - {field: Row, name: row}",
         "{field: Int8, name: label, when: in_stream}",
