@@ -21,7 +21,7 @@ RECORDINGS = PAGES.parent / "recordings"
 FILLED = {
     "version_5_brings": "notices of checkpoints",
     "Commit_1_6_name": "flushed_lsn",
-    "Checkpoint_Notice_state": "idle",
+    "Checkpoint_Notice_state": "idle\n      - stream",
     "Checkpoint_Notice_1_2_name": "flags",
     "Checkpoint_Notice_1_3_name": "redo_lsn",
     "Checkpoint_Notice_1_4_name": "finish_time",
@@ -98,8 +98,9 @@ def test_known_lines_are_kept(proposal: str) -> None:
 
 def test_unfilled_proposal_is_refused(proposal: str) -> None:
     """A mark that was overlooked cannot become a name."""
-    with pytest.raises(SpecError):
+    with pytest.raises(SpecError) as caught:
         load_text(merged(proposal))
+    assert all(mark in str(caught.value) for mark in re.findall(r"^# (FILL_IN_\w+): .", proposal, re.M))
 
 
 def test_filled_proposal_agrees_with_the_document(
