@@ -21,7 +21,7 @@ RECORDINGS = PAGES.parent / "recordings"
 FILLED = {
     "version_5_brings": "notices of checkpoints",
     "Commit_1_6_name": "flushed_lsn",
-    "Checkpoint_Notice_state": "idle\n      - stream",
+    "Checkpoint_Notice_state": "idle",
     "Checkpoint_Notice_1_2_name": "flags",
     "Checkpoint_Notice_1_3_name": "redo_lsn",
     "Checkpoint_Notice_1_4_name": "finish_time",
@@ -45,7 +45,8 @@ FILLED = {
 
 def fill(proposal: str) -> str:
     """Return a proposal with its marks filled in."""
-    filled = re.sub(r"FILL_IN_\w+_description", "Made up.", proposal)
+    both = re.sub(r"(?m)^( +- )(FILL_IN_\w+_state)$", r"\1\2\n\1stream", proposal)
+    filled = re.sub(r"FILL_IN_\w+_description", "Made up.", both)
     return re.sub(r"FILL_IN_(\w+)", lambda match: FILLED[match[1]], filled)
 
 
