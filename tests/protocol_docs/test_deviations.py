@@ -24,7 +24,7 @@ messages:
           - {field: Byte1('F'), name: tag}
           - {field: Int32, name: xid, when: wide, documented: the number}
 options:
-  - {name: colour, server: 10, since: 1, values: [{name: red, server: 11}]}
+  - {name: colour, server: 10, since: 1, values: [{name: blue, server: 11}, {name: red, server: 11, sets: [wide]}]}
 documents:
   - section: demo-formats
     title: Demo Formats
