@@ -6,11 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog.reader import UNIX_TO_POSTGRES, ChangeLog, LogEntry, explain
+from pgoutput_construct.changelog.reader import ChangeLog, entry_of, explain
 from pgoutput_construct.changelog.segments import SCHEMA, Segment, read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.schemas import spark_schema
-from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["LOG_SCHEMA", "failed", "map_segments", "read_log", "segment_batches"]
 
@@ -60,12 +59,10 @@ def segment_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
 
 def failed(batch: pa.RecordBatch, row: int, error: PgoutputError) -> ChangeLogError:
     """Say of an error in one row of a batch of ``LOG_SCHEMA`` where it is: segment, seq, field path."""
-    seq, wal_start, sent, in_stream, xid, payload, segment = (
-        batch.column(index)[row].cast(pa.int64()).as_py() if index == 2 else batch.column(index)[row].as_py()
-        for index in range(batch.num_columns)
-    )
-    time = Timestamp(sent - UNIX_TO_POSTGRES)
-    return explain(LogEntry(seq, Lsn(wal_start), time, in_stream, xid, payload, segment), error)
+    values = {name: batch.column(name)[row] for name in batch.schema.names}
+    values["send_time"] = values["send_time"].cast(pa.int64())
+    plain = {name: value.as_py() for name, value in values.items()}
+    return explain(entry_of(plain, plain["segment"]), error)
 
 
 def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:
