@@ -99,8 +99,8 @@ def test_change_log_errors(run: Run, change_log: Path) -> None:
         (START, ("--streaming", "on"), "streaming='on' needs proto_version 2"),
         ('{"message": "StreamStop"}', (), "give them to pgoutput build"),
         ("PAR1", (), "give the directory of the change log"),
-        ("\0", (), "message 1 at offset 0: at byte 0: unknown message kind"),
-        ("42", ("--format", "recvlogical"), "unknown message kind b'4'"),
+        ("\0", (), "message 1 at offset 0: at byte 0: unknown tag"),
+        ("42", ("--format", "recvlogical"), "unknown tag b'4'"),
     ],
 )
 def test_bad_input(run: Run, stdin: str, options: tuple[object, ...], said: str) -> None:
