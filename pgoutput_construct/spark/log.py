@@ -6,13 +6,16 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain
 from pgoutput_construct.changelog.segments import SCHEMA, Segment, read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.schemas import spark_schema
+from pgoutput_construct.wire.engine import parse
+from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES, Lsn, Timestamp
 
-__all__ = ["LOG_SCHEMA", "failed", "map_segments", "read_log", "segment_batches"]
+__all__ = ["LOG_SCHEMA", "failed", "map_segments", "parse_row", "read_log", "segment_batches"]
 
 LOG_SCHEMA = SCHEMA.append(pa.field("segment", pa.string(), nullable=False))
 """The columns of the change log, and the name of the segment."""
@@ -66,6 +69,15 @@ def failed(batch: pa.RecordBatch, row: int, error: PgoutputError) -> ChangeLogEr
     )
     time = Timestamp(sent - UNIX_TO_POSTGRES)
     return explain(LogEntry(seq, Lsn(wal_start), time, in_stream, xid, payload, segment), error)
+
+
+def parse_row(options: LogOptions, batch: pa.RecordBatch, row: int) -> PgoutputMessage:
+    """Parse the payload in one row of a batch of ``LOG_SCHEMA``; raise ChangeLogError with segment, seq, field."""
+    payload, in_stream = batch.column("payload")[row].as_py(), batch.column("in_stream")[row].as_py()
+    try:
+        return parse(payload, options.proto_version, options.streaming, in_stream)
+    except PgoutputError as error:
+        raise failed(batch, row, error) from error
 
 
 def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:

@@ -20,11 +20,11 @@ Place = tuple[int, int]
 
 
 class Usage(NamedTuple):
-    """How often, and where, one version of a Relation describes committed rows in a batch of one segment."""
+    """How often, and where, one Relation describes committed rows in one segment."""
 
     segment: int
     """Index of the segment in the log."""
-    version: int
+    description: int
     """Index in the timeline's descriptions."""
     rows: int
     """How many rows (truncates count as one)."""
@@ -49,7 +49,7 @@ class Usage(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """By what one version of a table tells its rows apart, and where that version describes changes."""
+    """By what a table tells its rows apart while one Relation describes it, and where that Relation does."""
 
     relation_oid: int
     """The table."""
@@ -80,9 +80,9 @@ class Table:
     replica_identity: str
     """As relreplident in pg_class: d (primary key), i (index), f (full row), n (nothing)."""
     identities: tuple[Identity, ...]
-    """Those of all its versions, in the order of their first changes; the two fields above are of the last."""
-    versions: frozenset[int]
-    """Which of the timeline's descriptions are of this table."""
+    """Those of all its Relations, in the order of their first changes; the two fields above are of the last."""
+    descriptions: frozenset[int]
+    """Which of the timeline's descriptions are of this table, by index."""
     segments: tuple[int, ...]
     """Indexes of the segments that hold its rows."""
     rows: int
@@ -97,6 +97,11 @@ class Table:
     def directory(self) -> str:
         """The name of its dataset's directory."""
         return directory_name(self.namespace, self.name)
+
+    @property
+    def current_columns(self) -> pa.Schema:
+        """The columns that it has now, typed; those of its ``state``, without ``_untyped``."""
+        return pa.schema([self.columns.field(name) for name in self.current])
 
     def check_names(self, case_sensitive: bool) -> None:
         """Raise ChangeLogError when a column's name cannot stand beside the others in a DataFrame."""
@@ -122,26 +127,26 @@ def find_tables(timeline: RelationTimeline, usages: Iterable[Usage]) -> dict[str
     found = list(usages)
     latest: dict[int, Place] = {}
     for usage in found:
-        latest[usage.version] = max(latest.get(usage.version, usage.last), usage.last)
+        latest[usage.description] = max(latest.get(usage.description, usage.last), usage.last)
     by_name: dict[str, set[int]] = {}
-    for versions in _by_oid(timeline, latest).values():
-        relation = timeline.descriptions[max(versions, key=latest.__getitem__)].relation
-        by_name.setdefault(qualified_name(relation.namespace, relation.name), set()).update(versions)
+    for indexes in _by_oid(timeline, latest).values():
+        relation = timeline.descriptions[max(indexes, key=latest.__getitem__)].relation
+        by_name.setdefault(qualified_name(relation.namespace, relation.name), set()).update(indexes)
     return {name: _table(timeline, latest, by_name[name], found) for name in sorted(by_name)}
 
 
-def _by_oid(timeline: RelationTimeline, versions: Iterable[int]) -> Mapping[int, list[int]]:
+def _by_oid(timeline: RelationTimeline, indexes: Iterable[int]) -> Mapping[int, list[int]]:
     by_oid: dict[int, list[int]] = {}
-    for version in versions:
-        by_oid.setdefault(timeline.descriptions[version].relation.relation_oid, []).append(version)
+    for index in indexes:
+        by_oid.setdefault(timeline.descriptions[index].relation.relation_oid, []).append(index)
     return by_oid
 
 
-def _table(timeline: RelationTimeline, latest: Mapping[int, Place], versions: set[int], usages: list[Usage]) -> Table:
-    order = sorted(versions, key=latest.__getitem__, reverse=True)
-    descriptions = [timeline.descriptions[version] for version in order]
+def _table(timeline: RelationTimeline, latest: Mapping[int, Place], indexes: set[int], usages: list[Usage]) -> Table:
+    order = sorted(indexes, key=latest.__getitem__, reverse=True)
+    descriptions = [timeline.descriptions[index] for index in order]
     relation = descriptions[0].relation
-    mine = [usage for usage in usages if usage.version in versions]
+    mine = [usage for usage in usages if usage.description in indexes]
     return Table(
         namespace=relation.namespace,
         name=relation.name,
@@ -150,7 +155,7 @@ def _table(timeline: RelationTimeline, latest: Mapping[int, Place], versions: se
         key_columns=_key_columns(relation),
         replica_identity=relation.replica_identity,
         identities=_identities(timeline, mine),
-        versions=frozenset(versions),
+        descriptions=frozenset(indexes),
         segments=tuple(sorted({usage.segment for usage in mine})),
         rows=sum(usage.rows for usage in mine),
     )
@@ -162,10 +167,10 @@ def _key_columns(relation: Relation) -> tuple[str, ...]:
 
 
 def _identities(timeline: RelationTimeline, usages: Iterable[Usage]) -> tuple[Identity, ...]:
-    by_version: dict[int, list[Usage]] = {}
+    by_description: dict[int, list[Usage]] = {}
     for usage in usages:
-        by_version.setdefault(usage.version, []).append(usage)
-    found = [_identity(timeline.descriptions[version].relation, used) for version, used in by_version.items()]
+        by_description.setdefault(usage.description, []).append(usage)
+    found = [_identity(timeline.descriptions[index].relation, used) for index, used in by_description.items()]
     return tuple(sorted(found, key=lambda identity: identity.first))
 
 
