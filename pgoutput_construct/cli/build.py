@@ -15,7 +15,7 @@ from pgoutput_construct.cli.source import ByteSource, open_source, standard_inpu
 from pgoutput_construct.cli.state import in_stream_after
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import build
-from pgoutput_construct.wire.messages import PROTOCOL_VERSIONS
+from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS
 
 __all__ = ["build_command"]
 

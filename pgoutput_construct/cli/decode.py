@@ -6,7 +6,7 @@ from pgoutput_construct.cli.lines import Given, format_line
 from pgoutput_construct.cli.progress import with_progress
 from pgoutput_construct.cli.readers import FORMATS, open_reading
 from pgoutput_construct.cli.source import standard_output
-from pgoutput_construct.wire.messages import PROTOCOL_VERSIONS
+from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS
 
 __all__ = ["decode_command"]
 

@@ -11,7 +11,7 @@ from pgoutput_construct.cli.inspect_source import Asked, Subject, find
 from pgoutput_construct.cli.lines import Given
 from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.wire.frames import XLogData
-from pgoutput_construct.wire.messages import PROTOCOL_VERSIONS
+from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS
 from pgoutput_construct.wire.trace import Trace, trace, trace_frame
 
 __all__ = ["inspect_command"]

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.segments import Segment
 from pgoutput_construct.columnar import rows_schema
+from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.columnar.versions import UNDESCRIBED
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError, ProtocolError
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.log import failed, map_segments, parse_row, segment_batches
@@ -23,8 +23,9 @@ from pgoutput_construct.spark.rows import index_log, rows_of, runs
 from pgoutput_construct.spark.scan import Scan, scan_log
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.spark.tables import Table, Usage, find_tables
-from pgoutput_construct.stream.timeline import RelationTimeline
-from pgoutput_construct.stream.transactions import ControlMessage, TransactionReader
+from pgoutput_construct.stream.relations import RelationHistory
+from pgoutput_construct.stream.state import ControlMessage
+from pgoutput_construct.stream.transactions import TransactionReader
 from pgoutput_construct.wire.engine import parse
 
 __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
@@ -104,7 +105,7 @@ def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
     with plain_errors():
         scan = scan_log(spark, log)
         plan = _plan(log, scan.controls)
-        return OpenLog(spark, log, plan, find_tables(plan.timeline, _usages(log, plan, scan)))
+        return OpenLog(spark, log, plan, find_tables(plan.history, _usages(log, plan, scan)))
 
 
 def write_tables(
@@ -145,17 +146,17 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
 
 def _plan(log: ChangeLog, controls: pa.Table) -> Plan:
     options = log.options
-    transactions, timeline = TransactionReader(), RelationTimeline()
+    transactions, history = TransactionReader(), RelationHistory()
     for batch in controls.to_batches():
         for row in range(batch.num_rows):
             message = parse_row(options, batch, row)
             control = ControlMessage(batch.column("seq")[row].as_py(), batch.column("stream_xid")[row].as_py(), message)
             try:
                 transactions.read(control)
-                timeline.read(control)
+                history.read(control)
             except ProtocolError as error:
                 raise failed(batch, row, error) from error
-    return Plan(options, transactions.spans(), timeline)
+    return Plan(options, transactions.spans(), history)
 
 
 def _usages(log: ChangeLog, plan: Plan, scan: Scan) -> Iterator[Usage]:
@@ -180,8 +181,8 @@ def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogErr
     """Return what is wrong with a row that nothing describes: bytes that are no message explain it better."""
     entry = log.entry(seq)
     try:
-        parse(entry.payload, plan.options.proto_version, plan.options.streaming, entry.in_stream)
-        plan.timeline.version(oid, seq, entry.stream_xid)
+        parse(entry.payload, **plan.options.layout(), in_stream=entry.in_stream)
+        plan.history.index(oid, seq, entry.stream_xid)
     except PgoutputError as error:
         return explain(entry, error)
     raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found; please report this")
@@ -189,14 +190,14 @@ def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogErr
 
 def _changes(plan: Plan, table: Table, batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     index = index_log(plan.options, batch)
-    rows, logged = rows_of(plan.options, batch, index)
+    rows, logged = rows_of(batch, index)
     visible = plan.visible(logged)
     spans = np.zeros(batch.num_rows, np.int64)
     spans[rows[visible.rows]] = visible.spans
     seqs = batch.column("seq").to_numpy()
     for number in table.descriptions.intersection(visible.descriptions.tolist()):
         chosen = rows[visible.rows[visible.descriptions == number]]
-        description = plan.timeline.descriptions[number]
+        description = plan.history.descriptions[number]
         for block in table_rows(index, chosen, description, table.columns, rows_schema(table.columns)):
             for error in block.errors:
                 raise failed(batch, error.row, error.error) from error

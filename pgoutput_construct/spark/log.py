@@ -75,7 +75,7 @@ def parse_row(options: LogOptions, batch: pa.RecordBatch, row: int) -> PgoutputM
     """Parse the payload in one row of a batch of ``LOG_SCHEMA``; raise ChangeLogError with segment, seq, field."""
     payload, in_stream = batch.column("payload")[row].as_py(), batch.column("in_stream")[row].as_py()
     try:
-        return parse(payload, options.proto_version, options.streaming, in_stream)
+        return parse(payload, **options.layout(), in_stream=in_stream)
     except PgoutputError as error:
         raise failed(batch, row, error) from error
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.columnar.descriptions import find_descriptions
 from pgoutput_construct.columnar.times import FIRST_TIMESTAMP, LAST_TIMESTAMP
-from pgoutput_construct.columnar.versions import find_versions
 from pgoutput_construct.spark.rows import LoggedRows
-from pgoutput_construct.stream.timeline import RelationTimeline
+from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
@@ -29,7 +29,7 @@ class Visible(NamedTuple):
     spans: Numbers
     """Index in the spans."""
     descriptions: Numbers
-    """Index in the timeline's descriptions, UNDESCRIBED for none: which table, as described for this row."""
+    """Index in the history's descriptions, UNDESCRIBED for none: which table, as described for this row."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Plan:
     """The options of the capture."""
     spans: Spans
     """The committed transactions."""
-    timeline: RelationTimeline
+    history: RelationHistory
     """What describes each OID at each position."""
 
     def visible(self, rows: LoggedRows) -> Visible:
@@ -50,7 +50,7 @@ class Plan:
         found[found] = rows.seqs[found] <= self._column("last_seq")[spans[found]]
         found &= ~self._aborted(rows.xids, spans, found)
         chosen = np.flatnonzero(found)
-        descriptions = find_versions(self.timeline, rows.oids[chosen], rows.scopes[chosen], rows.seqs[chosen])
+        descriptions = find_descriptions(self.history, rows.oids[chosen], rows.scopes[chosen], rows.seqs[chosen])
         return Visible(chosen, spans[chosen], descriptions)
 
     def places(self, spans: Numbers, seqs: Numbers) -> dict[str, pa.Array]:

@@ -7,10 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.columnar.index import BatchIndex, index_batch
-from pgoutput_construct.columnar.table import IS_ROW
-from pgoutput_construct.columnar.versions import OUTSIDE
-from pgoutput_construct.spark.log import parse_row
+from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.columnar.index import IS_ROW, BatchIndex, index_batch
 from pgoutput_construct.wire.messages import Truncate
 
 __all__ = ["LoggedRows", "index_log", "rows_of", "runs"]
@@ -35,16 +33,15 @@ class LoggedRows(NamedTuple):
 
 def index_log(options: LogOptions, batch: pa.RecordBatch) -> BatchIndex:
     """Walk the payloads of a batch of ``LOG_SCHEMA`` once."""
-    payloads, streams = batch.column("payload"), batch.column("in_stream")
-    return index_batch(payloads, streams, proto_version=options.proto_version, streaming=options.streaming)
+    return index_batch(batch.column("payload"), batch.column("in_stream"), **options.layout())
 
 
-def rows_of(options: LogOptions, batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRows]:
+def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRows]:
     """Return the rows of a batch of ``LOG_SCHEMA``, malformed ones too: indexes in the batch, and what they are."""
     is_truncate = (index.tags == _TRUNCATE) & index.valid
     rows = np.flatnonzero(IS_ROW[index.tags] & ~is_truncate)
     xids, oids = index.rows["xid"][rows].astype(np.int64), index.rows["relation_oid"][rows].astype(np.int64)
-    more = _truncates(options, batch, np.flatnonzero(is_truncate))
+    more = _truncates(index, np.flatnonzero(is_truncate))
     rows = np.concatenate([rows, more[:, 0]])
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
@@ -60,11 +57,11 @@ def runs(keys: Numbers) -> tuple[Numbers, Numbers]:
     return first, np.append(first[1:], keys.shape[1])[: len(first)] - 1
 
 
-def _truncates(options: LogOptions, batch: pa.RecordBatch, rows: Numbers) -> Numbers:
+def _truncates(index: BatchIndex, rows: Numbers) -> Numbers:
     """Return a line for each table of each truncate: its row, its xid, the table's OID."""
     found = []
     for row in rows.tolist():
-        message = parse_row(options, batch, row)
+        message = index.message(row)
         assert isinstance(message, Truncate)
         found += [(row, message.xid or 0, oid) for oid in message.relation_oids]
     return np.array(found, np.int64).reshape(-1, 3)

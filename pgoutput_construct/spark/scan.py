@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.segments import Segment
-from pgoutput_construct.columnar.table import IS_ROW
+from pgoutput_construct.columnar.index import IS_ROW
 from pgoutput_construct.spark.log import LOG_SCHEMA, failed, map_segments, segment_batches
 from pgoutput_construct.spark.rows import LoggedRows, index_log, rows_of, runs
 from pgoutput_construct.wire.messages import Message
@@ -69,7 +69,7 @@ def _scan(options: LogOptions, segment: Segment) -> Iterator[pa.RecordBatch]:
         controls = batch.take(pa.array(np.flatnonzero(_IS_CONTROL[index.tags])))
         empty = [pa.nulls(controls.num_rows, pa.int64())] * len(_NUMBERS)
         yield pa.RecordBatch.from_arrays([*controls.columns, *empty], schema=_SCHEMA)
-        places, rows = rows_of(options, batch, index)
+        places, rows = rows_of(batch, index)
         yield _runs(np.cumsum(_IS_CONTROL[index.tags], dtype=np.int64)[places], rows, segment.name)
 
 
