@@ -10,6 +10,7 @@ from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.columnar.index import IS_ROW, BatchIndex, index_batch
 from pgoutput_construct.wire.messages import Truncate
+from pgoutput_construct.wire.types import bare
 
 __all__ = ["LoggedRows", "index_log", "rows_of", "runs"]
 
@@ -63,5 +64,5 @@ def _truncates(index: BatchIndex, rows: Numbers) -> Numbers:
     for row in rows.tolist():
         message = index.message(row)
         assert isinstance(message, Truncate)
-        found += [(row, message.xid or 0, oid) for oid in message.relation_oids]
+        found += [(row, message.xid or 0, bare(oid)) for oid in message.relation_oids]
     return np.array(found, np.int64).reshape(-1, 3)
