@@ -132,7 +132,7 @@ def combinations() -> Iterator[ParseOptions]:
         for values in product(*others):
             layout: dict[str, Any] = dict(zip(LAYOUT_OPTIONS, (version, *values), strict=True))
             if not any(problems(layout)):
-                yield from (ParseOptions(**layout, **state) for state in _states(version, _off(layout)))
+                yield from (ParseOptions(**layout | state) for state in _states(version, _off(layout)))
 
 
 def _states(proto_version: int, off: frozenset[str]) -> list[dict[str, bool]]:

@@ -40,7 +40,8 @@ def payload_bytes(data: object) -> bytes:
             return bytes(data)
         except ValueError as error:
             raise DecodeError(f"the bytes cannot be read: {error}") from error
-    raise DecodeError(f"a message must be bytes, not {type(data).__name__}")
+    remedy = ": bytes.fromhex() reads hexadecimal text" if isinstance(data, str) else ""
+    raise DecodeError(f"a message must be bytes, not {type(data).__name__}{remedy}")
 
 
 class Reference:
