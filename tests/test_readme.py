@@ -41,6 +41,6 @@ def test_folders_exist(folder: str) -> None:
 
 def test_commands_exist() -> None:
     """Each command of the table is one."""
-    from pgoutput_construct.cli.group import COMMANDS
+    from pgoutput_construct.cli.commands import COMMANDS
 
     assert set(re.findall(r"^\| `pgoutput (\w+)", README, re.MULTILINE)) <= set(COMMANDS)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.extras import require
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -37,6 +40,7 @@ def demo_command(output: Path | None, scale: float, master: str, binary: bool, v
       pgoutput demo
       pgoutput demo --scale 5 --binary --output /tmp/shop
     """
+    require(*COMMANDS["demo"].extras)
     from rich.console import Console
 
     from pgoutput_construct.demo.pipeline import DemoOptions, run_demo

@@ -15,6 +15,7 @@ from pgoutput_construct.cli.lines import Given
 from pgoutput_construct.cli.recvlogical import read_recvlogical
 from pgoutput_construct.cli.source import ByteSource, standard_input
 from pgoutput_construct.errors import DecodeError, PgoutputError
+from pgoutput_construct.extras import require
 from pgoutput_construct.wire import build, parse_frame
 from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.messages import Relation, StreamAbort, StreamCommit, StreamPrepare
@@ -176,7 +177,8 @@ def _in_change_log(source: Path, asked: Asked) -> Subject:
         raise click.UsageError("a change log needs --seq: which message to show.")
     if asked.frame:
         raise click.UsageError("--frame needs hexadecimal digits: a change log has no frames.")
-    from pgoutput_construct.postgres import ChangeLog
+    require("cli", "changelog")
+    from pgoutput_construct.changelog import ChangeLog
 
     log = ChangeLog(source)
     entry = log.entry(asked.seq)

@@ -10,6 +10,7 @@ from pgoutput_construct.cli.lines import BEFORE, Decoded, Given
 from pgoutput_construct.cli.recvlogical import read_recvlogical
 from pgoutput_construct.cli.source import ByteSource, open_source
 from pgoutput_construct.errors import DecodeError, PgoutputError
+from pgoutput_construct.extras import require
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import parse
 
@@ -112,7 +113,8 @@ def _doubt(session: Session, error: PgoutputError) -> str:
 
 
 def _open_change_log(path: str, given: Given) -> Reading:
-    from pgoutput_construct.postgres import ChangeLog
+    require("cli", "changelog")
+    from pgoutput_construct.changelog import ChangeLog
 
     log = ChangeLog(path)
     known = {"proto_version": log.options.proto_version, "streaming": log.options.streaming}
@@ -121,7 +123,7 @@ def _open_change_log(path: str, given: Given) -> Reading:
 
 
 def _read_change_log(log: Any, options: tuple[int, str], count: list[int]) -> Iterator[Decoded]:
-    from pgoutput_construct.postgres import explain
+    from pgoutput_construct.changelog import explain
 
     for entry in log:
         place = {

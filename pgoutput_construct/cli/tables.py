@@ -4,6 +4,9 @@ from pathlib import Path
 
 import click
 
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.extras import require
+
 __all__ = ["tables_command"]
 
 OUTPUT = click.Path(file_okay=False, path_type=Path)
@@ -27,6 +30,7 @@ def tables_command(changelog: Path, output: Path, tables: tuple[str, ...], maste
       pgoutput tables changelog/ --output tables/
       pgoutput tables changelog/ --output tables/ --table public.orders --overwrite
     """
+    require(*COMMANDS["tables"].extras)
     from pgoutput_construct.spark import open_log, spark_session, write_tables
 
     spark = spark_session(master)
