@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,6 +10,7 @@ import pytest
 from click.testing import Result
 
 import pgoutput_construct as pgo
+from pgoutput_construct.cli.inspect_export import COLOURS
 from pgoutput_construct.wire.trace import trace
 from tests.cli.conftest import Run
 from tests.live.recording import STORE, Recording
@@ -206,16 +208,49 @@ def test_frame(run: Run) -> None:
     assert _bytes(run("inspect", "--frame", "--index", 2, stdin=lines)) == data
 
 
+def _saved(run: Run, tmp_path: Path) -> tuple[str, str]:
+    """Return the picture of INSERT as SVG and as HTML."""
+    svg, page = tmp_path / "a.svg", tmp_path / "a.html"
+    assert run("inspect", INSERT, "--svg", svg, "--html", page).exit_code == 0
+    return svg.read_text("utf-8"), page.read_text("utf-8")
+
+
 def test_saved_pictures(run: Run, tmp_path: Path) -> None:
     """SVG and HTML show the same, and load nothing from elsewhere."""
-    svg, page = tmp_path / "a.svg", tmp_path / "a.html"
-    result = run("inspect", INSERT, "--svg", svg, "--html", page)
-    assert result.exit_code == 0
-    root = ElementTree.fromstring(svg.read_text("utf-8"))
-    words = "".join(root.itertext()).replace("\N{NO-BREAK SPACE}", " ")
-    for text in (words, page.read_text("utf-8")):
+    svg, page = _saved(run, tmp_path)
+    words = " ".join(ElementTree.fromstring(svg).itertext())
+    for text in (words, page):
         assert "column_count" in text and "00 00 40 01" in text
-    assert not re.findall(r"(?:url|href|src)\W{0,3}https?:", svg.read_text("utf-8") + page.read_text("utf-8"))
+    assert not re.findall(r"(?:url|href|src)\W{0,3}https?:", svg + page)
+
+
+def test_cells_of_a_picture_have_coordinates(run: Run, tmp_path: Path) -> None:
+    """Offsets end at one place, fields are indented, and no cell depends on white space to stand where it does."""
+    cells = ElementTree.fromstring(_saved(run, tmp_path)[0]).findall("{*}text")
+    assert all(cell.text and cell.text == cell.text.strip() for cell in cells)
+    places = {cell.text: float(cell.attrib["x"]) for cell in cells}
+    ends = {cell.text: float(cell.attrib["x"]) + float(cell.attrib["textLength"]) for cell in cells}
+    assert round(ends["6"], 1) == round(ends["10"], 1) == round(ends["offset"], 1)
+    assert places["new"] == places["tag"] == places["field"] < places["column_count"] < places["data"]
+    assert places["column_count"] == places["columns[0]"] and places["data"] == places["length"]
+
+
+def test_a_saved_page_names_itself(run: Run, tmp_path: Path) -> None:
+    """The page has a title and says its encoding; its lines keep their white space."""
+    page = _saved(run, tmp_path)[1]
+    assert "<title>Insert · 23 bytes · proto_version 1, streaming off, outside a stream</title>" in page
+    assert '<meta charset="utf-8">' in page
+    lines = re.sub("<[^>]+>", "", page[page.index("<pre>") :]).splitlines()[1:-3]
+    shown = run("inspect", INSERT).stdout.splitlines()
+    assert [unescape(line) for line in lines] == shown
+
+
+@pytest.mark.parametrize("colour", COLOURS.values())
+def test_saved_colours_are_readable(colour: str) -> None:
+    """Each colour stands out from white by 4.5 to 1, which WCAG 2 asks of text."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) >= 4.5
 
 
 def test_colours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
