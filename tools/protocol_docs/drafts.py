@@ -14,6 +14,9 @@ __all__ = ["Drafter"]
 
 Data = dict[str, Any]
 
+_SIGNED = re.compile(r"\bsigned\b|\bnegative\b|(?<!\w)-1\b|\batttypmod\b", re.I)
+"""What a description says of a number that may be below zero; the notation says it of timestamps alone."""
+
 
 class Drafter:
     """Writes drafts for the document of one PostgreSQL version; ``marks`` explains each mark that it has made."""
@@ -59,7 +62,7 @@ class Drafter:
             data["python"] = self._mark(name, tag.at, "python", remark)
         data |= self._conditions(name, tag)
         if then:
-            data["then"] = self.fields(name, then)
+            data["then"] = [_without(field, "server") for field in self.fields(name, then)]
         return data
 
     def repeat(self, name: str, cells: Sequence[Cell], before: Sequence[Data], number: int) -> Data:
@@ -102,6 +105,8 @@ class Drafter:
         data: Data = {"field": cell.notation, "name": self._name(name, cell)}
         if cell.base == "Byten" and before and before[-1]["field"] in ("Int32", "Int16", "Int8"):
             data["length"] = before[-1]["name"]
+        if cell.row and re.fullmatch(r"Int\d+", cell.notation) and _SIGNED.search(cell.row.description):
+            data["signed"] = True
         return data | self._conditions(name, cell)
 
     def _conditions(self, name: str, cell: Cell) -> Data:
@@ -148,6 +153,11 @@ def _by_tag(cells: Iterable[Cell]) -> list[list[Cell]]:
     for cell in cells:
         found.setdefault(cell.under, []).append(cell)
     return list(found.values())
+
+
+def _without(data: Data, key: str) -> Data:
+    """Return a draft without what the alternative that it follows has said."""
+    return {each: value for each, value in data.items() if each != key}
 
 
 def _bools(parameters: Iterable[Parameter]) -> Mapping[str, Parameter]:
