@@ -1,4 +1,4 @@
-"""The group of commands: each is imported when it is asked for, and errors end as one line and a status."""
+"""The group of commands: each is imported when it is needed, and an error is one line and an exit status."""
 
 import os
 import sys
@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.options import in_arguments
 from pgoutput_construct.cli.spark_errors import spark_reason
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import installation
@@ -20,7 +21,7 @@ BROKEN_PIPE = 141
 
 
 class _LazyGroup(click.Group):
-    """Commands by the name of their module; failures that the user can understand without a traceback."""
+    """Imports commands when they are needed; shows errors without a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names for the help."""
@@ -35,7 +36,7 @@ class _LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; the status is 1 for bad input, 130 after Ctrl-C, 141 when nobody reads the output."""
+        """Run a command; the exit status is 1 for bad input, 130 after Ctrl-C, 141 when the output's reader is gone."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -51,7 +52,7 @@ class _LazyGroup(click.Group):
 
 
 def reason(error: Exception) -> str | None:
-    """Return what to tell the user; None for an error of the program itself."""
+    """Return what the user is told of an error; None for a defect of the program, whose traceback is shown."""
     match error:
         case ImportError() if "libpq" in str(error):
             return f"psycopg is installed without libpq; {installation('cli', 'postgres')}"
@@ -59,9 +60,9 @@ def reason(error: Exception) -> str | None:
             place = f"{error.filename}: " if error.filename is not None else ""
             return f"{place}{error.strerror or error}"
         case MemoryError():
-            return "there is not enough memory for a message of this size"
+            return "not enough memory for a message of this size"
         case PgoutputError():
-            return str(error)
+            return in_arguments(str(error))
         case _:
             return spark_reason(error)
 

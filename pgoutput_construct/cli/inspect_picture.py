@@ -26,11 +26,11 @@ LINES: Final = 2
 COLOURS: Final = ("cyan", "green", "yellow", "magenta", "bright_blue", "bright_green")
 """Fields have them in turn, so that neighbours differ."""
 VALUE: Final = 96
-"""Columns of a value, which goes on in the next line."""
+"""Columns of a value, which continues on the next line."""
 WIDE: Final = 1000
 """Columns of a pipe, which wraps nothing."""
 WIDEST_FILE: Final = 180
-"""Columns of a file, which wraps what is longer."""
+"""Columns of a file, in which longer lines wrap."""
 
 
 class Picture(NamedTuple):

@@ -10,7 +10,7 @@ __all__ = ["spark_reason"]
 
 _MODULES: Final = frozenset({"pyspark", "py4j"})
 _KNOWN: Final[Mapping[str, str]] = {
-    "PATH_ALREADY_EXISTS": "choose another --output, or give --overwrite to replace what is there",
+    "PATH_ALREADY_EXISTS": "choose another --output, or give --overwrite to replace the existing one",
     "JAVA_GATEWAY_EXITED": JAVA,
     "on a stopped SparkContext": "the master given as --master cannot be reached, or has ended the application",
     "Could not parse Master URL": "--master is local, local[N], spark://HOST:PORT, yarn, or k8s://HOST:PORT",
