@@ -4,7 +4,9 @@ from pgoutput_construct import errors
 from pgoutput_construct.errors import *  # noqa: F403
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import (
+    PROTOCOL_VERSIONS,
     Lsn,
+    Streaming,
     Timestamp,
     build,
     build_frame,
@@ -18,7 +20,17 @@ from pgoutput_construct.wire import (
 from pgoutput_construct.wire.frames import *  # noqa: F403 - the specification says which classes there are
 from pgoutput_construct.wire.messages import *  # noqa: F403
 
-__all__ = ["Lsn", "Session", "Timestamp", "build", "build_frame", "parse", "parse_frame"]
+__all__ = [
+    "PROTOCOL_VERSIONS",
+    "Lsn",
+    "Session",
+    "Streaming",
+    "Timestamp",
+    "build",
+    "build_frame",
+    "parse",
+    "parse_frame",
+]
 __all__ += ["definitions", "frame_definitions"]
 __all__ += errors.__all__
 __all__ += frames.__all__

@@ -220,7 +220,7 @@ def _segment(path: Path, content: dict[str, Any]) -> Segment:
         raise ValueError(f"its format is {options['log_format']}, this program reads {LOG_FORMAT}")
     names = {known.name for known in fields(LogOptions)}
     options = LogOptions(
-        **{key: value for key, value in options.items() if key in names}
+        **{key: value for key, value in options.items() if key in names and value is not None}
         | {"publications": tuple(options["publications"])}
     )
     position = content.pop("position")

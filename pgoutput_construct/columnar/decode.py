@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.types import UNTYPED, arrow_type
 from pgoutput_construct.errors import PgoutputError, ProtocolError
-from pgoutput_construct.stream.timeline import Description
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.wire.protocol import Streaming
 
 __all__ = [
     "META",
@@ -102,7 +103,7 @@ def decode_blocks(
     columns: pa.Schema,
     *,
     proto_version: int,
-    streaming: str,
+    streaming: Streaming,
 ) -> Iterator[Decoded]:
     """Decode Insert, Update, Delete and Truncate messages of one table, in blocks that keep memory flat.
 
@@ -128,7 +129,7 @@ def decode_rows(
     columns: pa.Schema,
     *,
     proto_version: int,
-    streaming: str,
+    streaming: Streaming,
 ) -> pa.Table:
     """Decode the rows of one table into a table of ``rows_schema(columns)``, one chunk a block; see decode_blocks.
 

@@ -1,6 +1,6 @@
 """A batch of payloads, walked once: which message each is, whether it is one, and where its rows are."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -9,23 +9,32 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.decode import Payloads, Streams
 from pgoutput_construct.columnar.gather import scatter, strings
-from pgoutput_construct.errors import DecodeError, EngineError
-from pgoutput_construct.wire.engine import MESSAGES
-from pgoutput_construct.wire.options import options
+from pgoutput_construct.errors import DecodeError
+from pgoutput_construct.wire.engine import explain, parse
+from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage, Truncate
+from pgoutput_construct.wire.options import STATE_PARAMETERS, options
+from pgoutput_construct.wire.protocol import CHANGES, Streaming
 
-__all__ = ["BatchIndex", "index_batch", "payload_array"]
+__all__ = ["BatchIndex", "index_batch", "payload_array", "payload_bounds"]
 
 Numbers = NDArray[np.int64]
+
+IS_ROW: Final = np.zeros(256, np.bool_)
+IS_ROW[[cls.TAG[0] for cls in CHANGES]] = True
+_TRUNCATE: Final = Truncate.TAG[0]
 
 
 class BatchIndex:
     """What a walk over a batch has found; one entry a payload, in the batch's order."""
 
-    def __init__(self, payloads: pa.Array, streams: NDArray[np.bool_], proto_version: int, streaming: str) -> None:
-        self.data, self.starts, self.ends = _bytes(payloads)
+    def __init__(
+        self, payloads: pa.Array, streams: NDArray[np.bool_], proto_version: int, streaming: Streaming
+    ) -> None:
+        self.data, self.starts, self.ends = payload_bounds(payloads)
         self.streams = streams
+        self.proto_version, self.streaming = proto_version, streaming
         self.options = options(proto_version, streaming)
-        self._arguments = (proto_version, self.options.parallel)
+        self._arguments = tuple(v for n, v in self.options.parameters().items() if n not in STATE_PARAMETERS)
         count = len(self.starts)
         self.tags = np.zeros(count, np.uint8)
         """The first byte of each payload, 0 for an empty one."""
@@ -35,8 +44,9 @@ class BatchIndex:
             name: np.full(count, -1 if dtype is np.int64 else 0, dtype) for name, dtype in kernels.ROW_FIELDS.items()
         }
         """Of messages that hold rows: relation_oid, xid, old_kind, and the positions of old and new (-1 for none)."""
-        given = (self.data, self.starts, self.ends, streams, *self._arguments)
+        given: Any = (self.data, self.starts, self.ends, streams, *self._arguments)
         kernels.index(*given, self.tags, self.valid, *self.rows.values())
+        self.valid &= self._comes()[self.tags]
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -45,20 +55,36 @@ class BatchIndex:
         """Return one payload."""
         return self.data[self.starts[row] : self.ends[row]].tobytes()
 
+    def message(self, row: int) -> PgoutputMessage:
+        """Return the message in one payload; raise DecodeError where there is none."""
+        return parse(self.payload(row), self.proto_version, self.streaming, in_stream=bool(self.streams[row]))
+
+    def tables(self) -> tuple[Numbers, Numbers]:
+        """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
+        changes = np.flatnonzero(self.valid & IS_ROW[self.tags] & (self.tags != _TRUNCATE))
+        rows, tables = [changes], [self.rows["relation_oid"][changes].astype(np.int64)]
+        for row in np.flatnonzero(self.valid & (self.tags == _TRUNCATE)).tolist():
+            oids = np.array(self.message(row).relation_oids, np.int64)  # type: ignore[union-attr]
+            rows.append(np.full(len(oids), row, np.int64))
+            tables.append(oids)
+        every = np.concatenate(rows)
+        order = np.argsort(every, kind="stable")
+        return every[order], np.concatenate(tables)[order]
+
     def malformed(self) -> Numbers:
         """Return the indexes of the payloads that are no messages."""
         return np.flatnonzero(~self.valid)
 
     def error(self, row: int) -> DecodeError:
         """Return what is wrong with a payload that is no message, as the definitions say it."""
-        parameters = {**self.options.parameters(), "in_stream": bool(self.streams[row])}
-        payload = self.payload(row)
-        try:
-            message = MESSAGES.parse(payload, parameters)
-        except DecodeError as error:
-            return error
-        problem = "the kernels refuse what the definitions accept; please report this"
-        raise EngineError(f"{problem}: {payload.hex():.2000} is {message!r:.2000}")
+        streams = {"in_stream": bool(self.streams[row])}
+        return explain(self.payload(row), options(self.proto_version, self.streaming, **streams))
+
+    def _comes(self) -> NDArray[np.bool_]:
+        """Return for each tag whether its message comes under the options."""
+        comes = np.ones(256, np.bool_)
+        comes[[cls.TAG[0] for cls in BY_TAG.values() if self.options.refusal(cls)]] = False
+        return comes
 
     def messages(self) -> pa.RecordBatch:
         """Return a row a payload: the kind, and the header fields of every message as columns (MESSAGE_SCHEMA).
@@ -92,7 +118,7 @@ def index_batch(
     in_stream: Streams = None,
     *,
     proto_version: int = 1,
-    streaming: str = "off",
+    streaming: Streaming = "off",
 ) -> BatchIndex:
     """Walk a batch of payloads once and return its index.
 
@@ -132,7 +158,7 @@ def _flags(in_stream: Any) -> NDArray[np.bool_]:
     return np.ascontiguousarray(in_stream, np.bool_)
 
 
-def _bytes(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numbers]:
+def payload_bounds(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numbers]:
     """Return all bytes of a batch without copying them, and where each payload starts and ends; null is empty."""
     large = pa.types.is_large_binary(payloads.type)
     validity, ends, data = payloads.buffers()

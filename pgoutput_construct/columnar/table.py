@@ -13,12 +13,13 @@ from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.casts import Values, find_cast
 from pgoutput_construct.columnar.decode import Decoded, RowError
 from pgoutput_construct.columnar.gather import empty_lists, nulls, scatter
-from pgoutput_construct.columnar.index import BatchIndex
+from pgoutput_construct.columnar.index import IS_ROW, BatchIndex
 from pgoutput_construct.columnar.types import UNTYPED, base_oid
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
-from pgoutput_construct.stream.timeline import Description
-from pgoutput_construct.wire.messages import BY_TAG, VALUES, Delete, Insert, Truncate, Update
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.wire.messages import BY_TAG, VALUES
+from pgoutput_construct.wire.protocol import CHANGES, RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.reference import LARGEST
 
 __all__ = ["BLOCK_VALUES", "table_rows"]
@@ -33,11 +34,9 @@ BLOCK_VALUES: Final = 1 << 19
 BLOCK_BYTES: Final = 1 << 28
 """Bytes of payloads that are in work at a time: Arrow's strings end at 2 GiB, and one message is below LARGEST."""
 
-IS_ROW: Final = np.zeros(256, np.bool_)
-IS_ROW[[cls.TAG[0] for cls in (Insert, Update, Delete, Truncate)]] = True
 IS_SENT: Final = np.zeros(256, np.bool_)
 IS_SENT[[code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)]] = True
-OPS: Final = {cls.TAG[0]: cls.__name__.lower() for cls in (Insert, Update, Delete, Truncate)}
+OPS: Final = {cls.TAG[0]: cls.__name__.lower() for cls in CHANGES}
 
 
 def table_rows(
@@ -82,7 +81,9 @@ class _Table:
                               ColumnReader(column, description.types, wanted[column.name]))
             for position, column in enumerate(self.relation.columns) if column.name in wanted
         }  # fmt: skip
-        self.keys = frozenset(i for i, column in enumerate(self.relation.columns) if column.flags & 1)
+        self.keys = frozenset(
+            i for i, column in enumerate(self.relation.columns) if column.flags & RelationColumnFlags.KEY
+        )
 
     def faults(self, rows: Numbers) -> list[RowError]:
         """Find the payloads that are no rows."""
@@ -126,7 +127,7 @@ class _Table:
         new, old = _Side(self, rows, "new"), _Side(self, rows, "old")
         if new.misfit or old.misfit:
             return None
-        whole = self.index.rows["old_kind"][rows] != ord("K")
+        whole = self.index.rows["old_kind"][rows] != ord(UpdateOldKind.KEY)
         new.read(lambda position: None)
         old.read(lambda position: None if position in self.keys else whole)
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}

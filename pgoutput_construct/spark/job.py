@@ -21,8 +21,9 @@ from pgoutput_construct.spark.phases import find_phases, state_over
 from pgoutput_construct.spark.plan import Plan, Visible, parse_row
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.spark.tables import Table, Usage, find_tables
-from pgoutput_construct.stream.timeline import RelationTimeline
-from pgoutput_construct.stream.transactions import ControlMessage, TransactionReader
+from pgoutput_construct.stream.relations import RelationHistory
+from pgoutput_construct.stream.state import ControlMessage
+from pgoutput_construct.stream.transactions import TransactionReader
 from pgoutput_construct.wire.messages import Message
 
 __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
@@ -144,7 +145,7 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
 
 def _plan(spark: SparkSession, log: ChangeLog) -> Plan:
     options = log.options
-    transactions, timeline = TransactionReader(), RelationTimeline()
+    transactions, timeline = TransactionReader(), RelationHistory()
     found = map_segments(spark, log.segments, lambda segment: _controls(options, segment), LOG_SCHEMA)
     for batch in found.toArrow().cast(LOG_SCHEMA).sort_by("seq").to_batches():
         for row in range(batch.num_rows):

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.columnar import headers
-from pgoutput_construct.columnar.versions import OUTSIDE, UNDESCRIBED, find_versions
+from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.spark.log import failed
-from pgoutput_construct.stream.timeline import RelationTimeline
+from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
 from pgoutput_construct.wire.engine import parse
 from pgoutput_construct.wire.messages import PgoutputMessage, Truncate
@@ -42,7 +42,7 @@ class Plan:
     """The options of the capture."""
     spans: Spans
     """The committed transactions."""
-    timeline: RelationTimeline
+    timeline: RelationHistory
     """What describes each OID at each position."""
 
     def visible(self, batch: pa.RecordBatch) -> Visible:
@@ -91,13 +91,13 @@ class Plan:
         rows, oids = self._tables(batch, rows)
         scopes = batch.column("stream_xid").fill_null(OUTSIDE).to_numpy()[rows]
         seqs = batch.column("seq").to_numpy()[rows]
-        versions = find_versions(self.timeline, oids, scopes, seqs)
+        versions = find_descriptions(self.timeline, oids, scopes, seqs)
         for place in np.flatnonzero(versions == UNDESCRIBED).tolist():
             row = int(rows[place])
             parse_row(self.options, batch, row)  # bytes that are no message explain it better
             scope = None if scopes[place] == OUTSIDE else int(scopes[place])
             try:
-                self.timeline.version(int(oids[place]), int(seqs[place]), scope)
+                self.timeline.index(int(oids[place]), int(seqs[place]), scope)
             except ProtocolError as error:
                 raise failed(batch, row, error) from error
         return rows, versions

@@ -10,7 +10,7 @@ from pgoutput_construct.columnar import columns_schema, unify
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.names import directory_name, qualified_name
 from pgoutput_construct.spark.schemas import CHANGE
-from pgoutput_construct.stream.timeline import Description, RelationTimeline
+from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.messages import Relation
 
 __all__ = ["Identity", "Place", "Table", "Usage", "find_tables"]
@@ -111,7 +111,7 @@ class Table:
             )
 
 
-def find_tables(timeline: RelationTimeline, usages: Iterable[Usage]) -> dict[str, Table]:
+def find_tables(timeline: RelationHistory, usages: Iterable[Usage]) -> dict[str, Table]:
     """Return the tables by qualified name, given which descriptions are used where.
 
     Tables without any committed change are not among them: PostgreSQL also describes what is not published by
@@ -130,14 +130,14 @@ def find_tables(timeline: RelationTimeline, usages: Iterable[Usage]) -> dict[str
     return {name: _table(timeline, latest, by_name[name], found) for name in sorted(by_name)}
 
 
-def _by_oid(timeline: RelationTimeline, versions: Iterable[int]) -> Mapping[int, list[int]]:
+def _by_oid(timeline: RelationHistory, versions: Iterable[int]) -> Mapping[int, list[int]]:
     by_oid: dict[int, list[int]] = {}
     for version in versions:
         by_oid.setdefault(timeline.descriptions[version].relation.relation_oid, []).append(version)
     return by_oid
 
 
-def _table(timeline: RelationTimeline, latest: Mapping[int, Place], versions: set[int], usages: list[Usage]) -> Table:
+def _table(timeline: RelationHistory, latest: Mapping[int, Place], versions: set[int], usages: list[Usage]) -> Table:
     order = sorted(versions, key=latest.__getitem__, reverse=True)
     descriptions = [timeline.descriptions[version] for version in order]
     relation = descriptions[0].relation
@@ -161,7 +161,7 @@ def _key_columns(relation: Relation) -> tuple[str, ...]:
     return () if relation.replica_identity == "f" else marked
 
 
-def _identities(timeline: RelationTimeline, usages: Iterable[Usage]) -> tuple[Identity, ...]:
+def _identities(timeline: RelationHistory, usages: Iterable[Usage]) -> tuple[Identity, ...]:
     by_version: dict[int, list[Usage]] = {}
     for usage in usages:
         by_version.setdefault(usage.version, []).append(usage)

@@ -17,6 +17,7 @@ from pgoutput_construct.wire.messages import (
     TupleData,
     Update,
 )
+from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
 
 __all__ = ["RowChange", "RowReader"]
 
@@ -73,9 +74,9 @@ class RowReader:
         if message.old is None:
             return None
         row = self._row(relation, message.old)
-        if message.old_kind != "K":
+        if message.old_kind != UpdateOldKind.KEY:
             return row
-        keys = {column.name for column in relation.columns if column.flags & 1}
+        keys = {column.name for column in relation.columns if column.flags & RelationColumnFlags.KEY}
         return {name: value for name, value in row.items() if name in keys}
 
     def _row(self, relation: Relation, values: TupleData) -> dict[str, Any]:

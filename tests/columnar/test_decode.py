@@ -12,9 +12,11 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.columnar import RowError, columns_schema, decode_rows, headers, rows_schema
-from pgoutput_construct.stream.timeline import Description, RelationTimeline
-from pgoutput_construct.stream.transactions import ControlMessage, TransactionReader
+from pgoutput_construct.stream.relations import Description, RelationHistory
+from pgoutput_construct.stream.state import ControlMessage
+from pgoutput_construct.stream.transactions import TransactionReader
 from tests.live.recording import Recording
+from tests.stream.spans import find_place
 
 NO_TEXT = {"cash", "place", "feelings", "places", "mails", "pt", "words", "ints"}
 """Columns of the workload with binary values for which no text is known."""
@@ -206,7 +208,7 @@ def _same(row: dict[str, Any], other: dict[str, Any], binary: bool) -> None:
 
 def _changes(recording: Recording) -> dict[str, list[dict[str, Any]]]:
     session = pgo.Session(recording.mode.proto_version, recording.mode.streaming)
-    timeline, transactions = RelationTimeline(), TransactionReader()
+    timeline, transactions = RelationHistory(), TransactionReader()
     rows = []
     for seq, payload in enumerate(recording.payloads):
         stream = session.stream_xid
@@ -214,12 +216,12 @@ def _changes(recording: Recording) -> dict[str, list[dict[str, Any]]]:
         timeline.read(control)
         transactions.read(control)
         if isinstance(control.message, pgo.Insert | pgo.Update | pgo.Delete):
-            rows.append((control, timeline.describe(control.message.relation_oid, seq, stream)))
+            rows.append((control, timeline.descriptions[timeline.index(control.message.relation_oid, seq, stream)]))
     spans, found = transactions.spans(), defaultdict(list)
     options = {"proto_version": recording.mode.proto_version, "streaming": recording.mode.streaming}
     for control, description in rows:
         assert isinstance(control.message, pgo.Insert | pgo.Update | pgo.Delete)
-        place = spans.find(control.seq, control.message.xid)
+        place = find_place(spans, control.seq, control.message.xid)
         if place is not None:
             columns, inside = columns_schema(description), control.stream_xid is not None
             payload = recording.payloads[control.seq]

@@ -98,7 +98,7 @@ class _Loader:
             parts=tuple(self._part(p, ("parts", i)) for i, p in enumerate(data.get("parts", ()))),
             versions=tuple(Version(**row) for row in data.get("versions", ())),
             parameters=tuple(Parameter(name, **row) for name, row in data.get("parameters", {}).items()),
-            states=tuple(State(**row) for row in data.get("states", ())),
+            states=tuple(State(**{**row, "sets": _sets(row)}) for row in data.get("states", ())),
             options=tuple(self._option(row, ("options", i)) for i, row in enumerate(data.get("options", ()))),
             documents=tuple(self._document(row, ("documents", i)) for i, row in enumerate(data.get("documents", ()))),
             types=_types(),
@@ -106,7 +106,7 @@ class _Loader:
 
     def _option(self, data: Mapping[str, Any], place: Place) -> Option:
         values = tuple(self._option(row, (*place, "values", i)) for i, row in enumerate(data.get("values", ())))
-        return Option(**{**data, "values": values}, line=self.source.line(place))
+        return Option(**{**data, "values": values, "sets": _sets(data)}, line=self.source.line(place))
 
     def _document(self, data: Mapping[str, Any], place: Place) -> Document:
         rows = enumerate(data.get("deviations", ()))
@@ -127,7 +127,8 @@ class _Loader:
                 f"message {data['name']} does not start with its tag",
                 "Write a first field such as Byte1('X').",
             )
-        known = {k: data[k] for k in ("description", "server", "since", "unasked", "sender", "enters") if k in data}
+        keys = ("description", "server", "since", "unasked", "sender", "enters", "group", "option")
+        known = {k: data[k] for k in keys if k in data}
         return Message(
             blocks=blocks,
             name=data["name"],
@@ -208,6 +209,11 @@ class _Loader:
             f"unknown notation {notation.base!r}" + (" (signed)" if signed else ""),
             f"Write one of {known}, a tag such as Byte1('X'), a constant such as Int8(0), or the name of a part.",
         )
+
+
+def _sets(data: Mapping[str, Any]) -> tuple[str, ...]:
+    sets = data.get("sets", ())
+    return (sets,) if isinstance(sets, str) else tuple(sets)
 
 
 def _bare(text: str) -> str:
