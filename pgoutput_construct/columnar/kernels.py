@@ -486,8 +486,6 @@ def _walk_stream_abort(data: Any, at: int, end: int, proto_version: int, in_stre
 
 @kernel
 def _walk_begin_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
-    if proto_version < 3:
-        return -1
     if end - at < 29:
         return -1
     if u8(data, at) != 98:
@@ -501,8 +499,6 @@ def _walk_begin_prepare(data: Any, at: int, end: int, proto_version: int, in_str
 
 @kernel
 def _walk_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
-    if proto_version < 3:
-        return -1
     if end - at < 30:
         return -1
     if u8(data, at) != 80:
@@ -518,8 +514,6 @@ def _walk_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: b
 
 @kernel
 def _walk_commit_prepared(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
-    if proto_version < 3:
-        return -1
     if end - at < 30:
         return -1
     if u8(data, at) != 75:
@@ -535,8 +529,6 @@ def _walk_commit_prepared(data: Any, at: int, end: int, proto_version: int, in_s
 
 @kernel
 def _walk_rollback_prepared(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
-    if proto_version < 3:
-        return -1
     if end - at < 38:
         return -1
     if u8(data, at) != 114:
@@ -552,8 +544,6 @@ def _walk_rollback_prepared(data: Any, at: int, end: int, proto_version: int, in
 
 @kernel
 def _walk_stream_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
-    if proto_version < 3:
-        return -1
     if end - at < 30:
         return -1
     if u8(data, at) != 112:

@@ -9,21 +9,16 @@ from pgoutput_construct.testing import frame_strategies, strategies
 from pgoutput_construct.wire.engine import build
 from pgoutput_construct.wire.frames import Frame
 from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.wire.options import combinations
 from pgoutput_construct.wire.options import options as parse_options
-from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ParseOptions
+from pgoutput_construct.wire.protocol import ParseOptions
 
 __all__ = ["ParseOptions", "damaged", "frames", "messages", "options", "options_and_messages", "payloads"]
 
 
 def options() -> SearchStrategy[ParseOptions]:
     """Return every protocol version, streaming option and stream state that PostgreSQL can combine."""
-    allowed = {
-        version: [s for s, value in OPTIONS["streaming"].values.items() if version >= value.since]
-        for version in PROTOCOL_VERSIONS
-    }
-    pairs = [(version, streaming) for version, some in allowed.items() for streaming in some]
-    rows = [ParseOptions(v, s, inside) for v, s in pairs for inside in ((False,) if s == "off" else (False, True))]
-    return st.sampled_from(rows)
+    return st.sampled_from(list(combinations()))
 
 
 def messages(proto_version: int = 1, streaming: str = "off", in_stream: bool = False) -> SearchStrategy[Any]:

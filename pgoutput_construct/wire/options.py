@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Any, Final
 
 from pgoutput_construct.errors import PgoutputError
@@ -21,7 +22,16 @@ from pgoutput_construct.wire.protocol import (
 )
 from pgoutput_construct.wire.tables import Option
 
-__all__ = ["LAYOUT_OPTIONS", "STATE_PARAMETERS", "MoreOptions", "Options", "Streaming", "options", "problems"]
+__all__ = [
+    "LAYOUT_OPTIONS",
+    "STATE_PARAMETERS",
+    "MoreOptions",
+    "Options",
+    "Streaming",
+    "combinations",
+    "options",
+    "problems",
+]
 
 STATE_PARAMETERS: Final = tuple(name for name in PARAMETERS if any(name in sets for sets in STATES.values()))
 """The parameters that the stream state sets, such as in_stream."""
@@ -75,12 +85,16 @@ def _options(proto_version: int, streaming: str, in_stream: bool | None, **other
         raise PgoutputError(problem)
     sets = {name for option, value in layout.items() for name in _sets(OPTIONS[option], value)}
     sets |= {name for name in STATE_PARAMETERS if given.get(name)}
-    off = frozenset(name for name, value in layout.items() if OPTIONS[name].values and value == OPTIONS[name].default)
+    off = _off(layout)
     values = tuple(layout.get(name, name in sets) for name in PARAMETERS)
     unsaid = frozenset(
         name for name in STATE_PARAMETERS if given.get(name) is None and _can_be_set(name, proto_version, off)
     )
     return Options(values, off, unsaid)
+
+
+def _off(layout: Mapping[str, object]) -> frozenset[str]:
+    return frozenset(name for name, value in layout.items() if OPTIONS[name].values and value == OPTIONS[name].default)
 
 
 def _sets(option: Option, value: object) -> tuple[str, ...]:
@@ -109,3 +123,19 @@ def problems(given: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} must be {' or '.join(map(repr, known))}, not {value!r:.40}"
         elif known and version < known[value].since:
             yield f"{name}={value!r} needs proto_version {known[value].since} or newer, not {version}"
+
+
+def combinations() -> Iterator[ParseOptions]:
+    """Yield every combination of protocol version, options and stream state that can be."""
+    for version in PROTOCOL_VERSIONS:
+        others = [OPTIONS[name].values for name in LAYOUT_OPTIONS[1:]]
+        for values in product(*others):
+            layout: dict[str, Any] = dict(zip(LAYOUT_OPTIONS, (version, *values), strict=True))
+            if not any(problems(layout)):
+                yield from (ParseOptions(**layout, **state) for state in _states(version, _off(layout)))
+
+
+def _states(proto_version: int, off: frozenset[str]) -> list[dict[str, bool]]:
+    """Return the parameters of the states that can be reached, each once."""
+    reached = {sets for sets in STATES.values() if all(_can_be_set(name, proto_version, off) for name in sets)}
+    return [{name: name in sets for name in STATE_PARAMETERS} for sets in sorted(reached, key=sorted)]

@@ -203,11 +203,6 @@ SINCE: Final[Mapping[type[m.PgoutputMessage], int]] = {
     m.StreamStart: 2,
     m.StreamStop: 2,
     m.StreamCommit: 2,
-    m.BeginPrepare: 3,
-    m.Prepare: 3,
-    m.CommitPrepared: 3,
-    m.RollbackPrepared: 3,
-    m.StreamPrepare: 3,
 }
 """The messages that came with a later protocol version, and which; not those that servers send all the same."""
 

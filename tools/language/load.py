@@ -1,6 +1,7 @@
 """From YAML to the model: shape by JSON Schema, then the model, then the rules a schema cannot say."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+from jsonschema.exceptions import ValidationError, best_match
 
 from tools.language.errors import SpecError
 from tools.language.model import (
@@ -50,6 +51,7 @@ def load(path: Path) -> Spec:
 def load_text(text: str, file: str = "spec.yaml") -> Spec:
     """Read a specification from text; see load."""
     source = read(text, file)
+    _check_marks(text, source)
     _check_shape(source)
     spec = _Loader(source).spec()
     check(spec, source)
@@ -67,18 +69,28 @@ def _types() -> tuple[Type, ...]:
     return tuple(Type(**row) for row in rows)
 
 
+def _check_marks(text: str, source: Source) -> None:
+    """Refuse what propose has left to fill in, all of it at once."""
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if not line.lstrip().startswith("#")]
+    marks = [(number, mark) for number, line in lines for mark in re.findall(r"FILL_IN_\w+", line)]
+    if marks:
+        problem = "not filled in: " + ", ".join(f"{mark} (line {number})" for number, mark in marks)
+        raise source.error(marks[0][0], problem, "Write in place of each mark what the comments of propose ask for.")
+
+
 def _check_shape(source: Source) -> None:
-    error = best_match(_validator().iter_errors(source.data))
-    if error is None:
-        return
+    problems = [_shape_problem(error, source) for error in _validator().iter_errors(source.data)]
+    if problems:
+        raise SpecError("\n".join(problems))
+
+
+def _shape_problem(error: ValidationError, source: Source) -> str:
+    error = best_match([error]) or error
     place = tuple(error.absolute_path)
-    expected = error.schema if isinstance(error.schema, bool) else error.schema.get(str(error.validator))
-    where = "/".join(map(str, place)) or "the file"
-    raise source.error(
-        place,
-        f"{where}: {error.message[:300]}",
-        f"The rule '{error.validator}' of spec/language.schema.json wants {json.dumps(expected)[:300]}.",
-    )
+    expected = error.schema.get(str(error.validator)) if isinstance(error.schema, Mapping) else error.schema
+    problem = f"{'/'.join(map(str, place)) or 'the file'}: {error.message[:300]}"
+    remedy = f"The rule '{error.validator}' of spec/language.schema.json wants {json.dumps(expected)[:300]}."
+    return str(source.error(place, problem, remedy))
 
 
 class _Loader:
@@ -188,7 +200,18 @@ class _Loader:
                 f"{data['field']!r} stands at position {position[0]}_{position[1]}",
                 f"Write {position[0]}_{position[1]}_ in front, or no position at all.",
             )
-        keys = ("name", "description", "when", "since", "server", "length", "values", "bits", "documented")
+        keys = (
+            "name",
+            "description",
+            "when",
+            "since",
+            "server",
+            "length",
+            "values",
+            "bits",
+            "documented",
+            "positional",
+        )
         known = {k: data[k] for k in keys if k in data}
         found = self._lookup(notation, data.get("signed", False), place)
         line = self.source.line(place)

@@ -29,7 +29,7 @@ def _parameters(spec: Spec, error: Raise) -> None:
             raise error(1, problem, "Choose another name.")
         if parameter.type == "int" and parameter.name != "proto_version":
             raise error(1, f"the parameter {parameter.name!r} is an int", "Only proto_version is: write bool.")
-        if parameter.type == "bool" and parameter.name not in by_states | by_options:
+        if spec.options and parameter.type == "bool" and parameter.name not in by_states | by_options:
             remedy = "Let a state, an option or an option's value set it."
             raise error(1, f"nothing sets the parameter {parameter.name!r}", remedy)
         if parameter.name in by_states & by_options:

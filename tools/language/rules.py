@@ -3,6 +3,7 @@
 import keyword
 from collections.abc import Callable, Iterator
 
+from tools.language.errors import SpecError
 from tools.language.layout_rules import LAYOUT_RULES
 from tools.language.model import Choice, Message, Part, Repeat, Spec, Structure
 from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS
@@ -15,9 +16,19 @@ Raise = Callable[[int, str, str], Exception]
 
 
 def check(spec: Spec, source: Source) -> None:
-    """Raise SpecError for the first rule that the specification breaks, at the line at fault."""
-    for rule in (*NAME_RULES, *LAYOUT_RULES):
+    """Raise SpecError for the rules that the specification breaks, at the lines at fault: one line for each rule."""
+    for rules in ((_parts_exist,), NAME_RULES, LAYOUT_RULES):
+        problems = [problem for rule in rules if (problem := _problem(rule, spec, source))]
+        if problems:
+            raise SpecError("\n".join(problems))
+
+
+def _problem(rule: Callable[[Spec, Raise], None], spec: Spec, source: Source) -> str:
+    try:
         rule(spec, source.error)
+    except SpecError as error:
+        return str(error)
+    return ""
 
 
 def _names(spec: Spec, error: Raise) -> None:
@@ -50,9 +61,9 @@ def _distinct_messages(spec: Spec, error: Raise) -> None:
 
 def _distinct_classes(spec: Spec, error: Raise) -> None:
     seen: set[str] = set()
-    notations = {kind.notation for kind in spec.types}
+    types = {name for kind in spec.types for name in (kind.notation, kind.construct)}
     for line, name in _class_names(spec):
-        if name in RESERVED_CLASSES | notations:
+        if name in RESERVED_CLASSES | types:
             raise error(line, f"the class {name} would hide a name that generated code uses", "Choose another name.")
         if name in seen:
             raise error(line, f"two classes would be called {name}", "Choose another name for one of them.")
@@ -67,7 +78,15 @@ def _class_names(spec: Spec) -> Iterator[tuple[int, str]]:
             if isinstance(element, Repeat) and element.class_name:
                 yield element.line, element.class_name
             elif isinstance(element, Choice):
-                yield from ((a.line, a.python) for a in element.alternatives if a.python not in (None, "None", "bytes"))
+                for alternative in element.alternatives:
+                    yield from ((alternative.line, name) for name in _value_classes(str(alternative.python)))
+
+
+def _value_classes(python: str) -> tuple[str, ...]:
+    """Return what a python value of an alternative defines: a class, or a constant and its class."""
+    if python in ("None", "bytes"):
+        return ()
+    return (python, python.capitalize()) if python.isupper() else (python,)
 
 
 def _versions(spec: Spec, error: Raise) -> None:
@@ -104,6 +123,11 @@ def _conditions(spec: Spec, error: Raise) -> None:
         if field.conditional and field.constant is not None:
             remedy = "Only fields that an object holds may be absent."
             raise error(field.line, f"the constant {field.name} is conditional", remedy)
+    for structure in spec.structures():
+        for element in structure.elements:
+            if element.positional and (structure.extended or not element.conditional):
+                problem = f"{element.name} is positional, but always there, or beside a value that can stand alone"
+                raise error(element.line, problem, "Remove positional.")
 
 
 def _parts_exist(spec: Spec, error: Raise) -> None:
@@ -146,7 +170,6 @@ NAME_RULES = (
     _versions,
     _conditions,
     *OPTION_RULES,
-    _parts_exist,
     _parts_end,
     _deviations,
 )
