@@ -66,7 +66,15 @@ def _class_names(spec: Spec) -> Iterator[tuple[int, str]]:
             if isinstance(element, Repeat) and element.class_name:
                 yield element.line, element.class_name
             elif isinstance(element, Choice):
-                yield from ((a.line, a.python) for a in element.alternatives if a.python not in (None, "None", "bytes"))
+                for alternative in element.alternatives:
+                    yield from ((alternative.line, name) for name in _value_classes(str(alternative.python)))
+
+
+def _value_classes(python: str) -> tuple[str, ...]:
+    """Return what a python value of an alternative defines: a class, or a constant and its class."""
+    if python in ("None", "bytes"):
+        return ()
+    return (python, python.capitalize()) if python.isupper() else (python,)
 
 
 def _versions(spec: Spec, error: Raise) -> None:
@@ -103,6 +111,11 @@ def _conditions(spec: Spec, error: Raise) -> None:
         if field.conditional and field.constant is not None:
             remedy = "Only fields that an object holds may be absent."
             raise error(field.line, f"the constant {field.name} is conditional", remedy)
+    for structure in spec.structures():
+        for element in structure.elements:
+            if element.positional and (structure.extended or not element.conditional):
+                problem = f"{element.name} is positional, but always there, or beside a value that can stand alone"
+                raise error(element.line, problem, "Remove positional.")
 
 
 def _parameters(spec: Spec, error: Raise) -> None:
