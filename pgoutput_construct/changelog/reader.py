@@ -54,7 +54,7 @@ class ChangeLog:
 
     The log may hold incomplete copies of transactions, left by a capture that was interrupted: then the
     transaction is there again, complete, later. A Begin after a Begin without its Commit (or Prepare) voids the
-    first; a Stream Start with ``first_segment=1`` voids the earlier streams of its xid. No whole transaction
+    first; a Stream Start with ``first_segment=1`` voids the earlier streams of its xid. No complete transaction
     is there twice.
     """
 
