@@ -7,7 +7,7 @@ nothing for it.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Unpack
 
 from construct import Construct, Renamed, Struct, Subconstruct
 
@@ -17,7 +17,7 @@ from pgoutput_construct.wire.composites import Counted, Kind, Valued
 from pgoutput_construct.wire.described import Described
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
-from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.options import MoreOptions, options
 from pgoutput_construct.wire.primitives import Absent, Leaf, Since
 from pgoutput_construct.wire.reference import Reference, path_text, payload_bytes
 
@@ -66,10 +66,14 @@ class Trace:
 
 
 def trace(
-    payload: bytes | bytearray | memoryview, proto_version: int = 1, streaming: str = "off", in_stream: bool = False
+    payload: bytes | bytearray | memoryview,
+    proto_version: int = 1,
+    streaming: str = "off",
+    in_stream: bool = False,
+    **others: Unpack[MoreOptions],
 ) -> Trace:
     """Return the fields of a message; the arguments are those of parse. A message that parse refuses has a fault."""
-    parameters = options(proto_version, streaming, in_stream).parameters()
+    parameters = options(proto_version, streaming, in_stream, **others).parameters()
     return _trace(_messages(), payload_bytes(payload), parameters, FIELDS)
 
 
