@@ -10,7 +10,7 @@ from typing import Any
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.demo.workload import Workload, create_shop
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.postgres import CaptureProgress, capture, connect, create_slot, current_lsn
+from pgoutput_construct.postgres import CaptureProgress, capture, connect, create_slot, current_lsn, fetch_table
 from pgoutput_construct.spark import (
     Comparison,
     OpenLog,
@@ -157,5 +157,5 @@ def _table(log: OpenLog, server: EmbeddedServer, name: str, written: dict[str, W
     detail(name)
     table = log.table(name)
     changes = read_table(log.spark, written[name].path)
-    comparison = compare(log.state(name, changes), server.dsn, table.namespace, table.name)
-    return TableReport(name, written[name], comparison)
+    source = fetch_table(server.dsn, table.namespace, table.name, table.current_columns)
+    return TableReport(name, written[name], compare(log.state(name, changes), source))

@@ -100,12 +100,12 @@ def test_change_log_errors(run: Run, change_log: Path) -> None:
             f"standard input: proto_version must be one of {[*PROTOCOL_VERSIONS]}, not 99",
         ),
         ('# {"proto_version": "4"}\n45', (), "proto_version must be one of"),
-        ('# {"streaming": ["on"]}\n45', (), "options must be plain values"),
+        ('# {"streaming": ["on"]}\n45', (), "streaming must be 'off', 'on' or 'parallel'"),
         (START, ("--streaming", "on"), "standard input: --streaming on needs --proto-version 2 or newer, not 1"),
         ('{"message": "StreamStop"}', (), "these are JSON lines: use pgoutput build"),
         ("PAR1", (), "give the directory of its change log"),
-        ("\0", (), "message 1 at offset 0: at byte 0: unknown message kind"),
-        ("42", ("--format", "recvlogical"), "unknown message kind b'4'"),
+        ("\0", (), "message 1 at offset 0: at byte 0: unknown tag"),
+        ("42", ("--format", "recvlogical"), "unknown tag b'4'"),
     ],
 )
 def test_bad_input(run: Run, stdin: str, options: tuple[object, ...], said: str) -> None:

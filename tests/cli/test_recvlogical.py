@@ -102,7 +102,7 @@ def test_another_connection() -> None:
         (BEGIN, "message 2 at offset 17: the file ends without the newline after this Begin"),
         (BEGIN + b"\r\n", r"Begin ends after 21 bytes with b'\r', not with a newline"),
         (BEGIN + BEGIN, "these must be the options that pg_recvlogical was given"),
-        (b"?", "message 2 at offset 17: at byte 0: unknown message kind b'?'"),
+        (b"?", "message 2 at offset 17: at byte 0: unknown tag b'?'"),
         (STOP + b"\n", "message 2 at offset 17: StreamStop outside a stream"),
         (b"I\0\0\0\7N\0\1t\xff\xff\xff\xff\n", "at byte 13: needs 4294967295 bytes"),
         (b"T\0\0\0\1\4\0\0\0\7\n", "Truncate.options at byte 5"),
