@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar, Final
 
 from tools.language.records import Document, Option
 
@@ -62,6 +63,76 @@ class Field:
         """Whether the field may be absent."""
         return self.when is not None or self.since is not None
 
+    @property
+    def condition(self) -> str:
+        """When it is there, as a Python expression of the parameters; empty when it always is."""
+        return " and ".join(part for part in (_since(self.since), self.when) if part)
+
+    @property
+    def size(self) -> int | None:
+        """Its bytes on the wire while it is there; None when they vary: a String, a Byten, a part."""
+        if isinstance(self.constant, bytes):
+            return len(self.constant)
+        return self.type.bytes if self.type else None
+
+    @property
+    def signed(self) -> bool:
+        """Whether it is a number that can be negative."""
+        return self.type is not None and self.type.signed
+
+    @property
+    def code(self) -> str:
+        """Its code in a struct format; a field whose size varies has none (KeyError)."""
+        letter = STRUCT_CODES[self.size or 0]
+        return letter.lower() if self.signed else letter
+
+    @property
+    def is_letter(self) -> bool:
+        """Whether it is one byte that stands for a letter: a str of one character in Python."""
+        return bool(self.values) and all(isinstance(value, str) for value in self.values or ())
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a String: bytes up to a NUL."""
+        return self.type is not None and self.type.notation == "String"
+
+    @property
+    def python(self) -> str:
+        """The name of its Python type, where it is there."""
+        if self.part or self.type is None:
+            return self.part or "bytes"
+        return "str" if self.is_letter else self.type.python
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The only numbers that it has on the wire: the codes of its letters, or its values; empty for any."""
+        return tuple(ord(value) if isinstance(value, str) else value for value in self.values or ())
+
+    @property
+    def mask(self) -> int:
+        """All of its bits; 0 when it has none of its own."""
+        return sum(self.bits or ())
+
+    @property
+    def constant_number(self) -> int | None:
+        """The number that a constant is on the wire; None for other fields."""
+        return self.constant[0] if isinstance(self.constant, bytes) else self.constant
+
+    @property
+    def constant_bytes(self) -> bytes | None:
+        """The bytes that a constant is on the wire; None for other fields."""
+        if self.constant_number is None:
+            return None
+        return self.constant_number.to_bytes(self.size or 1, "big")
+
+
+STRUCT_CODES: Final[Mapping[int, str]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
+"""The code of an unsigned integer of so many bytes in a struct format."""
+
+
+def _since(version: int | None) -> str:
+    return f"proto_version >= {version}" if version else ""
+
 
 @dataclass(frozen=True)
 class Fields:
@@ -85,6 +156,16 @@ class Alternative:
     then: "Structure | str | None" = None
     line: int = 0
 
+    @property
+    def condition(self) -> str:
+        """When it can be taken, as a Python expression of the parameters; empty when it always can."""
+        return _since(self.since)
+
+    @property
+    def letter(self) -> str:
+        """Its tag as a str of one character."""
+        return self.tag.decode("ascii")
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -107,6 +188,23 @@ class Choice:
         """The name of the field that holds the tag of the branch taken."""
         return f"{self.name}_kind"
 
+    @property
+    def condition(self) -> str:
+        """When any of its branches can be taken, for an optional choice that came whole with a version."""
+        if not self.optional or not all(alternative.since for alternative in self.alternatives):
+            return ""
+        return _since(min(alternative.since or 0 for alternative in self.alternatives))
+
+    @property
+    def conditional(self) -> bool:
+        """Whether there are parameters under which none of its branches can be taken."""
+        return bool(self.condition)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields of an object that it fills: its tag where that is kept, and its content."""
+        return (self.name,) if self.valued else (self.kind_name, self.name)
+
 
 @dataclass(frozen=True)
 class Repeat:
@@ -119,6 +217,8 @@ class Repeat:
     class_name: str | None = None
     description: str = ""
     line: int = 0
+    conditional: ClassVar[bool] = False
+    condition: ClassVar[str] = ""
 
 
 Block = Fields | Choice | Repeat
@@ -163,6 +263,30 @@ class Structure:
         only = self.exposed[0] if len(self.exposed) == 1 else None
         return None if isinstance(only, Choice) and not only.valued else only
 
+    @cached_property
+    def principal(self) -> Element | None:
+        """What the structure stands for where nothing conditional is there: the one element that always is."""
+        always = [element for element in self.exposed if not element.conditional]
+        only = always[0] if len(always) == 1 else None
+        return self.single or (None if isinstance(only, Choice) and not only.valued else only)
+
+    @property
+    def extended(self) -> bool:
+        """Whether it is its principal alone under some parameters, and an object of its class under others."""
+        return self.single is None and self.principal is not None
+
+    @property
+    def extension(self) -> str:
+        """When an extended structure is an object, as a Python expression of the parameters."""
+        conditions = dict.fromkeys(element.condition for element in self.exposed if element.conditional)
+        return " or ".join(f"({each})" if " and " in each and len(conditions) > 1 else each for each in conditions)
+
+    @cached_property
+    def field_names(self) -> tuple[str, ...]:
+        """The names of the fields of its object, in wire order."""
+        names = (element.names if isinstance(element, Choice) else (element.name,) for element in self.exposed)
+        return tuple(name for some in names for name in some)
+
     def inside(self) -> "Iterator[Structure]":
         """Yield this structure and all that stand in it, those of parts excepted."""
         yield self
@@ -203,6 +327,11 @@ class Message(Structure):
     def class_name(self) -> str:
         """The name of its class and of its Struct."""
         return self.name.replace(" ", "")
+
+    @property
+    def needs(self) -> int | None:
+        """The protocol version before which it is refused; None when every version accepts it."""
+        return None if self.unasked else self.since
 
 
 @dataclass(frozen=True)
@@ -259,6 +388,16 @@ class Spec:
     options: tuple[Option, ...] = ()
     documents: tuple[Document, ...] = ()
     types: tuple[Type, ...] = field(default=(), repr=False)
+
+    @property
+    def signature(self) -> tuple[str, ...]:
+        """The parameters as arguments of a generated function: ``proto_version: int``."""
+        return tuple(f"{parameter.name}: {parameter.type}" for parameter in self.parameters)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of the parameters, as a generated function passes them on."""
+        return tuple(parameter.name for parameter in self.parameters)
 
     def structures(self) -> Iterator[Structure]:
         """Yield every structure: messages, parts, and all that stand in them."""
