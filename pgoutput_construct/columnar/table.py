@@ -14,10 +14,11 @@ from pgoutput_construct.columnar.casts import Values, find_cast
 from pgoutput_construct.columnar.decode import Decoded, RowError
 from pgoutput_construct.columnar.gather import empty_lists, nulls, scatter
 from pgoutput_construct.columnar.index import BatchIndex
-from pgoutput_construct.columnar.types import UNTYPED, base_oid
+from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.timeline import Description
+from pgoutput_construct.stream.values import base_oid
 from pgoutput_construct.wire.messages import BY_TAG, VALUES, Delete, Insert, Truncate, Update
 from pgoutput_construct.wire.reference import LARGEST
 
