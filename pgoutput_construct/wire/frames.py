@@ -8,7 +8,7 @@ Source: PostgreSQL's documentation, protocol-replication.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
@@ -29,18 +29,20 @@ class XLogData:
 
     Source: protocol-replication, XLogData.
     PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        wal_start: LSN of the message, 0/0 for Relation, Type and what an Origin follows.
+        wal_end: In logical replication, the same as wal_start.
+        send_time: The server's clock when it sent this, in microseconds since 2000-01-01 UTC.
+        data: The payload, to the end.
     """
 
-    TAG: ClassVar[bytes] = b"w"
+    TAG = b"w"
 
     wal_start: Lsn
-    """LSN of the message, 0/0 for Relation, Type and what an Origin follows."""
     wal_end: Lsn
-    """In logical replication, the same as wal_start."""
     send_time: Timestamp
-    """The server's clock when it sent this, in microseconds since 2000-01-01 UTC."""
     data: bytes
-    """The payload, to the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +51,18 @@ class PrimaryKeepalive:
 
     Source: protocol-replication, Primary Keepalive.
     PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        wal_end: End of the WAL that the server has sent.
+        send_time: The server's clock when it sent this, in microseconds since 2000-01-01 UTC.
+        reply_requested: 1 asks for a status update at once.
     """
 
-    TAG: ClassVar[bytes] = b"k"
+    TAG = b"k"
 
     wal_end: Lsn
-    """End of the WAL that the server has sent."""
     send_time: Timestamp
-    """The server's clock when it sent this, in microseconds since 2000-01-01 UTC."""
     reply_requested: int
-    """1 asks for a status update at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +71,20 @@ class PrimaryStatusUpdate:
 
     Source: protocol-replication, Primary Status Update.
     PostgreSQL 19 and newer, sent by the server.
+
+    Attributes:
+        lsn: Latest WAL position of the primary.
+        oldest_full_xid: Oldest transaction that is committing on the primary.
+        next_full_xid: Next transaction ID to be assigned.
+        send_time: The server's clock when it sent this, in microseconds since 2000-01-01 UTC.
     """
 
-    TAG: ClassVar[bytes] = b"s"
+    TAG = b"s"
 
     lsn: Lsn
-    """Latest WAL position of the primary."""
     oldest_full_xid: int
-    """Oldest transaction that is committing on the primary."""
     next_full_xid: int
-    """Next transaction ID to be assigned."""
     send_time: Timestamp
-    """The server's clock when it sent this, in microseconds since 2000-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +93,22 @@ class StandbyStatusUpdate:
 
     Source: protocol-replication, Standby Status Update.
     PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        write_lsn: LSN after the last byte received.
+        flush_lsn: LSN after the last byte made durable; only this moves the slot.
+        apply_lsn: LSN after the last byte applied.
+        send_time: The client's clock when it sent this, in microseconds since 2000-01-01 UTC.
+        reply_requested: 1 asks the server for a keepalive at once.
     """
 
-    TAG: ClassVar[bytes] = b"r"
+    TAG = b"r"
 
     write_lsn: Lsn
-    """LSN after the last byte received."""
     flush_lsn: Lsn
-    """LSN after the last byte made durable; only this moves the slot."""
     apply_lsn: Lsn
-    """LSN after the last byte applied."""
     send_time: Timestamp
-    """The client's clock when it sent this, in microseconds since 2000-01-01 UTC."""
     reply_requested: int
-    """1 asks the server for a keepalive at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +117,22 @@ class HotStandbyFeedback:
 
     Source: protocol-replication, Hot Standby Feedback.
     PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        send_time: The client's clock when it sent this, in microseconds since 2000-01-01 UTC.
+        xmin: Oldest transaction the standby needs, 0 when it needs none.
+        xmin_epoch: Epoch of xmin.
+        catalog_xmin: Oldest transaction its slots need in catalogs, 0 when they need none.
+        catalog_xmin_epoch: Epoch of catalog_xmin.
     """
 
-    TAG: ClassVar[bytes] = b"h"
+    TAG = b"h"
 
     send_time: Timestamp
-    """The client's clock when it sent this, in microseconds since 2000-01-01 UTC."""
     xmin: int
-    """Oldest transaction the standby needs, 0 when it needs none."""
     xmin_epoch: int
-    """Epoch of xmin."""
     catalog_xmin: int
-    """Oldest transaction its slots need in catalogs, 0 when they need none."""
     catalog_xmin_epoch: int
-    """Epoch of catalog_xmin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +141,14 @@ class PrimaryStatusRequest:
 
     Source: protocol-replication, Primary Status Request.
     PostgreSQL 19 and newer, sent by the client.
+
+    Attributes:
+        send_time: The client's clock when it sent this, in microseconds since 2000-01-01 UTC.
     """
 
-    TAG: ClassVar[bytes] = b"p"
+    TAG = b"p"
 
     send_time: Timestamp
-    """The client's clock when it sent this, in microseconds since 2000-01-01 UTC."""
 
 
 Frame: TypeAlias = (

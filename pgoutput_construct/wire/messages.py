@@ -8,9 +8,9 @@ Source: PostgreSQL's documentation, protocol-logicalrep-message-formats.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from pgoutput_construct.wire.types import FormattedBytes, Lsn, Marker, Timestamp
+from pgoutput_construct.wire.types import REQUIRED, FormattedBytes, Lsn, Marker, Timestamp, require
 
 __all__ = [
     "PROTOCOL_VERSIONS",
@@ -72,16 +72,19 @@ TupleData: TypeAlias = tuple[Unchanged | bytes | Binary | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class RelationColumn:
-    """One published column of the table."""
+    """One published column of the table.
+
+    Attributes:
+        flags: Bit 1 is set when the column is part of the replica identity.
+        name: Name of the column.
+        type_oid: OID of the column's type.
+        type_modifier: Type modifier, as atttypmod in pg_attribute; -1 for none.
+    """
 
     flags: int
-    """Bit 1 is set when the column is part of the replica identity."""
     name: str
-    """Name of the column."""
     type_oid: int
-    """OID of the column's type."""
     type_modifier: int
-    """Type modifier, as atttypmod in pg_attribute; -1 for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +93,18 @@ class Begin:
 
     Source: protocol-logicalrep-message-formats, Begin.
     PostgreSQL 10 and newer.
+
+    Attributes:
+        final_lsn: LSN of the commit record, the same as Commit's commit_lsn.
+        commit_time: Time of the commit, in microseconds since 2000-01-01 UTC.
+        xid: Transaction ID.
     """
 
-    TAG: ClassVar[bytes] = b"B"
+    TAG = b"B"
 
     final_lsn: Lsn
-    """LSN of the commit record, the same as Commit's commit_lsn."""
     commit_time: Timestamp
-    """Time of the commit, in microseconds since 2000-01-01 UTC."""
     xid: int
-    """Transaction ID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +113,25 @@ class Message:
 
     Source: protocol-logicalrep-message-formats, Message.
     PostgreSQL 14 and newer.
+
+    Attributes:
+        xid: Top-level transaction ID, present only inside a stream.
+        flags: Bit 1 is set when the message belongs to a transaction.
+        lsn: LSN of the message.
+        prefix: Prefix given by the writer.
+        content: Content given by the writer, never converted to the client's encoding.
     """
 
-    TAG: ClassVar[bytes] = b"M"
+    TAG = b"M"
 
-    xid: int | None
-    """Top-level transaction ID, present only inside a stream."""
-    flags: int
-    """Bit 1 is set when the message belongs to a transaction."""
-    lsn: Lsn
-    """LSN of the message."""
-    prefix: str
-    """Prefix given by the writer."""
-    content: bytes
-    """Content given by the writer, never converted to the client's encoding."""
+    xid: int | None = None
+    flags: int = REQUIRED
+    lsn: Lsn = REQUIRED
+    prefix: str = REQUIRED
+    content: bytes = REQUIRED
+
+    def __post_init__(self) -> None:
+        require(self, "flags", "lsn", "prefix", "content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +140,18 @@ class Commit:
 
     Source: protocol-logicalrep-message-formats, Commit.
     PostgreSQL 10 and newer.
+
+    Attributes:
+        commit_lsn: LSN at which the commit record starts.
+        end_lsn: LSN after the commit record: the position to confirm.
+        commit_time: Time of the commit, in microseconds since 2000-01-01 UTC.
     """
 
-    TAG: ClassVar[bytes] = b"C"
+    TAG = b"C"
 
     commit_lsn: Lsn
-    """LSN at which the commit record starts."""
     end_lsn: Lsn
-    """LSN after the commit record: the position to confirm."""
     commit_time: Timestamp
-    """Time of the commit, in microseconds since 2000-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +160,16 @@ class Origin:
 
     Source: protocol-logicalrep-message-formats, Origin.
     PostgreSQL 10 and newer.
+
+    Attributes:
+        origin_lsn: Where the transaction committed in the WAL of its origin, 0/0 inside a stream.
+        name: Name of the origin.
     """
 
-    TAG: ClassVar[bytes] = b"O"
+    TAG = b"O"
 
     origin_lsn: Lsn
-    """Where the transaction committed in the WAL of its origin, 0/0 inside a stream."""
     name: str
-    """Name of the origin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,22 +178,27 @@ class Relation:
 
     Source: protocol-logicalrep-message-formats, Relation.
     PostgreSQL 10 and newer.
+
+    Attributes:
+        xid: Transaction or subtransaction ID, present only inside a stream.
+        relation_oid: OID of the table.
+        namespace: Schema of the table, empty for pg_catalog.
+        name: Name of the table.
+        replica_identity: Replica identity setting, as relreplident in pg_class.
+        columns: One published column of the table.
     """
 
-    TAG: ClassVar[bytes] = b"R"
+    TAG = b"R"
 
-    xid: int | None
-    """Transaction or subtransaction ID, present only inside a stream."""
-    relation_oid: int
-    """OID of the table."""
-    namespace: str
-    """Schema of the table, empty for pg_catalog."""
-    name: str
-    """Name of the table."""
-    replica_identity: str
-    """Replica identity setting, as relreplident in pg_class."""
-    columns: tuple[RelationColumn, ...]
-    """One published column of the table."""
+    xid: int | None = None
+    relation_oid: int = REQUIRED
+    namespace: str = REQUIRED
+    name: str = REQUIRED
+    replica_identity: str = REQUIRED
+    columns: tuple[RelationColumn, ...] = REQUIRED
+
+    def __post_init__(self) -> None:
+        require(self, "relation_oid", "namespace", "name", "replica_identity", "columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,18 +207,23 @@ class Type:
 
     Source: protocol-logicalrep-message-formats, Type.
     PostgreSQL 10 and newer.
+
+    Attributes:
+        xid: Transaction or subtransaction ID, present only inside a stream.
+        type_oid: OID of the type.
+        namespace: Schema of the type, empty for pg_catalog.
+        name: Name of the type; for a domain, of its base type.
     """
 
-    TAG: ClassVar[bytes] = b"Y"
+    TAG = b"Y"
 
-    xid: int | None
-    """Transaction or subtransaction ID, present only inside a stream."""
-    type_oid: int
-    """OID of the type."""
-    namespace: str
-    """Schema of the type, empty for pg_catalog."""
-    name: str
-    """Name of the type; for a domain, of its base type."""
+    xid: int | None = None
+    type_oid: int = REQUIRED
+    namespace: str = REQUIRED
+    name: str = REQUIRED
+
+    def __post_init__(self) -> None:
+        require(self, "type_oid", "namespace", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,16 +232,21 @@ class Insert:
 
     Source: protocol-logicalrep-message-formats, Insert.
     PostgreSQL 10 and newer.
+
+    Attributes:
+        xid: Transaction or subtransaction ID, present only inside a stream.
+        relation_oid: OID of a table that a Relation has described.
+        new: Values of the new row, in the order of the Relation's columns.
     """
 
-    TAG: ClassVar[bytes] = b"I"
+    TAG = b"I"
 
-    xid: int | None
-    """Transaction or subtransaction ID, present only inside a stream."""
-    relation_oid: int
-    """OID of a table that a Relation has described."""
-    new: TupleData
-    """Values of the new row, in the order of the Relation's columns."""
+    xid: int | None = None
+    relation_oid: int = REQUIRED
+    new: TupleData = REQUIRED
+
+    def __post_init__(self) -> None:
+        require(self, "relation_oid", "new")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,20 +255,25 @@ class Update:
 
     Source: protocol-logicalrep-message-formats, Update.
     PostgreSQL 10 and newer.
+
+    Attributes:
+        xid: Transaction or subtransaction ID, present only inside a stream.
+        relation_oid: OID of a table that a Relation has described.
+        old_kind: What old is: K (key), O (row).
+        old: The row before the change: the whole row, or its key where that changed or is TOASTed, or nothing.
+        new: Values of the new row, in the order of the Relation's columns.
     """
 
-    TAG: ClassVar[bytes] = b"U"
+    TAG = b"U"
 
-    xid: int | None
-    """Transaction or subtransaction ID, present only inside a stream."""
-    relation_oid: int
-    """OID of a table that a Relation has described."""
-    old_kind: str | None
-    """What old is: K (key), O (row)."""
-    old: TupleData | None
-    """The row before the change: the whole row, or its key where that changed or is TOASTed, or nothing."""
-    new: TupleData
-    """Values of the new row, in the order of the Relation's columns."""
+    xid: int | None = None
+    relation_oid: int = REQUIRED
+    old_kind: str | None = None
+    old: TupleData | None = None
+    new: TupleData = REQUIRED
+
+    def __post_init__(self) -> None:
+        require(self, "relation_oid", "new")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,18 +282,23 @@ class Delete:
 
     Source: protocol-logicalrep-message-formats, Delete.
     PostgreSQL 10 and newer.
+
+    Attributes:
+        xid: Transaction or subtransaction ID, present only inside a stream.
+        relation_oid: OID of a table that a Relation has described.
+        old_kind: What old is: K (key), O (row).
+        old: The removed row: whole, or its key.
     """
 
-    TAG: ClassVar[bytes] = b"D"
+    TAG = b"D"
 
-    xid: int | None
-    """Transaction or subtransaction ID, present only inside a stream."""
-    relation_oid: int
-    """OID of a table that a Relation has described."""
-    old_kind: str
-    """What old is: K (key), O (row)."""
-    old: TupleData
-    """The removed row: whole, or its key."""
+    xid: int | None = None
+    relation_oid: int = REQUIRED
+    old_kind: str = REQUIRED
+    old: TupleData = REQUIRED
+
+    def __post_init__(self) -> None:
+        require(self, "relation_oid", "old_kind", "old")
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,16 +307,21 @@ class Truncate:
 
     Source: protocol-logicalrep-message-formats, Truncate.
     PostgreSQL 11 and newer.
+
+    Attributes:
+        xid: Transaction or subtransaction ID, present only inside a stream.
+        options: Bit 1 for CASCADE, bit 2 for RESTART IDENTITY.
+        relation_oids: One emptied table.
     """
 
-    TAG: ClassVar[bytes] = b"T"
+    TAG = b"T"
 
-    xid: int | None
-    """Transaction or subtransaction ID, present only inside a stream."""
-    options: int
-    """Bit 1 for CASCADE, bit 2 for RESTART IDENTITY."""
-    relation_oids: tuple[int, ...]
-    """One emptied table."""
+    xid: int | None = None
+    options: int = REQUIRED
+    relation_oids: tuple[int, ...] = REQUIRED
+
+    def __post_init__(self) -> None:
+        require(self, "options", "relation_oids")
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,14 +330,16 @@ class StreamStart:
 
     Source: protocol-logicalrep-message-formats, Stream Start.
     PostgreSQL 14 and newer, protocol version 2 and newer.
+
+    Attributes:
+        xid: Top-level transaction ID.
+        first_segment: 1 for the transaction's first segment and 0 for the others.
     """
 
-    TAG: ClassVar[bytes] = b"S"
+    TAG = b"S"
 
     xid: int
-    """Top-level transaction ID."""
     first_segment: int
-    """1 for the transaction's first segment and 0 for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +350,7 @@ class StreamStop:
     PostgreSQL 14 and newer, protocol version 2 and newer.
     """
 
-    TAG: ClassVar[bytes] = b"E"
+    TAG = b"E"
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,18 +359,20 @@ class StreamCommit:
 
     Source: protocol-logicalrep-message-formats, Stream Commit.
     PostgreSQL 14 and newer, protocol version 2 and newer.
+
+    Attributes:
+        xid: Top-level transaction ID.
+        commit_lsn: LSN at which the commit record starts.
+        end_lsn: LSN after the commit record: the position to confirm.
+        commit_time: Time of the commit, in microseconds since 2000-01-01 UTC.
     """
 
-    TAG: ClassVar[bytes] = b"c"
+    TAG = b"c"
 
     xid: int
-    """Top-level transaction ID."""
     commit_lsn: Lsn
-    """LSN at which the commit record starts."""
     end_lsn: Lsn
-    """LSN after the commit record: the position to confirm."""
     commit_time: Timestamp
-    """Time of the commit, in microseconds since 2000-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,18 +381,20 @@ class StreamAbort:
 
     Source: protocol-logicalrep-message-formats, Stream Abort.
     PostgreSQL 14 and newer, protocol version 2 and newer.
+
+    Attributes:
+        xid: Top-level transaction ID.
+        subxid: ID of what is taken back: a subtransaction, or the top-level transaction itself.
+        abort_lsn: LSN after the abort record, 0/0 for a transaction lost in a crash.
+        abort_time: Time of the abort, in microseconds since 2000-01-01 UTC.
     """
 
-    TAG: ClassVar[bytes] = b"A"
+    TAG = b"A"
 
     xid: int
-    """Top-level transaction ID."""
     subxid: int
-    """ID of what is taken back: a subtransaction, or the top-level transaction itself."""
     abort_lsn: Lsn | None = None
-    """LSN after the abort record, 0/0 for a transaction lost in a crash."""
     abort_time: Timestamp | None = None
-    """Time of the abort, in microseconds since 2000-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,20 +403,22 @@ class BeginPrepare:
 
     Source: protocol-logicalrep-message-formats, Begin Prepare.
     PostgreSQL 15 and newer, protocol version 3 and newer.
+
+    Attributes:
+        prepare_lsn: LSN at which the prepare record starts.
+        end_lsn: LSN after the prepare record.
+        prepare_time: Time of the prepare, in microseconds since 2000-01-01 UTC.
+        xid: Transaction ID.
+        gid: Name given in PREPARE TRANSACTION.
     """
 
-    TAG: ClassVar[bytes] = b"b"
+    TAG = b"b"
 
     prepare_lsn: Lsn
-    """LSN at which the prepare record starts."""
     end_lsn: Lsn
-    """LSN after the prepare record."""
     prepare_time: Timestamp
-    """Time of the prepare, in microseconds since 2000-01-01 UTC."""
     xid: int
-    """Transaction ID."""
     gid: str
-    """Name given in PREPARE TRANSACTION."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,20 +427,22 @@ class Prepare:
 
     Source: protocol-logicalrep-message-formats, Prepare.
     PostgreSQL 15 and newer, protocol version 3 and newer.
+
+    Attributes:
+        prepare_lsn: LSN at which the prepare record starts.
+        end_lsn: LSN after the prepare record: the position to confirm.
+        prepare_time: Time of the prepare, in microseconds since 2000-01-01 UTC.
+        xid: Transaction ID.
+        gid: Name given in PREPARE TRANSACTION.
     """
 
-    TAG: ClassVar[bytes] = b"P"
+    TAG = b"P"
 
     prepare_lsn: Lsn
-    """LSN at which the prepare record starts."""
     end_lsn: Lsn
-    """LSN after the prepare record: the position to confirm."""
     prepare_time: Timestamp
-    """Time of the prepare, in microseconds since 2000-01-01 UTC."""
     xid: int
-    """Transaction ID."""
     gid: str
-    """Name given in PREPARE TRANSACTION."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,20 +451,22 @@ class CommitPrepared:
 
     Source: protocol-logicalrep-message-formats, Commit Prepared.
     PostgreSQL 15 and newer, protocol version 3 and newer.
+
+    Attributes:
+        commit_lsn: LSN at which the commit record starts.
+        end_lsn: LSN after the commit record: the position to confirm.
+        commit_time: Time of the commit, in microseconds since 2000-01-01 UTC.
+        xid: Transaction ID.
+        gid: Name given in PREPARE TRANSACTION.
     """
 
-    TAG: ClassVar[bytes] = b"K"
+    TAG = b"K"
 
     commit_lsn: Lsn
-    """LSN at which the commit record starts."""
     end_lsn: Lsn
-    """LSN after the commit record: the position to confirm."""
     commit_time: Timestamp
-    """Time of the commit, in microseconds since 2000-01-01 UTC."""
     xid: int
-    """Transaction ID."""
     gid: str
-    """Name given in PREPARE TRANSACTION."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,22 +475,24 @@ class RollbackPrepared:
 
     Source: protocol-logicalrep-message-formats, Rollback Prepared.
     PostgreSQL 15 and newer, protocol version 3 and newer.
+
+    Attributes:
+        prepare_end_lsn: LSN after the prepare record, which tells whether that prepare was received.
+        rollback_end_lsn: LSN after the rollback record: the position to confirm.
+        prepare_time: Time of the prepare, in microseconds since 2000-01-01 UTC.
+        rollback_time: Time of the rollback, in microseconds since 2000-01-01 UTC.
+        xid: Transaction ID.
+        gid: Name given in PREPARE TRANSACTION.
     """
 
-    TAG: ClassVar[bytes] = b"r"
+    TAG = b"r"
 
     prepare_end_lsn: Lsn
-    """LSN after the prepare record, which tells whether that prepare was received."""
     rollback_end_lsn: Lsn
-    """LSN after the rollback record: the position to confirm."""
     prepare_time: Timestamp
-    """Time of the prepare, in microseconds since 2000-01-01 UTC."""
     rollback_time: Timestamp
-    """Time of the rollback, in microseconds since 2000-01-01 UTC."""
     xid: int
-    """Transaction ID."""
     gid: str
-    """Name given in PREPARE TRANSACTION."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,20 +501,22 @@ class StreamPrepare:
 
     Source: protocol-logicalrep-message-formats, Stream Prepare.
     PostgreSQL 15 and newer, protocol version 3 and newer.
+
+    Attributes:
+        prepare_lsn: LSN at which the prepare record starts.
+        end_lsn: LSN after the prepare record: the position to confirm.
+        prepare_time: Time of the prepare, in microseconds since 2000-01-01 UTC.
+        xid: Top-level transaction ID.
+        gid: Name given in PREPARE TRANSACTION.
     """
 
-    TAG: ClassVar[bytes] = b"p"
+    TAG = b"p"
 
     prepare_lsn: Lsn
-    """LSN at which the prepare record starts."""
     end_lsn: Lsn
-    """LSN after the prepare record: the position to confirm."""
     prepare_time: Timestamp
-    """Time of the prepare, in microseconds since 2000-01-01 UTC."""
     xid: int
-    """Top-level transaction ID."""
     gid: str
-    """Name given in PREPARE TRANSACTION."""
 
 
 PgoutputMessage: TypeAlias = (

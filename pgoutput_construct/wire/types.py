@@ -1,13 +1,24 @@
-"""The values that need a type of their own: WAL positions, moments, markers, and bytes of another format."""
+"""The values that need a type of their own, and what the message classes share."""
 
 import re
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Final
+from typing import Any, ClassVar, Final
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["POSTGRES_EPOCH", "UNIX_TO_POSTGRES", "FormattedBytes", "Lsn", "Marker", "Timestamp"]
+__all__ = [
+    "POSTGRES_EPOCH",
+    "REQUIRED",
+    "UNIX_TO_POSTGRES",
+    "Extended",
+    "FormattedBytes",
+    "Lsn",
+    "Marker",
+    "Timestamp",
+    "bare",
+    "require",
+]
 
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 POSTGRES_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -115,3 +126,44 @@ class FormattedBytes(bytes):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({bytes(self)!r})"
+
+
+class Extended:
+    """The base of a row's value, or another part, that holds more than its principal value.
+
+    Under options that bring nothing else, the principal value alone stands for it.
+    """
+
+    __slots__ = ()
+    PRINCIPAL: ClassVar[str]
+    """The name of the field that holds the principal value."""
+
+
+def bare(item: Any) -> Any:
+    """Return the principal value of an Extended, and anything else as it is."""
+    while isinstance(item, Extended):
+        item = getattr(item, item.PRINCIPAL)
+    return item
+
+
+class _Required:
+    """A default that is no value: what must be given stands behind a field that may be left out."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Final[Any] = _Required()
+"""The default of fields that have none."""
+
+
+def require(message: object, *names: str) -> None:
+    """Raise TypeError, as Python does for an argument that is missing, where one of the fields was not given."""
+    missing = [repr(name) for name in names if getattr(message, name) is REQUIRED]
+    if missing:
+        several = "s" * (len(missing) > 1)
+        text = ", ".join(missing[:-1]) + "," * (len(missing) > 2) + " and " * (len(missing) > 1) + missing[-1]
+        call = f"{type(message).__name__}.__init__()"
+        raise TypeError(f"{call} missing {len(missing)} required positional argument{several}: {text}")

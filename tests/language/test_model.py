@@ -20,11 +20,13 @@ messages:
         fields:
           - {field: Byte1('F'), name: tag}
 """
+PART = "parts:\n  - name: Part\n    blocks:\n      - type: header\n        fields:\n"
 
 
 def structure(*fields: str) -> Structure:
-    """Return a message of these fields behind its tag."""
-    return load_text(HEAD + "".join(f"          - {{{field}}}\n" for field in fields)).messages[0]
+    """Return a part of these fields."""
+    lines = "".join(f"          - {{{field}}}\n" for field in fields)
+    return load_text(HEAD + PART + lines).parts[0]
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,7 @@ def test_sizes_are_those_of_the_struct_codes(spec: Spec) -> None:
 def test_facts_of_a_field() -> None:
     """Letters, bits, constants and conditions are said once, on the field."""
     kinds = structure(
+        "field: Byte1('F'), name: tag",
         "field: Int8, name: letter, values: {d: default, f: full}",
         "field: Int8, name: number, values: {1: one, 2: two}",
         "field: Int16, name: flags, bits: {1: one, 4: four}",
@@ -51,7 +54,7 @@ def test_facts_of_a_field() -> None:
         "field: Int64 (TimestampTz), name: time, when: inside, since: 2",
     )
     tag, letter, number, flags, seven, time = (e for e in kinds.elements if isinstance(e, Field))
-    assert (tag.constant_number, tag.constant_bytes, tag.python) == (70, b"F", "bytes")
+    assert (tag.constant_number, tag.constant_bytes, tag.python, tag.size) == (70, b"F", "bytes", 1)
     assert (letter.is_letter, letter.codes, letter.python) == (True, (100, 102), "str")
     assert (number.is_letter, number.codes, number.python) == (False, (1, 2), "int")
     assert (flags.mask, flags.constant_number, flags.constant_bytes, flags.condition) == (5, None, None, "")
@@ -66,8 +69,8 @@ def test_structure_known_by_its_principal() -> None:
         "field: Int8, name: b, since: 2", "field: Int32, name: a", "field: Int8, name: c, when: inside"
     )
     record = structure("field: Int32, name: a", "field: Int8, name: b")
-    assert (alone.single, alone.principal, alone.extended) == (alone.elements[1], alone.elements[1], False)
-    assert extended.single is None and extended.principal is extended.elements[2] and extended.extended
+    assert (alone.single, alone.principal, alone.extended) == (alone.elements[0], alone.elements[0], False)
+    assert extended.single is None and extended.principal is extended.elements[1] and extended.extended
     assert extended.extension == "proto_version >= 2 or inside"
     assert (record.single, record.principal, record.extended) == (None, None, False)
     assert extended.field_names == ("b", "a", "c")

@@ -56,8 +56,8 @@ def both_ways(message: Any, data: bytes, **options: Any) -> None:
 
 def check_new_field() -> None:
     """Commit has its new field from version 5 on, and nothing of it before."""
-    old = pgo.Commit(pgo.Lsn(1), pgo.Lsn(2), pgo.Timestamp(3), None)
-    new = pgo.Commit(pgo.Lsn(1), pgo.Lsn(2), pgo.Timestamp(3), pgo.Lsn(4))
+    old = pgo.Commit(pgo.Lsn(1), pgo.Lsn(2), pgo.Timestamp(3))
+    new = pgo.Commit(pgo.Lsn(1), pgo.Lsn(2), pgo.Timestamp(3), flushed_lsn=pgo.Lsn(4))
     both_ways(new, COMMIT + bytes.fromhex("0000000000000004"), proto_version=5)
     for version in (1, 2, 3, 4):
         both_ways(old, COMMIT, proto_version=version)
@@ -88,9 +88,9 @@ def check_new_message() -> None:
     slots = (pgo.HeldSlot("a", pgo.Lsn(6)), pgo.HeldSlot("", pgo.Lsn(7)))
     fixed = "5a 00 0000000000000001 0000000000000002"
     rest = bytes.fromhex("72 00 00000002") + b"hi" + bytes.fromhex("0002 61 00 0000000000000006 00 0000000000000007")
-    message = pgo.CheckpointNotice(pgo.Lsn(1), pgo.Timestamp(2), None, "r", b"hi", slots)
+    message = pgo.CheckpointNotice(pgo.Lsn(1), pgo.Timestamp(2), "r", b"hi", slots)
     both_ways(message, bytes.fromhex(fixed) + rest, proto_version=5)
-    inside = pgo.CheckpointNotice(pgo.Lsn(1), pgo.Timestamp(2), 9, "r", b"hi", slots)
+    inside = pgo.CheckpointNotice(pgo.Lsn(1), pgo.Timestamp(2), "r", b"hi", slots, xid=9)
     both_ways(inside, bytes.fromhex(fixed + "00000009") + rest, proto_version=5, streaming="on", in_stream=True)
     refused(pgo.parse, bytes.fromhex(fixed) + rest, proto_version=4)
     refused(pgo.build, message, proto_version=4)

@@ -1,9 +1,12 @@
 """The names that users rely on: functions, classes, their fields in wire order, and how values look."""
 
+import copy
 import dataclasses
 import pickle
+import pydoc
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from construct import Struct
@@ -47,6 +50,52 @@ def test_class_has_its_fields_in_wire_order(name: str) -> None:
     assert [field.name for field in dataclasses.fields(cls)] == FIELDS[name].split()
     assert cls.__dataclass_params__.frozen
     assert "__slots__" in vars(cls)
+
+
+def test_a_field_that_may_be_absent_keeps_its_place_and_can_be_left_out() -> None:
+    """By place, by name, or not at all: the same message."""
+    assert pgo.Insert(None, 1, ()) == pgo.Insert(xid=None, relation_oid=1, new=()) == pgo.Insert(relation_oid=1, new=())
+    assert pgo.Update(relation_oid=1, new=()) == pgo.Update(None, 1, None, None, ())
+    assert pgo.StreamAbort(1, 2) == pgo.StreamAbort(1, 2, None, None)
+    assert pgo.Begin.__match_args__ == ("final_lsn", "commit_time", "xid")
+    match pgo.Insert(7, 1, (b"a",)):
+        case pgo.Insert(xid, oid, (value,)):
+            assert (xid, oid, value) == (7, 1, b"a")
+        case _:
+            raise AssertionError("the pattern does not fit")
+
+
+@pytest.mark.parametrize(
+    ("call", "missing"),
+    [
+        (pgo.Insert, "2 required positional arguments: 'relation_oid' and 'new'"),
+        (lambda: pgo.Insert(relation_oid=1), "1 required positional argument: 'new'"),
+        (lambda: pgo.Truncate(None, 0), "1 required positional argument: 'relation_oids'"),
+        (pgo.Type, "3 required positional arguments: 'type_oid', 'namespace', and 'name'"),
+        (lambda: pgo.StreamAbort(1), "1 required positional argument: 'subxid'"),  # type: ignore[call-arg]
+    ],
+)
+def test_a_field_that_is_always_there_must_be_given(call: Callable[[], object], missing: str) -> None:
+    """A missing one is a TypeError that names it, in Python's own words."""
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value).endswith(f".__init__() missing {missing}")
+
+
+def test_messages_are_copied_and_replaced_like_other_dataclasses() -> None:
+    """copy, deepcopy, pickle and replace give equal messages; replace changes what it is told to."""
+    message = pgo.Insert(None, 1, (b"a", pgo.UNCHANGED))
+    assert copy.copy(message) == copy.deepcopy(message) == pickle.loads(pickle.dumps(message)) == message
+    assert dataclasses.replace(message, xid=5) == pgo.Insert(5, 1, (b"a", pgo.UNCHANGED))
+    assert {field.name for field in dataclasses.fields(message)} == set(message.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_help_describes_every_field(name: str) -> None:
+    """What help shows of a class has a line for each field."""
+    text = pydoc.plain(pydoc.render_doc(getattr(pgo, name)))
+    for field in FIELDS[name].split():
+        assert f" {field}: " in text.split("Attributes:")[1].split("Methods defined here")[0]
 
 
 def test_every_public_name_exists() -> None:

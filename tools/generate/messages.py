@@ -1,19 +1,20 @@
 """Emits the message classes: frozen, slotted dataclasses in wire order, with units and source."""
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from tools.generate.text import docstring, formatted, header, python_class
-from tools.language import Choice, Field, Message, Repeat, Spec
+from tools.language import Choice, Message, Repeat, Spec
 from tools.language.model import Alternative, Element, Structure
 
 __all__ = ["emit_messages"]
 
 IMPORTS = """
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
-from pgoutput_construct.wire.types import FormattedBytes, Lsn, Marker, Timestamp
+from pgoutput_construct.wire.types import REQUIRED, Extended, FormattedBytes, Lsn, Marker, Timestamp, require
 """
 
 
@@ -25,8 +26,7 @@ def emit_messages(spec: Spec, union: str) -> str:
         IMPORTS,
         f"__all__ = {sorted(_public(spec, union))!r}",
         *_values(spec),
-        *_support(spec),
-        *(_message_class(spec, message) for message in spec.messages),
+        *_Classes(spec).all(),
         f"{union}: TypeAlias = {' | '.join(m.class_name for m in spec.messages)}\n"
         + docstring(["Any of the messages."], ""),
         _by_tag(spec, union),
@@ -44,28 +44,16 @@ def _public(spec: Spec, union: str) -> set[str]:
     """Return what a user imports: classes, constants and versions; the tables are for the engines."""
     names = {union, *(m.class_name for m in spec.messages), *(p.name for p in spec.parts)}
     names |= {"PROTOCOL_VERSIONS"} if spec.versions else set()
-    names |= {e.class_name for s in _all_structures(spec) for e in s.elements if isinstance(e, Repeat) and e.class_name}
+    names |= {e.class_name for s in spec.structures() for e in s.elements if isinstance(e, Repeat) and e.class_name}
     for alternative in _valued_alternatives(spec):
         python = str(alternative.python)
         names |= {python, python.capitalize()} if python.isupper() else {c for c in (python_class(python),) if c}
     return names
 
 
-def _valued_choices(spec: Spec) -> Iterator[Choice]:
-    for structure in _all_structures(spec):
-        yield from (e for e in structure.elements if isinstance(e, Choice) and e.valued)
-
-
 def _valued_alternatives(spec: Spec) -> list[Alternative]:
-    return [alternative for choice in _valued_choices(spec) for alternative in choice.alternatives]
-
-
-def _all_structures(spec: Spec) -> Iterator[Structure]:
-    todo: list[Structure] = [*spec.parts, *spec.messages]
-    while todo:
-        structure = todo.pop(0)
-        yield structure
-        todo += [e.item for e in structure.elements if isinstance(e, Repeat)]
+    choices = [e for structure in spec.structures() for e in structure.elements if isinstance(e, Choice) and e.valued]
+    return [alternative for choice in choices for alternative in choice.alternatives]
 
 
 def _values(spec: Spec) -> Iterator[str]:
@@ -92,36 +80,112 @@ def _marker(alternative: Alternative) -> str:
     )
 
 
-def _support(spec: Spec) -> Iterator[str]:
-    """Yield the aliases and classes that messages need, each after those that it needs itself."""
-    for part in spec.parts_in_order:
-        yield from _item_classes(part)
-        if part.single is None:
-            yield _data_class(part.name, part.description, part)
-        else:
-            yield f"{part.name}: TypeAlias = {_annotation(part.single)}\n" + docstring([part.description], "")
-    for message in spec.messages:
-        yield from _item_classes(message)
+class _Classes:
+    """Writes the classes and the aliases of parts, each after those that it needs itself."""
 
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
 
-def _item_classes(structure: Structure) -> Iterator[str]:
-    for element in structure.elements:
+    def all(self) -> Iterator[str]:
+        """Yield those of parts, then those of messages."""
+        for part in self.spec.parts_in_order:
+            yield from self._items(part)
+            if part.single is None:
+                yield self._class(part.name, [part.description], part)
+            else:
+                alias = " | ".join(self._members(part.single))
+                yield f"{part.name}: TypeAlias = {alias}\n" + docstring([part.description], "")
+        for message in self.spec.messages:
+            yield from self._items(message)
+        for message in self.spec.messages:
+            source = [f"Source: {self.spec.source}, {message.name}.", f"{_availability(message)}."]
+            tag = f"    TAG = {message.tag!r}\n\n"
+            yield self._class(message.class_name, [message.description, "", *source], message, tag)
+
+    def _items(self, structure: Structure) -> Iterator[str]:
+        for element in structure.elements:
+            if isinstance(element, Repeat):
+                yield from self._items(element.item)
+                if element.item.single is None:
+                    yield self._class(str(element.class_name), [element.description], element.item)
+
+    def _class(self, name: str, about: list[str], structure: Structure, constants: str = "") -> str:
+        extended = structure.extended
+        if extended and structure.principal is not None:
+            about = [*about, "", f"The {structure.principal.name} alone stands for it where it has nothing else."]
+            constants = f'    PRINCIPAL = "{structure.principal.name}"\n\n'
+        text = docstring([*about, *_attributes(structure)])
+        head = f"@dataclass(frozen=True, slots=True)\nclass {name}{'(Extended)' if extended else ''}:\n{text}\n\n"
+        return head + constants + "\n".join(self._body(structure))
+
+    def _body(self, structure: Structure) -> Iterator[str]:
+        """Yield the fields; what may be absent defaults to None, and what follows it in place is still required."""
+        required: list[str] = []
+        optional = False
+        for element in structure.exposed:
+            default = _default(element, optional)
+            optional |= default == " = None"
+            if default == " = REQUIRED":
+                required += element.names
+            if isinstance(element, Choice) and not element.valued:
+                yield f"    {element.kind_name}: str{' | None' * element.optional}{default}"
+            yield f"    {element.name}: {' | '.join(dict.fromkeys(self._members(element)))}{default}"
+        if required:
+            yield "\n    def __post_init__(self) -> None:"
+            yield f"        require(self, {', '.join(map(repr, required))})"
+
+    def _members(self, element: Element) -> list[str]:
+        """Return the types that a value of a field can have."""
         if isinstance(element, Repeat):
-            yield from _item_classes(element.item)
-            if element.item.single is None:
-                yield _data_class(str(element.class_name), element.description, element.item)
+            return [f"tuple[{' | '.join(self._inside(element.item, element.class_name))}, ...]"]
+        if isinstance(element, Choice):
+            return _values_types(element) if element.valued else self._branches(element)
+        return [*(self._part(element.part) if element.part else [element.python]), *["None"] * element.conditional]
+
+    def _branches(self, choice: Choice) -> list[str]:
+        contents = [member for alternative in choice.alternatives for member in self._then(alternative)]
+        return list(dict.fromkeys([*contents, *["None"] * choice.optional]))
+
+    def _then(self, alternative: Alternative) -> list[str]:
+        if isinstance(alternative.then, str):
+            return self._part(alternative.then)
+        return ["None"] if alternative.then is None else self._inside(alternative.then, None)
+
+    def _part(self, name: str) -> list[str]:
+        part = self.spec.part(name)
+        return self._inside(part, name) if part.extended else [name]
+
+    def _inside(self, structure: Structure, class_name: str | None) -> list[str]:
+        """Return the types of a structure inside another: of its principal, of its class, or both."""
+        principal = self._members(structure.principal) if structure.principal is not None else []
+        return [*principal, *[str(class_name)] * (structure.single is None)]
 
 
-def _data_class(name: str, description: str, structure: Structure) -> str:
-    return f"@dataclass(frozen=True, slots=True)\nclass {name}:\n{docstring([description])}\n\n" + _body(structure)
+def _default(element: Element, optional: bool) -> str:
+    if element.conditional and not element.positional:
+        return " = field(default=None, kw_only=True)"
+    if element.positional or (isinstance(element, Choice) and element.optional):
+        return " = None"
+    return " = REQUIRED" if optional else ""
 
 
-def _message_class(spec: Spec, message: Message) -> str:
-    lines = [message.description, "", f"Source: {spec.source}, {message.name}.", f"{_availability(message)}."]
-    return (
-        f"@dataclass(frozen=True, slots=True)\nclass {message.class_name}:\n{docstring(lines)}\n\n"
-        f"    TAG: ClassVar[bytes] = {message.tag!r}\n\n{_body(message)}"
-    )
+def _attributes(structure: Structure) -> list[str]:
+    """Return the lines of a docstring that describe the fields."""
+    lines = [line for element in structure.exposed for line in _described(element)]
+    return ["", "Attributes:", *(f"    {line}" for line in lines)] if lines else []
+
+
+def _described(element: Element) -> Iterator[str]:
+    if isinstance(element, Choice) and not element.valued:
+        tags = ", ".join(f"{alternative.letter} ({alternative.name})" for alternative in element.alternatives)
+        yield f"{element.kind_name}: What {element.name} is: {tags}."
+    yield from wrap(f"{element.name}: {element.description or element.name}", 110, subsequent_indent="    ")
+
+
+def _values_types(choice: Choice) -> list[str]:
+    names = [str(alternative.python) for alternative in choice.alternatives]
+    types = [name.capitalize() if name.isupper() else name for name in names if name != "None"]
+    return [*types, *["None"] * ("None" in names)]
 
 
 def _availability(message: Message) -> str:
@@ -129,60 +193,6 @@ def _availability(message: Message) -> str:
     version = f", protocol version {message.since} and newer" if message.since else ""
     sender = f", sent by the {message.sender}" if message.sender else ""
     return server + version + sender
-
-
-def _body(structure: Structure) -> str:
-    lines = []
-    for index, element in enumerate(structure.exposed):
-        if isinstance(element, Choice) and not element.valued:
-            tags = ", ".join(f"{a.tag.decode()} ({a.name})" for a in element.alternatives)
-            lines += [
-                f"    {element.kind_name}: str{_or_none(element)}",
-                docstring([f"What {element.name} is: {tags}."]),
-            ]
-        rest = structure.exposed[index:]
-        default = " = None" if all(isinstance(e, Field) and e.conditional for e in rest) else ""
-        lines += [
-            f"    {element.name}: {_annotation(element)}{default}",
-            docstring([element.description or element.name]),
-        ]
-    return "\n".join(lines)
-
-
-def _or_none(element: Element) -> str:
-    optional = element.conditional if isinstance(element, Field) else isinstance(element, Choice) and element.optional
-    return " | None" if optional else ""
-
-
-def _annotation(element: Element) -> str:
-    if isinstance(element, Repeat):
-        single = element.item.single
-        return f"tuple[{_annotation(single) if single is not None else element.class_name}, ...]"
-    if isinstance(element, Choice):
-        return _choice_annotation(element)
-    if element.part:
-        return element.part + _or_none(element)
-    assert element.type is not None
-    letters = element.values and all(isinstance(value, str) for value in element.values)
-    return ("str" if letters else element.type.python) + _or_none(element)
-
-
-def _choice_annotation(choice: Choice) -> str:
-    if choice.valued:
-        names = [str(a.python) for a in choice.alternatives]
-        types = [name.capitalize() if name.isupper() else name for name in names if name != "None"]
-        return " | ".join([*types, *(["None"] if "None" in names else [])])
-    contents = [_then_annotation(a) for a in choice.alternatives]
-    return " | ".join(dict.fromkeys([*contents, *(["None"] if choice.optional else [])]))
-
-
-def _then_annotation(alternative: Alternative) -> str:
-    if alternative.then is None:
-        return "None"
-    if isinstance(alternative.then, str):
-        return alternative.then
-    assert alternative.then.single is not None
-    return _annotation(alternative.then.single)
 
 
 def _by_tag(spec: Spec, union: str) -> str:

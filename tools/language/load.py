@@ -196,7 +196,18 @@ class _Loader:
                 f"{data['field']!r} stands at position {position[0]}_{position[1]}",
                 f"Write {position[0]}_{position[1]}_ in front, or no position at all.",
             )
-        keys = ("name", "description", "when", "since", "server", "length", "values", "bits", "documented")
+        keys = (
+            "name",
+            "description",
+            "when",
+            "since",
+            "server",
+            "length",
+            "values",
+            "bits",
+            "documented",
+            "positional",
+        )
         known = {k: data[k] for k in keys if k in data}
         found = self._lookup(notation, data.get("signed", False), place)
         line = self.source.line(place)

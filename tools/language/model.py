@@ -56,7 +56,13 @@ class Field:
     values: Mapping[str | int, str] | None = None
     bits: Mapping[int, str] | None = None
     documented: str | None = None
+    positional: bool = False
     line: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields of an object that it fills: its own."""
+        return (self.name,)
 
     @property
     def conditional(self) -> bool:
@@ -177,6 +183,7 @@ class Choice:
     optional: bool = False
     description: str = ""
     line: int = 0
+    positional: ClassVar[bool] = False
 
     @property
     def valued(self) -> bool:
@@ -219,6 +226,12 @@ class Repeat:
     line: int = 0
     conditional: ClassVar[bool] = False
     condition: ClassVar[str] = ""
+    positional: ClassVar[bool] = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields of an object that it fills: its own."""
+        return (self.name,)
 
 
 Block = Fields | Choice | Repeat
@@ -276,16 +289,20 @@ class Structure:
         return self.single is None and self.principal is not None
 
     @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions of what it exposes, each once; an extended structure is an object where one of them holds."""
+        return tuple(dict.fromkeys(element.condition for element in self.exposed if element.conditional))
+
+    @property
     def extension(self) -> str:
         """When an extended structure is an object, as a Python expression of the parameters."""
-        conditions = dict.fromkeys(element.condition for element in self.exposed if element.conditional)
-        return " or ".join(f"({each})" if " and " in each and len(conditions) > 1 else each for each in conditions)
+        several = len(self.conditions) > 1
+        return " or ".join(f"({each})" if several and " and " in each else each for each in self.conditions)
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:
         """The names of the fields of its object, in wire order."""
-        names = (element.names if isinstance(element, Choice) else (element.name,) for element in self.exposed)
-        return tuple(name for some in names for name in some)
+        return tuple(name for element in self.exposed for name in element.names)
 
     def inside(self) -> "Iterator[Structure]":
         """Yield this structure and all that stand in it, those of parts excepted."""
@@ -327,6 +344,11 @@ class Message(Structure):
     def class_name(self) -> str:
         """The name of its class and of its Struct."""
         return self.name.replace(" ", "")
+
+    @property
+    def extended(self) -> bool:
+        """A message is always an object."""
+        return False
 
     @property
     def needs(self) -> int | None:

@@ -14,19 +14,23 @@ MACHINERY = frozenset(
 )
 """What the codec calls its own variables, and what it calls: a field of that name is written apart there."""
 
-RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswith("_")) | {"mro"}
-"""Names that a construct Container, or a class, already has: a field called items would hide its method."""
+RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswith("_")) | (
+    {"mro", "message"} | {"bytes", "field", "int", "str", "tuple"}
+)
+"""Names that a Container, a class or a JSON object already has, and those that the body of a class refers to."""
 
 _ROW_VARIABLES = frozenset({"ends", "places", "row", "starts", "streams", "tags", "valid"})
 RESERVED_PARAMETERS = (MACHINERY | _ROW_VARIABLES | set(keyword.kwlist)) - {"in_stream", "parallel", "proto_version"}
 """Names that the generated functions give to other arguments."""
 
 _TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})
-_WIRE = frozenset({"FormattedBytes", "Lsn", "Marker", "Reject", "Timestamp"})
+_WIRE = frozenset(
+    {"BY_TAG", "Extended", "FormattedBytes", "Frame", "Lsn", "Marker", "PgoutputMessage", "REQUIRED", "Reject"}
+    | {"Timestamp", "VALUES"}
+)
 _CONSTRUCTS = frozenset(
-    {"Absent", "Bits", "Constant", "Counted", "Data", "End", "FocusedSeq", "FullXid", "Kind", "Letter", "XLogRecPtr"}
-    | {"TimestampTz", "Oid", "OneOf", "Record", "SInt32", "Since", "SizeOf", "String", "Struct", "Switch", "UInt16"}
-    | {"UInt32", "UInt64", "UInt8", "Valued", "Xid"}
+    {"Absent", "Bits", "Constant", "Counted", "Data", "End", "Extending", "FocusedSeq", "Kind", "Letter", "OneOf"}
+    | {"Record", "Since", "SizeOf", "Struct", "Switch", "Valued"}
 )
 RESERVED_CLASSES = frozenset(dir(builtins)) | _TYPING | _WIRE | _CONSTRUCTS
-"""Names that the generated modules import."""
+"""Names that the generated modules import; the constructs of the types are in spec/types.yaml."""

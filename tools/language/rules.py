@@ -49,9 +49,9 @@ def _distinct_messages(spec: Spec, error: Raise) -> None:
 
 def _distinct_classes(spec: Spec, error: Raise) -> None:
     seen: set[str] = set()
-    notations = {kind.notation for kind in spec.types}
+    types = {name for kind in spec.types for name in (kind.notation, kind.construct)}
     for line, name in _class_names(spec):
-        if name in RESERVED_CLASSES | notations:
+        if name in RESERVED_CLASSES | types:
             raise error(line, f"the class {name} would hide a name that generated code uses", "Choose another name.")
         if name in seen:
             raise error(line, f"two classes would be called {name}", "Choose another name for one of them.")
@@ -66,7 +66,15 @@ def _class_names(spec: Spec) -> Iterator[tuple[int, str]]:
             if isinstance(element, Repeat) and element.class_name:
                 yield element.line, element.class_name
             elif isinstance(element, Choice):
-                yield from ((a.line, a.python) for a in element.alternatives if a.python not in (None, "None", "bytes"))
+                for alternative in element.alternatives:
+                    yield from ((alternative.line, name) for name in _value_classes(str(alternative.python)))
+
+
+def _value_classes(python: str) -> tuple[str, ...]:
+    """Return what a python value of an alternative defines: a class, or a constant and its class."""
+    if python in ("None", "bytes"):
+        return ()
+    return (python, python.capitalize()) if python.isupper() else (python,)
 
 
 def _versions(spec: Spec, error: Raise) -> None:
@@ -103,6 +111,11 @@ def _conditions(spec: Spec, error: Raise) -> None:
         if field.conditional and field.constant is not None:
             remedy = "Only fields that an object holds may be absent."
             raise error(field.line, f"the constant {field.name} is conditional", remedy)
+    for structure in spec.structures():
+        for element in structure.elements:
+            if element.positional and (structure.extended or not element.conditional):
+                problem = f"{element.name} is positional, but always there, or beside a value that can stand alone"
+                raise error(element.line, problem, "Remove positional.")
 
 
 def _parameters(spec: Spec, error: Raise) -> None:
