@@ -7,8 +7,9 @@ from typing import IO, Any
 from construct import Array, Construct, Container, Default, IfThenElse, Subconstruct
 
 from pgoutput_construct.wire.primitives import Absent, FieldError, Leaf, Number, shown, take
+from pgoutput_construct.wire.types import Extended
 
-__all__ = ["Counted", "Kind", "Record", "SizeOf", "Valued", "record", "when", "wire_fields"]
+__all__ = ["Counted", "Extending", "Kind", "Record", "SizeOf", "Valued", "record", "when", "wire_fields"]
 
 Reference = Callable[[Any], Any]
 """A name of an earlier field or a parameter, written as construct's ``this.name``."""
@@ -140,6 +141,28 @@ class Record(Subconstruct):
         if not plain and not isinstance(obj, self.cls):
             raise FieldError(f"must be a {self.cls.__name__}, not {shown(obj)}", path, stream.tell())
         self.subcon._build(wire_fields(obj), stream, context, path)
+        return obj
+
+
+class Extending(Record):
+    """An Extended: an object of its class where the condition holds, its principal value alone where it does not."""
+
+    def __init__(self, condition: Reference, cls: type[Extended], subcon: Construct) -> None:
+        super().__init__(cls, subcon)
+        self.condition = condition
+        self.principal = cls.PRINCIPAL
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
+        container = self.subcon._parsereport(stream, context, path)
+        return record(self.cls, container) if self.condition(context) else container[self.principal]
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if self.condition(context):
+            return super()._build(obj, stream, context, path)
+        if isinstance(obj, self.cls):
+            problem = f"must be the {self.principal} alone under these options, not {shown(obj)}"
+            raise FieldError(problem, path, stream.tell())
+        self.subcon._build({self.principal: obj}, stream, context, path)
         return obj
 
 

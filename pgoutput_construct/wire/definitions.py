@@ -96,7 +96,7 @@ Begin = Struct(
 
 Message = Struct(
     "tag" / Constant(b"M"),
-    "xid" / when((this._params.proto_version >= 2) & this._params.in_stream, Xid),
+    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
     "flags" / Bits(UInt8, 0x1),
     "lsn" / XLogRecPtr,
     "prefix" / String,
@@ -123,7 +123,7 @@ Origin = Struct(
 
 Relation = Struct(
     "tag" / Constant(b"R"),
-    "xid" / when((this._params.proto_version >= 2) & this._params.in_stream, Xid),
+    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
     "relation_oid" / Oid,
     "namespace" / String,
     "name" / String,
@@ -147,7 +147,7 @@ Relation = Struct(
 
 Type = Struct(
     "tag" / Constant(b"Y"),
-    "xid" / when((this._params.proto_version >= 2) & this._params.in_stream, Xid),
+    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
     "type_oid" / Oid,
     "namespace" / String,
     "name" / String,
@@ -156,7 +156,7 @@ Type = Struct(
 
 Insert = Struct(
     "tag" / Constant(b"I"),
-    "xid" / when((this._params.proto_version >= 2) & this._params.in_stream, Xid),
+    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
     "relation_oid" / Oid,
     "new_tag" / Constant(b"N"),
     "new" / TupleData,
@@ -165,7 +165,7 @@ Insert = Struct(
 
 Update = Struct(
     "tag" / Constant(b"U"),
-    "xid" / when((this._params.proto_version >= 2) & this._params.in_stream, Xid),
+    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
     "relation_oid" / Oid,
     "old_kind" / Kind("KO", before=b"N"),
     "old" / Switch(this.old_kind, {"K": TupleData, "O": TupleData}, default=Absent),
@@ -176,7 +176,7 @@ Update = Struct(
 
 Delete = Struct(
     "tag" / Constant(b"D"),
-    "xid" / when((this._params.proto_version >= 2) & this._params.in_stream, Xid),
+    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
     "relation_oid" / Oid,
     "old_kind" / Kind("KO"),
     "old" / Switch(this.old_kind, {"K": TupleData, "O": TupleData}, default=Absent),
@@ -185,7 +185,7 @@ Delete = Struct(
 
 Truncate = Struct(
     "tag" / Constant(b"T"),
-    "xid" / when((this._params.proto_version >= 2) & this._params.in_stream, Xid),
+    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
     "relation_count" / SizeOf("relation_oids", UInt32),
     "options" / Bits(UInt8, 0x3),
     "relation_oids" / Counted(this.relation_count, Oid),
@@ -221,8 +221,8 @@ StreamAbort = Struct(
     "tag" / Constant(b"A"),
     "xid" / Xid,
     "subxid" / Xid,
-    "abort_lsn" / when((this._params.proto_version >= 4) & this._params.parallel, XLogRecPtr),
-    "abort_time" / when((this._params.proto_version >= 4) & this._params.parallel, TimestampTz),
+    "abort_lsn" / when((this._params.proto_version >= 4) & (this._params.parallel), XLogRecPtr),
+    "abort_time" / when((this._params.proto_version >= 4) & (this._params.parallel), TimestampTz),
     End,
 )
 

@@ -8,7 +8,7 @@ from pgoutput_construct.errors import EncodeError, PgoutputError
 from pgoutput_construct.wire.messages import VALUES
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["LEAVES", "Form", "Items", "Optional", "Value", "refuse"]
+__all__ = ["LEAVES", "Form", "Items", "OneOf", "Optional", "Value", "refuse"]
 
 
 def refuse(path: str, must: str, value: object) -> EncodeError:
@@ -172,6 +172,37 @@ class Optional(Form):
     def from_json(self, value: Any, path: str) -> Any:
         """Return the Python value."""
         return None if value is None else self.form.from_json(value, path)
+
+
+class OneOf(Form):
+    """A value of one of several classes, as an object of one key: the class's name, and the value in its own form.
+
+    A value of another class looks as ``other`` says, where there is one. No field and no kind of value has the name of
+    a class, so that the two are never the same.
+    """
+
+    def __init__(self, forms: Mapping[type, Form], other: Form | None = None) -> None:
+        self.forms = {cls.__name__: form for cls, form in forms.items()}
+        self.other = other
+
+    def to_json(self, value: Any, path: str) -> Any:
+        """Return the JSON value."""
+        name = type(value).__name__
+        if name in self.forms:
+            return {name: self.forms[name].to_json(value, path)}
+        if self.other is None:
+            raise refuse(path, f"one of {', '.join(self.forms)}", value)
+        return self.other.to_json(value, path)
+
+    def from_json(self, value: Any, path: str) -> Any:
+        """Return the Python value."""
+        name = next(iter(value)) if isinstance(value, Mapping) and len(value) == 1 else None
+        if name in self.forms:
+            return self.forms[name].from_json(value[name], path)
+        if self.other is None:
+            shapes = ", ".join(f'{{"{each}": ...}}' for each in self.forms)
+            raise refuse(path, f"one of {shapes}", value)
+        return self.other.from_json(value, path)
 
 
 class Items(Form):

@@ -1,18 +1,20 @@
 """Messages as plain JSON values, and back, exactly.
 
 A message is an object: its class under ``message``, then its fields. Bytes and text that JSON cannot hold as they
-are become an object that names their form, such as ``{"hex": "ff00"}``. All of it follows from the generated classes:
-each type of a field has one form, so that a new message needs nothing here.
+are become an object that names their form, such as ``{"hex": "ff00"}``; what is absent on the wire is null, and may be
+left out. All of it follows from the generated classes: each type of a field has one form, so that a new message needs
+nothing here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import UnionType
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 from pgoutput_construct.errors import EncodeError
-from pgoutput_construct.wire.json_forms import LEAVES, Form, Items, Optional, Value, refuse
-from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
+from pgoutput_construct.wire.json_forms import LEAVES, Form, Items, OneOf, Optional, Value, refuse
+from pgoutput_construct.wire.messages import BY_TAG, VALUES, PgoutputMessage
+from pgoutput_construct.wire.types import Extended
 
 __all__ = ["from_json", "to_json"]
 
@@ -49,6 +51,7 @@ class _Object(Form):
         hints = get_type_hints(cls)
         self.cls = cls
         self.forms = {field.name: _form(hints[field.name]) for field in fields(cls)}
+        self.absent = {field.name for field in fields(cls) if field.default is None}
 
     def to_json(self, value: Any, path: str) -> dict[str, Any]:
         if type(value) is not self.cls:
@@ -59,16 +62,17 @@ class _Object(Form):
         if not isinstance(value, Mapping):
             raise refuse(path, "an object", value)
         self._check_keys(value, path)
-        return self.cls(**{name: form.from_json(value[name], f"{path}.{name}") for name, form in self.forms.items()})
+        given = {name: form for name, form in self.forms.items() if name in value}
+        return self.cls(**{name: form.from_json(value[name], f"{path}.{name}") for name, form in given.items()})
 
     def _check_keys(self, value: Mapping[str, Any], path: str) -> None:
         unknown = [key for key in value if key not in self.forms]
-        missing = [key for key in self.forms if key not in value]
+        missing = [key for key in self.forms if key not in value and key not in self.absent]
         if unknown:
             known = ", ".join(self.forms) or "none"
             raise _misfit(path, f"has no key {unknown[0]!r:.80}: the keys are {known}")
         if missing:
-            raise _misfit(f"{path}.{missing[0]}", "is missing: give it, null where it is absent on the wire")
+            raise _misfit(f"{path}.{missing[0]}", "is missing: give it")
 
 
 def _misfit(path: str, reason: str) -> EncodeError:
@@ -85,9 +89,22 @@ def _form(hint: Any) -> Form:
     if get_origin(hint) is tuple:
         return Items(_form(members[0]))
     if get_origin(hint) in (Union, UnionType):
-        there = [member for member in members if member is not type(None)]
-        return Optional(_form(there[0])) if len(there) == 1 else Value()
+        return _union(members)
     raise TypeError(f"{hint!r} has no form in JSON: add it to {__name__}")
 
+
+def _union(members: Sequence[Any]) -> Form:
+    extended = [member for member in members if isinstance(member, type) and issubclass(member, Extended)]
+    others = tuple(member for member in members if member not in extended)
+    if extended:
+        return OneOf({member: _Object(member) for member in extended}, _union(others))
+    there = [member for member in others if member is not type(None)]
+    if len(there) > 1 and set(there) <= _VALUES:
+        return Value()
+    form = _form(there[0]) if len(there) == 1 else OneOf({get_origin(each) or each: _form(each) for each in there})
+    return form if len(there) == len(others) else Optional(form)
+
+
+_VALUES: Final = {value if isinstance(value, type) else type(value) for value in VALUES.values()}
 
 _MESSAGES: Final = {cls.__name__: _Object(cls) for cls in BY_TAG.values()}

@@ -25,7 +25,10 @@ __all__ = [
     "Number",
     "Oid",
     "OneOf",
+    "SInt8",
+    "SInt16",
     "SInt32",
+    "SInt64",
     "Since",
     "String",
     "TimestampTz",
@@ -115,7 +118,10 @@ UInt8 = Number("B")
 UInt16 = Number("H")
 UInt32 = Number("I")
 UInt64 = Number("Q")
+SInt8 = Number("b")
+SInt16 = Number("h")
 SInt32 = Number("i")
+SInt64 = Number("q")
 Oid = Number("I")
 Xid = Number("I")
 FullXid = Number("Q")

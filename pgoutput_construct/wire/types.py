@@ -127,7 +127,9 @@ class Extended:
 
 def bare(item: Any) -> Any:
     """Return the principal value of an Extended, and anything else as it is."""
-    return getattr(item, item.PRINCIPAL) if isinstance(item, Extended) else item
+    while isinstance(item, Extended):
+        item = getattr(item, item.PRINCIPAL)
+    return item
 
 
 class _Required:

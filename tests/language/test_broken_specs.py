@@ -171,10 +171,25 @@ BROKEN = {
         "in_stream: {type: bool}\n  data: {type: bool}",
         "generated code uses",
     ),
-    "a sign on a byte": (
-        "field: Int8, name: flags",
-        "field: Int8, signed: true, name: flags",
-        "unknown notation 'Int8' (signed)",
+    "a sign on an OID": (
+        "field: Int8, name: flags, bits: {1: one}",
+        "field: Int32 (Oid), signed: true, name: flags",
+        "unknown notation 'Int32 (Oid)' (signed)",
+    ),
+    "the sign as a bit": (
+        "field: Int8, name: flags, bits: {1: one}",
+        "field: Int8, signed: true, name: flags, bits: {128: one}",
+        "128 is no bit",
+    ),
+    "letters with a sign": (
+        "field: Int8, name: flags, bits: {1: one}",
+        "field: Int8, signed: true, name: flags, values: {d: one}",
+        "not all letters",
+    ),
+    "a constant beyond the sign": (
+        "field: Int8, name: flags, bits: {1: one}",
+        "field: Int8(128), signed: true, name: flags",
+        "does not fit",
     ),
     "a sign on a tag": (
         "{field: Byte1('S'), name: tag}",

@@ -15,10 +15,10 @@ from typing import Final
 from construct import FocusedSeq, Struct, Switch, this
 
 from pgoutput_construct.wire import {messages} as m
-from pgoutput_construct.wire.composites import Counted, Kind, Record, SizeOf, Valued, when
+from pgoutput_construct.wire.composites import Counted, Extending, Kind, Record, SizeOf, Valued, when
 from pgoutput_construct.wire.primitives import (
-    Absent, Bits, Constant, Data, End, FullXid, Letter, Oid, OneOf, SInt32, Since, String, TimestampTz, UInt8, UInt16,
-    UInt32, UInt64, Xid, XLogRecPtr,
+    Absent, Bits, Constant, Data, End, FullXid, Letter, Oid, OneOf, SInt8, SInt16, SInt32, SInt64, Since, String,
+    TimestampTz, UInt8, UInt16, UInt32, UInt64, Xid, XLogRecPtr,
 )
 """
 
@@ -53,22 +53,33 @@ def _part(part: Part) -> str:
 
 
 def _message(message: Message) -> str:
-    since = message.since if message.since and not message.unasked else None
-    lines = [*_lines(message), "End"]
-    if since:
-        lines.insert(0, f"Since({since})")
+    since = [f"Since({message.needs})"] if message.needs else []
+    lines = [*since, *_lines(message), "End"]
     return f"{message.class_name} = Struct(\n" + "".join(f"{line},\n" for line in lines) + ")"
 
 
 def _structure(structure: Structure, class_name: str | None) -> str:
-    """Return a structure inside another: known by its one field, or a record of its class."""
+    """Return a structure inside another: known by its one field, a record of its class, or the one or the other."""
     single = structure.single
     if single is not None and len(structure.elements) == 1:
         return _construct(single)
     lines = "".join(f"{line},\n" for line in _lines(structure))
     if single is not None:
         return f'FocusedSeq("{single.name}", \n{lines})'
+    if structure.extended:
+        return f"Extending({_extension(structure)}, m.{class_name}, Struct(\n{lines}))"
     return f"Record(m.{class_name}, Struct(\n{lines}))"
+
+
+def _extension(structure: Structure) -> str:
+    several = len(structure.conditions) > 1
+    return " | ".join(f"({_this(each)})" if several else _this(each) for each in structure.conditions)
+
+
+def _this(condition: str) -> str:
+    """Return a condition of the model as construct evaluates it."""
+    terms = [f"this._params.{term}" for term in condition.split(" and ")]
+    return " & ".join(f"({term})" for term in terms) if len(terms) > 1 else terms[0]
 
 
 def _lines(structure: Structure) -> Iterator[str]:
@@ -82,21 +93,17 @@ def _lines(structure: Structure) -> Iterator[str]:
 
 
 def _kind_lines(choice: Choice, structure: Structure) -> Iterator[str]:
-    tags = "".join(_tag(a) for a in choice.alternatives)
+    tags = "".join(a.letter for a in choice.alternatives)
     following = structure.elements[structure.elements.index(choice) + 1] if choice.optional else None
     before = f", before={following.constant!r}" if isinstance(following, Field) else ""
     yield f'"{choice.kind_name}" / Kind({tags!r}{before}{_since(choice)})'
-    cases = ", ".join(f"{_tag(a)!r}: {_then(a)}" for a in choice.alternatives)
+    cases = ", ".join(f"{a.letter!r}: {_then(a)}" for a in choice.alternatives)
     yield f'"{choice.name}" / Switch(this.{choice.kind_name}, {{{cases}}}, default=Absent)'
 
 
 def _since(choice: Choice) -> str:
-    newer = {_tag(a): a.since for a in choice.alternatives if a.since}
+    newer = {a.letter: a.since for a in choice.alternatives if a.since}
     return f", since={newer!r}" if newer else ""
-
-
-def _tag(alternative: Alternative) -> str:
-    return alternative.tag.decode("ascii")
 
 
 def _then(alternative: Alternative) -> str:
@@ -111,12 +118,12 @@ def _construct(element: Element) -> str:
     if isinstance(element, Choice):
         return _valued(element)
     construct = _leaf(element)
-    return f"when({_condition(element)}, {construct})" if element.conditional else construct
+    return f"when({_this(element.condition)}, {construct})" if element.conditional else construct
 
 
 def _valued(choice: Choice) -> str:
-    values = "".join(f"{_tag(a)!r}: {_python(a)},\n" for a in choice.alternatives)
-    cases = "".join(f"{_tag(a)!r}: {_then(a)},\n" for a in choice.alternatives if a.then)
+    values = "".join(f"{a.letter!r}: {_python(a)},\n" for a in choice.alternatives)
+    cases = "".join(f"{a.letter!r}: {_then(a)},\n" for a in choice.alternatives if a.then)
     return f"Valued({{\n{values}}}, {{\n{cases}}}{_since(choice)})"
 
 
@@ -124,39 +131,21 @@ def _python(alternative: Alternative) -> str:
     return alternative.python if alternative.python in ("None", "bytes") else f"m.{alternative.python}"
 
 
-def _condition(field: Field) -> str:
-    version = f"this._params.proto_version >= {field.since}" if field.since else None
-    flag = f"this._params.{field.when}" if field.when else None
-    return f"({version}) & {flag}" if version and flag else version or str(flag)
-
-
 def _leaf(field: Field) -> str:
     if field.part:
         return field.part
-    if field.constant is not None:
-        return f"Constant({_constant_bytes(field)!r})"
+    if field.constant_bytes is not None:
+        return f"Constant({field.constant_bytes!r})"
     assert field.type is not None
+    if field.is_letter:
+        return f'Letter("{"".join(map(str, field.values or ()))}")'
     if field.values:
-        return _values(field, field.type.construct)
+        return f"OneOf({field.type.construct}, {', '.join(map(str, field.values))})"
     if field.bits:
-        return f"Bits({field.type.construct}, {sum(field.bits):#x})"
-    if field.type.construct == "Data":
-        return f"Data(this.{field.length})" if field.length else "Data()"
-    return field.type.construct
-
-
-def _values(field: Field, construct: str) -> str:
-    values = list(field.values or ())
-    if all(isinstance(value, str) for value in values):
-        return f'Letter("{"".join(map(str, values))}")'
-    return f"OneOf({construct}, {', '.join(map(str, values))})"
-
-
-def _constant_bytes(field: Field) -> bytes:
-    if isinstance(field.constant, bytes):
-        return field.constant
-    assert field.type is not None and field.type.bytes is not None and field.constant is not None
-    return field.constant.to_bytes(field.type.bytes, "big")
+        return f"Bits({field.type.construct}, {field.mask:#x})"
+    return (
+        f"Data({f'this.{field.length}' if field.length else ''})" if field.python == "bytes" else field.type.construct
+    )
 
 
 def _table(spec: Spec) -> str:

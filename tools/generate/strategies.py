@@ -29,7 +29,7 @@ def emit_strategies(spec: Spec, messages: str) -> str:
         docstring([f"{spec.title}: Hypothesis strategies for every message, under given options."], ""),
         IMPORTS.format(messages=messages),
         f"__all__ = {_public(spec)!r}",
-        *(_function(part.name, _name(part), _whole(part, part.name), spec) for part in spec.parts_in_order),
+        *(_part(part, spec) for part in spec.parts_in_order),
         *(_message(message, spec) for message in spec.messages),
         _table(spec),
     ]
@@ -51,28 +51,30 @@ def _any(class_name: str) -> str:
     return f"any_{snake_case(class_name)}"
 
 
-def _parameters(spec: Spec) -> str:
-    return ", ".join(f"{p.name}: {p.type}" for p in spec.parameters)
-
-
-def _arguments(spec: Spec) -> str:
-    return ", ".join(p.name for p in spec.parameters)
-
-
 def _message(message: Message, spec: Spec) -> str:
-    return _function(message.class_name, _name(message), _record(message, message.class_name), spec)
+    name = message.class_name
+    return _function(name, f"m.{name}", _name(message), _record(message, name), spec)
 
 
-def _function(cls: str, name: str, body: str, spec: Spec) -> str:
-    body = body.replace("(PARAMETERS)", f"({_arguments(spec)})")
-    head = f"def {name}({_parameters(spec)}) -> SearchStrategy[m.{cls}]:"
-    text = f"Return any {cls} that these options can carry."
+def _part(part: Part, spec: Spec) -> str:
+    cls = "Any" if part.extended else f"m.{part.name}"
+    return _function(part.name, cls, _name(part), _inside(part, part.name), spec)
+
+
+def _function(title: str, cls: str, name: str, body: str, spec: Spec) -> str:
+    body = body.replace("(PARAMETERS)", f"({', '.join(spec.arguments)})")
+    head = f"def {name}({', '.join(spec.signature)}) -> SearchStrategy[{cls}]:"
+    text = f"Return any {title} that these options can carry."
     return f"{head}\n{docstring([text])}\n    return {body}\n"
 
 
-def _whole(structure: Structure, class_name: str | None) -> str:
-    single = structure.single
-    return _strategy(single) if single is not None else _record(structure, str(class_name))
+def _inside(structure: Structure, class_name: str | None) -> str:
+    """Return the strategy of a structure inside another: of its principal, of its class, or of one of them."""
+    principal = _strategy(structure.principal) if structure.principal is not None else ""
+    if structure.single is not None:
+        return principal
+    record = _record(structure, str(class_name))
+    return f"({record} if {structure.extension} else {principal})" if structure.extended else record
 
 
 def _record(structure: Structure, class_name: str) -> str:
@@ -82,16 +84,11 @@ def _record(structure: Structure, class_name: str) -> str:
 
 def _strategy(element: Element) -> str:
     if isinstance(element, Repeat):
-        return f"st.lists({_whole(element.item, element.class_name)}, max_size=4).map(tuple)"
+        return f"st.lists({_inside(element.item, element.class_name)}, max_size=4).map(tuple)"
     if isinstance(element, Choice):
         return _choice(element)
     leaf = _leaf(element)
-    return f"absent_or({_condition(element)}, {leaf})" if element.conditional else leaf
-
-
-def _condition(field: Field) -> str:
-    version = [f"proto_version >= {field.since}"] if field.since else []
-    return " and ".join([*version, *([field.when] if field.when else [])])
+    return f"absent_or({element.condition}, {leaf})" if element.conditional else leaf
 
 
 def _leaf(field: Field) -> str:
@@ -101,23 +98,22 @@ def _leaf(field: Field) -> str:
     if field.values:
         return f"st.sampled_from({list(field.values)!r})"
     if field.bits:
-        return f"bits({sum(field.bits):#x})"
+        return f"bits({field.mask:#x})"
     if field.type.python in LEAVES:
         return LEAVES[field.type.python]
-    return f"{'signed' if field.type.signed else 'unsigned'}({field.type.bytes})"
+    return f"{'signed' if field.signed else 'unsigned'}({field.size})"
 
 
 def _choice(choice: Choice) -> str:
     if choice.valued:
         return f"st.one_of({', '.join(_guarded(a, _value(a)) for a in choice.alternatives)})"
-    cases = ", ".join(f'"{a.tag.decode()}": {_guarded(a, _then(a))}' for a in choice.alternatives)
+    cases = ", ".join(f'"{a.letter}": {_guarded(a, _then(a))}' for a in choice.alternatives)
     return f"branches({{{cases}}}{', optional=True' if choice.optional else ''})"
 
 
 def _guarded(alternative: Alternative, strategy: str) -> str:
     """Return the strategy of an alternative that came with a version: nothing at all before it."""
-    since = alternative.since
-    return f"({strategy} if proto_version >= {since} else st.nothing())" if since else strategy
+    return f"({strategy} if {alternative.condition} else st.nothing())" if alternative.condition else strategy
 
 
 def _value(alternative: Alternative) -> str:
@@ -133,15 +129,11 @@ def _then(alternative: Alternative) -> str:
         return "st.none()"
     if isinstance(alternative.then, str):
         return f"{_any(alternative.then)}(PARAMETERS)"
-    return _whole(alternative.then, None)
+    return _inside(alternative.then, None)
 
 
 def _table(spec: Spec) -> str:
-    rows = "".join(f"m.{m.class_name}: ({_first_version(m)}, {_name(m)}),\n" for m in spec.messages)
+    rows = "".join(f"m.{m.class_name}: ({m.needs or 1}, {_name(m)}),\n" for m in spec.messages)
     kind = "Final[Mapping[type, tuple[int, Callable[..., SearchStrategy[Any]]]]]"
     text = "The protocol version that each message class needs, and its strategy."
     return f"STRATEGIES: {kind} = {{\n{rows}}}\n" + docstring([text], "")
-
-
-def _first_version(message: Message) -> int:
-    return message.since if message.since and not message.unasked else 1

@@ -50,7 +50,7 @@ def _choices(spec: Spec, error: Raise) -> None:
             remedy = "Say it of all of them, or of none."
             raise error(choice.line, f"only some alternatives of {choice.name} say python", remedy)
         for alternative in choice.alternatives:
-            _check_alternative(alternative, error)
+            _check_alternative(alternative, spec, error)
         if choice.optional:
             _check_optional(choice, following, error)
 
@@ -63,7 +63,7 @@ def _choices_with_followers(spec: Spec) -> Iterator[tuple[Choice, Element | None
                 yield element, following
 
 
-def _check_alternative(alternative: Alternative, error: Raise) -> None:
+def _check_alternative(alternative: Alternative, spec: Spec, error: Raise) -> None:
     python, then = alternative.python, alternative.then
     constant = python is not None and (python == "None" or python.isupper())
     if python is not None and constant != (then is None):
@@ -72,6 +72,17 @@ def _check_alternative(alternative: Alternative, error: Raise) -> None:
     if isinstance(then, Structure) and then.single is None:
         remedy = "Make a part of them, and name it."
         raise error(alternative.line, f"the alternative {alternative.name} has several fields", remedy)
+    if python is not None and then is not None and not _is_bytes(then, spec):
+        problem = f"the alternative {alternative.name} has the python value {python}, but holds no bytes alone"
+        raise error(alternative.line, problem, "Remove python from all alternatives, or let a Byten follow the tag.")
+
+
+def _is_bytes(then: Structure | str, spec: Spec) -> bool:
+    """Tell whether what follows a tag is known by bytes, and always by them."""
+    single = (spec.part(then) if isinstance(then, str) else then).single
+    if not isinstance(single, Field) or single.conditional:
+        return False
+    return _is_bytes(single.part, spec) if single.part else single.python == "bytes"
 
 
 def _check_optional(choice: Choice, following: Element | None, error: Raise) -> None:
@@ -90,7 +101,7 @@ def _repeats(spec: Spec, error: Raise) -> None:
             if not isinstance(element, Repeat):
                 continue
             if element.item.single is None and element.class_name is None:
-                problem = f"an item of {element.name} has several fields and no class"
+                problem = f"an item of {element.name} has several fields, or one with a condition, and no class"
                 raise error(element.line, problem, "Add class: SomeName.")
             if not _takes_bytes(element.item, spec):
                 remedy = "Give it a field that is always there."
@@ -120,7 +131,7 @@ def _annotations(spec: Spec, error: Raise) -> None:
             raise error(field.line, problem, "Remove them.")
         if field.values and field.bits:
             raise error(field.line, f"{field.name} has values and bits", "Keep one of them.")
-        limit = 1 << 8 * ((field.type.bytes or 0) if field.type else 0)
+        limit = 1 << max(8 * (field.size or 0) - field.signed, 0)
         if isinstance(field.constant, int) and field.constant >= limit:
             remedy = f"Write one below {limit}."
             raise error(field.line, f"the constant {field.constant} does not fit {field.notation}", remedy)
@@ -130,7 +141,7 @@ def _annotations(spec: Spec, error: Raise) -> None:
 
 def _check_values(field: Field, limit: int, error: Raise) -> None:
     values = list(field.values or ())
-    one_byte = field.type is not None and field.type.bytes == 1
+    one_byte = field.size == 1 and not field.signed
     letters = [v for v in values if isinstance(v, str) and len(v) == 1 and v.isascii() and v.isalnum() and one_byte]
     numbers = [v for v in values if type(v) is int and 0 <= v < limit]
     if values and len(values) not in (len(letters), len(numbers)):

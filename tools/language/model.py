@@ -289,10 +289,15 @@ class Structure:
         return self.single is None and self.principal is not None
 
     @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions of what it exposes, each once; an extended structure is an object where one of them holds."""
+        return tuple(dict.fromkeys(element.condition for element in self.exposed if element.conditional))
+
+    @property
     def extension(self) -> str:
         """When an extended structure is an object, as a Python expression of the parameters."""
-        conditions = dict.fromkeys(element.condition for element in self.exposed if element.conditional)
-        return " or ".join(f"({each})" if " and " in each and len(conditions) > 1 else each for each in conditions)
+        several = len(self.conditions) > 1
+        return " or ".join(f"({each})" if several and " and " in each else each for each in self.conditions)
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:

@@ -49,9 +49,9 @@ def _distinct_messages(spec: Spec, error: Raise) -> None:
 
 def _distinct_classes(spec: Spec, error: Raise) -> None:
     seen: set[str] = set()
-    notations = {kind.notation for kind in spec.types}
+    types = {name for kind in spec.types for name in (kind.notation, kind.construct)}
     for line, name in _class_names(spec):
-        if name in RESERVED_CLASSES | notations:
+        if name in RESERVED_CLASSES | types:
             raise error(line, f"the class {name} would hide a name that generated code uses", "Choose another name.")
         if name in seen:
             raise error(line, f"two classes would be called {name}", "Choose another name for one of them.")
