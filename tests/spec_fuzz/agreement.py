@@ -34,7 +34,7 @@ class Engines:
     def __init__(self, package: Package, parameters: Parameters) -> None:
         self.package = package
         self.parameters = parameters
-        self.given = tuple(parameters.values())
+        self.given = tuple(parameters[parameter.name] for parameter in package.spec.parameters)
 
     def check_message(self, message: Any) -> bytes:
         """Check all that is true of a message that can be sent; return its bytes."""
