@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.columnar.typed.registry import find_cast
+from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
@@ -40,6 +40,10 @@ IS_ROW[[cls.TAG[0] for cls in (Insert, Update, Delete, Truncate)]] = True
 SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)}
 """The tags of values that are there: text and binary format."""
 OPS: Final = {cls.TAG[0]: cls.__name__.lower() for cls in (Insert, Update, Delete, Truncate)}
+_OP_NAMES: Final = np.frombuffer("".join(OPS.values()).encode(), np.uint8)
+_OP_LENGTHS: Final = np.array([len(OPS.get(tag, "")) for tag in range(256)], np.int32)
+_OP_STARTS: Final = np.zeros(256, np.int64)
+_OP_STARTS[list(OPS)] = np.cumsum([0, *map(len, OPS.values())])[:-1]
 
 
 def table_rows(
@@ -81,6 +85,7 @@ class _Table:
     def __init__(self, index: BatchIndex, description: Description, columns: pa.Schema, schema: pa.Schema) -> None:
         self.index = index
         self.relation = description.relation
+        self.is_row = index.valid & IS_ROW[index.tags]
         self.schema = schema
         self.columns = columns
         self.width = len(self.relation.columns)
@@ -106,16 +111,15 @@ class _Table:
 
     def faults(self, rows: Numbers) -> list[RowError]:
         """Find the payloads that are no rows."""
-        index = self.index
-        valid = index.valid[rows]
-        found = [] if valid.all() else [RowError(row, index.error(row)) for row in rows[~valid].tolist()]
-        sizes = index.ends[rows] - index.starts[rows]
-        for row in rows[valid & (sizes >= LARGEST)].tolist():
-            found.append(RowError(row, ProtocolError("a message of 1 GiB or more, which PostgreSQL does not send")))
-        others = valid & ~IS_ROW[index.tags[rows]]
-        for row in rows[others].tolist() if others.any() else ():
-            kind = BY_TAG[bytes([index.tags[row]])].__name__
-            found.append(RowError(row, ProtocolError(f"{kind} among the rows of {self.name}")))
+        index, found = self.index, []
+        for row in rows[~self.is_row[rows]].tolist():
+            kind = BY_TAG.get(bytes([index.tags[row]]), type(None)).__name__
+            among = ProtocolError(f"{kind} among the rows of {self.name}")
+            found.append(RowError(row, among if index.valid[row] else index.error(row)))
+        if len(index.data) >= LARGEST:
+            sizes = index.ends[rows] - index.starts[rows]
+            for row in rows[index.valid[rows] & (sizes >= LARGEST)].tolist():
+                found.append(RowError(row, ProtocolError("a message of 1 GiB or more, which PostgreSQL does not send")))
         return found
 
     def misfits(self, rows: Numbers, *sides: "_Side") -> list[RowError]:
@@ -276,17 +280,9 @@ def _without(rows: Numbers, errors: list[RowError]) -> Numbers:
 
 
 def _ops(tags: NDArray[np.uint8]) -> pa.Array:
-    if len(tags) and (tags == tags[0]).all():
-        return _same_ops(1 << len(tags).bit_length(), int(tags[0])).slice(0, len(tags))
-    names = pa.array(list(OPS.values()), pa.string())
-    codes = np.zeros(256, np.int8)
-    codes[list(OPS)] = range(len(OPS))
-    return names.take(pa.array(codes[tags]))
-
-
-@lru_cache(maxsize=16)
-def _same_ops(count: int, tag: int) -> pa.Array:
-    return pa.repeat(pa.scalar(OPS[tag], pa.string()), count)
+    """Return the name of each row's operation, copied as a column's texts are."""
+    values = Values(_OP_NAMES, _OP_STARTS[tags], _OP_LENGTHS[tags], np.zeros(len(tags), np.uint8), 0)
+    return TEXT(values, pa.string())[0]
 
 
 def _untyped(count: int, texts: Mapping[str, Mapping[int, str]]) -> pa.Array:

@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import inlined, kernel, put_word, u8, u32, u64
+from pgoutput_construct.columnar.jit import inlined, kernel, put_word, u8, u16, u32, u64
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width, varying
 from pgoutput_construct.columnar.typed.digits import MINUS, POINT, POWERS, digits
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
@@ -25,21 +25,31 @@ MICROSECONDS: Final = 6
 PLUS: Final = ord("+")
 COLON: Final = ord(":")
 MONTH_DAYS: Final = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+MARCH_DAYS: Final = np.array([0, 306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275])
+"""Days between the first of March and that of each month."""
+YEAR_AND_MONTH: Final = int.from_bytes(b"0000-00-")
+ZEROS: Final = int.from_bytes(b"00")
 WORD_OF_ZEROS: Final = int.from_bytes(b"00:00:00")
 
 
 @inlined
 def _day(data: Any, at: int) -> int:
     """Return the days since 1970 of a date of ten bytes, NONE where it is none of the years 1 to 9999."""
-    year, month, day = digits(data, at, at + 4), digits(data, at + 5, at + 7), digits(data, at + 8, at + 10)
-    if u8(data, at + 4) != MINUS or u8(data, at + 7) != MINUS or year < 1 or not 1 <= month <= 12:
+    word, last = u64(data, at) ^ YEAR_AND_MONTH, u16(data, at + 8) ^ ZEROS
+    if word & -0x0F0F0F0F000F0F01 | (word + 0x0606060600060600) & 0x1010101000101000:  # no dash, or no digit
         return NONE
-    if day < 1 or day > MONTH_DAYS[month] or (month == 2 and day == 29 and (year % 4 or (year % 100 == 0 and year % 400))):
+    if last & 0xF0F0 | (last + 0x0606) & 0x1010:
+        return NONE
+    year = (word >> 56) * 1000 + (word >> 48 & 15) * 100 + (word >> 40 & 15) * 10 + (word >> 32 & 15)
+    month, day = (word >> 16 & 15) * 10 + (word >> 8 & 15), (last >> 8) * 10 + (last & 15)
+    if year < 1 or not 1 <= month <= 12 or not 1 <= day <= MONTH_DAYS[month]:
+        return NONE
+    if month == 2 and day == 29 and (year & 3 or (year % 100 == 0 and year % 400)):
         return NONE
     # Years that begin in March have their leap day at the end; 719,468 days lie between 0000-03-01 and 1970-01-01.
     year -= month <= 2
-    month += 9 if month <= 2 else -3
-    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 1 - 719_468
+    century = year // 100
+    return 365 * year + (year >> 2) - century + (century >> 2) + MARCH_DAYS[month] + day - 719_469
 
 
 @inlined
