@@ -32,7 +32,7 @@ from tools.language.records import Deviation, Document, Option
 from tools.language.rules import check
 from tools.language.source import Place, Source, read
 
-__all__ = ["SPEC", "load", "load_text"]
+__all__ = ["SPEC", "check_shape", "load", "load_text", "read_file"]
 
 SPEC = Path(__file__).parents[2] / "spec"
 """The folder of the specifications."""
@@ -40,25 +40,33 @@ SPEC = Path(__file__).parents[2] / "spec"
 
 def load(path: Path) -> Spec:
     """Read a specification file; raise SpecError with file, line and remedy when it breaks a rule."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}. Give a UTF-8 YAML file.") from None
-    return load_text(text, path.name)
+    return _load(read_file(path))
 
 
 def load_text(text: str, file: str = "spec.yaml") -> Spec:
     """Read a specification from text; see load."""
-    source = read(text, file)
-    _check_shape(source)
+    return _load(read(text, file))
+
+
+def read_file(path: Path) -> Source:
+    """Read a YAML file; raise SpecError for one that is missing, not UTF-8 or not plain YAML."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}. Give a UTF-8 YAML file.") from None
+    return read(text, path.name)
+
+
+def _load(source: Source) -> Spec:
+    check_shape(source)
     spec = _Loader(source).spec()
     check(spec, source)
     return spec
 
 
 @cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(json.loads((SPEC / "language.schema.json").read_text("utf-8")))
+def _validator(schema: str) -> Draft202012Validator:
+    return Draft202012Validator(json.loads((SPEC / schema).read_text("utf-8")))
 
 
 @cache
@@ -67,8 +75,9 @@ def _types() -> tuple[Type, ...]:
     return tuple(Type(**row) for row in rows)
 
 
-def _check_shape(source: Source) -> None:
-    error = best_match(_validator().iter_errors(source.data))
+def check_shape(source: Source, schema: str = "language.schema.json") -> None:
+    """Raise SpecError, with the line and the rule, for data that a JSON Schema of the folder spec refuses."""
+    error = best_match(_validator(schema).iter_errors(source.data))
     if error is None:
         return
     place = tuple(error.absolute_path)
@@ -77,7 +86,7 @@ def _check_shape(source: Source) -> None:
     raise source.error(
         place,
         f"{where}: {error.message[:300]}",
-        f"The rule '{error.validator}' of spec/language.schema.json wants {json.dumps(expected)[:300]}.",
+        f"The rule '{error.validator}' of spec/{schema} wants {json.dumps(expected)[:300]}.",
     )
 
 
