@@ -644,8 +644,6 @@ def parse_stream_abort(data: bytes, proto_version: int, in_stream: bool, paralle
 
 def parse_begin_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.BeginPrepare:
     """Parse BeginPrepare."""
-    if proto_version < 3:
-        raise Reject
     size = len(data)
     data += PAD
     prepare_lsn, end_lsn, prepare_time, xid = _unpack_xQQqI(data, 0)
@@ -669,8 +667,6 @@ def parse_begin_prepare(data: bytes, proto_version: int, in_stream: bool, parall
 
 def parse_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Prepare:
     """Parse Prepare."""
-    if proto_version < 3:
-        raise Reject
     size = len(data)
     data += PAD
     flags, prepare_lsn, end_lsn, prepare_time, xid = _unpack_xBQQqI(data, 0)
@@ -696,8 +692,6 @@ def parse_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bo
 
 def parse_commit_prepared(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.CommitPrepared:
     """Parse CommitPrepared."""
-    if proto_version < 3:
-        raise Reject
     size = len(data)
     data += PAD
     flags, commit_lsn, end_lsn, commit_time, xid = _unpack_xBQQqI(data, 0)
@@ -723,8 +717,6 @@ def parse_commit_prepared(data: bytes, proto_version: int, in_stream: bool, para
 
 def parse_rollback_prepared(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.RollbackPrepared:
     """Parse RollbackPrepared."""
-    if proto_version < 3:
-        raise Reject
     size = len(data)
     data += PAD
     flags, prepare_end_lsn, rollback_end_lsn, prepare_time, rollback_time, xid = _unpack_xBQQqqI(data, 0)
@@ -752,8 +744,6 @@ def parse_rollback_prepared(data: bytes, proto_version: int, in_stream: bool, pa
 
 def parse_stream_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamPrepare:
     """Parse StreamPrepare."""
-    if proto_version < 3:
-        raise Reject
     size = len(data)
     data += PAD
     flags, prepare_lsn, end_lsn, prepare_time, xid = _unpack_xBQQqI(data, 0)
@@ -1000,8 +990,6 @@ def build_stream_abort(message: m.StreamAbort, proto_version: int, in_stream: bo
 
 def build_begin_prepare(message: m.BeginPrepare, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build BeginPrepare."""
-    if proto_version < 3:
-        raise Reject
     pieces: list[bytes] = []
     pieces.append(_pack_BQQqI(98, message.prepare_lsn, message.end_lsn, message.prepare_time, message.xid))
     pieces.append(string_bytes(message.gid))
@@ -1010,8 +998,6 @@ def build_begin_prepare(message: m.BeginPrepare, proto_version: int, in_stream: 
 
 def build_prepare(message: m.Prepare, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Prepare."""
-    if proto_version < 3:
-        raise Reject
     pieces: list[bytes] = []
     pieces.append(_pack_BBQQqI(80, 0, message.prepare_lsn, message.end_lsn, message.prepare_time, message.xid))
     pieces.append(string_bytes(message.gid))
@@ -1020,8 +1006,6 @@ def build_prepare(message: m.Prepare, proto_version: int, in_stream: bool, paral
 
 def build_commit_prepared(message: m.CommitPrepared, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build CommitPrepared."""
-    if proto_version < 3:
-        raise Reject
     pieces: list[bytes] = []
     pieces.append(_pack_BBQQqI(75, 0, message.commit_lsn, message.end_lsn, message.commit_time, message.xid))
     pieces.append(string_bytes(message.gid))
@@ -1030,8 +1014,6 @@ def build_commit_prepared(message: m.CommitPrepared, proto_version: int, in_stre
 
 def build_rollback_prepared(message: m.RollbackPrepared, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build RollbackPrepared."""
-    if proto_version < 3:
-        raise Reject
     pieces: list[bytes] = []
     pieces.append(
         _pack_BBQQqqI(
@@ -1050,8 +1032,6 @@ def build_rollback_prepared(message: m.RollbackPrepared, proto_version: int, in_
 
 def build_stream_prepare(message: m.StreamPrepare, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build StreamPrepare."""
-    if proto_version < 3:
-        raise Reject
     pieces: list[bytes] = []
     pieces.append(_pack_BBQQqI(112, 0, message.prepare_lsn, message.end_lsn, message.prepare_time, message.xid))
     pieces.append(string_bytes(message.gid))
