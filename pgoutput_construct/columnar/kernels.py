@@ -488,8 +488,6 @@ def walk_stream_abort(data: Any, at: int, end: int, proto_version: int, in_strea
 
 @kernel
 def walk_begin_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
-    if proto_version < 3:
-        return -1
     if end - at < 29:
         return -1
     at += 29
@@ -502,8 +500,6 @@ def walk_begin_prepare(data: Any, at: int, end: int, proto_version: int, in_stre
 
 @kernel
 def walk_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
-    if proto_version < 3:
-        return -1
     if end - at < 30:
         return -1
     if u8(data, at + 1) != 0:  # flags
@@ -518,8 +514,6 @@ def walk_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bo
 
 @kernel
 def walk_commit_prepared(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
-    if proto_version < 3:
-        return -1
     if end - at < 30:
         return -1
     if u8(data, at + 1) != 0:  # flags
@@ -534,8 +528,6 @@ def walk_commit_prepared(data: Any, at: int, end: int, proto_version: int, in_st
 
 @kernel
 def walk_rollback_prepared(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
-    if proto_version < 3:
-        return -1
     if end - at < 38:
         return -1
     if u8(data, at + 1) != 0:  # flags
@@ -550,8 +542,6 @@ def walk_rollback_prepared(data: Any, at: int, end: int, proto_version: int, in_
 
 @kernel
 def walk_stream_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
-    if proto_version < 3:
-        return -1
     if end - at < 30:
         return -1
     if u8(data, at + 1) != 0:  # flags

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from pgoutput_construct.errors import EngineError
 from pgoutput_construct.wire import codec, definitions, frame_codec, frame_definitions, frames, messages
-from pgoutput_construct.wire.fast import REJECTIONS
+from pgoutput_construct.wire.fast import REJECTIONS, read_prefix
 from pgoutput_construct.wire.frames import Frame
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import KNOWN, options
@@ -57,8 +57,12 @@ def parse_prefix(
     taken apart. Raises IncompleteError (a DecodeError) where data ends before the message does, DecodeError as parse
     does; both give offsets from the start of the message.
     """
-    given = options(proto_version, streaming, in_stream)
-    return MESSAGES.parse_prefix(payload_bytes(data), start, given.parameters())
+    raw = data if type(data) is bytes else payload_bytes(data)
+    try:
+        return read_prefix(codec.READERS, raw, start, KNOWN[proto_version, streaming, in_stream])
+    except REJECTIONS:
+        given = options(proto_version, streaming, in_stream)
+        return MESSAGES.parse_prefix(raw, start, given.parameters())
 
 
 def build(message: PgoutputMessage, proto_version: int = 1, streaming: str = "off", in_stream: bool = False) -> bytes:
