@@ -9,14 +9,12 @@ from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import Segment, list_segments, read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["ChangeLog", "LogEntry", "explain"]
-
-UNIX_TO_POSTGRES = 946_684_800_000_000
-"""Microseconds from 1970-01-01 to 2000-01-01 UTC."""
 
 
 class LogEntry(NamedTuple):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.reader import UNIX_TO_POSTGRES
 from pgoutput_construct.changelog.segments import (
     SCHEMA,
     Position,
@@ -25,6 +24,7 @@ from pgoutput_construct.changelog.segments import (
 )
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 if TYPE_CHECKING:
     from pgoutput_construct.wire import XLogData

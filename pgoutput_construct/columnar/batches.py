@@ -7,9 +7,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import headers
-from pgoutput_construct.columnar.decode import Payloads, RowError, check_names, columns_schema, rows_schema
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
 from pgoutput_construct.columnar.kernels import READERS
+from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema, rows_schema
 from pgoutput_construct.columnar.table import IS_ROW, table_rows
 from pgoutput_construct.columnar.versions import OUTSIDE, UNDESCRIBED, find_versions
 from pgoutput_construct.errors import PgoutputError, ProtocolError

@@ -1,13 +1,14 @@
 """A batch of payloads, walked once: which message each is, whether it is one, and where its rows are."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.decode import Payloads, Streams
+from pgoutput_construct.columnar.rows import Payloads, Streams
 from pgoutput_construct.columnar.gather import scatter, strings
 from pgoutput_construct.errors import DecodeError, EngineError
 from pgoutput_construct.wire.engine import MESSAGES
@@ -16,16 +17,22 @@ from pgoutput_construct.wire.options import options
 __all__ = ["BatchIndex", "index_batch", "payload_array"]
 
 Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+OID_BYTES: Final = 4
+_HOLDS_ROWS: Final = np.zeros(256, np.bool_)
+_HOLDS_ROWS[list(kernels.ROW_TAGS)] = True
 
 
 class BatchIndex:
     """What a walk over a batch has found; one entry a payload, in the batch's order."""
 
-    def __init__(self, payloads: pa.Array, streams: NDArray[np.bool_], proto_version: int, streaming: str) -> None:
+    def __init__(self, payloads: pa.Array, states: Mapping[str, Flags], parameters: Mapping[str, int]) -> None:
         self.data, self.starts, self.ends = _bytes(payloads)
-        self.streams = streams
-        self.options = options(proto_version, streaming)
-        self._arguments = (proto_version, self.options.parallel)
+        self.states = states
+        """The parameters that differ from payload to payload."""
+        self.parameters = {name: value for name, value in parameters.items() if name not in states}
+        """The other parameters of the definitions."""
         count = len(self.starts)
         self.tags = np.zeros(count, np.uint8)
         """The first byte of each payload, 0 for an empty one."""
@@ -35,11 +42,16 @@ class BatchIndex:
             name: np.full(count, -1 if dtype is np.int64 else 0, dtype) for name, dtype in kernels.ROW_FIELDS.items()
         }
         """Of messages that hold rows: relation_oid, xid, old_kind, and the positions of old and new (-1 for none)."""
-        given = (self.data, self.starts, self.ends, streams, *self._arguments)
-        kernels.index(*given, self.tags, self.valid, *self.rows.values())
+        kernels.index(*self.given(slice(None)), self.tags, self.valid, *self.rows.values())
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def given(self, rows: Numbers | slice, places: Numbers | None = None) -> tuple[Any, ...]:
+        """Return what kernels are given of some payloads: bytes, bounds (or places in them), parameters."""
+        bounds = (self.starts[rows], self.ends[rows]) if places is None else (places,)
+        states = (self.states[name][rows] for name in kernels.ROW_PARAMETERS)
+        return (self.data, *bounds, *states, *self.parameters.values())
 
     def payload(self, row: int) -> bytes:
         """Return one payload."""
@@ -51,7 +63,7 @@ class BatchIndex:
 
     def error(self, row: int) -> DecodeError:
         """Return what is wrong with a payload that is no message, as the definitions say it."""
-        parameters = {**self.options.parameters(), "in_stream": bool(self.streams[row])}
+        parameters = {**self.parameters, **{name: bool(state[row]) for name, state in self.states.items()}}
         payload = self.payload(row)
         try:
             message = MESSAGES.parse(payload, parameters)
@@ -83,8 +95,27 @@ class BatchIndex:
         arrays = [_Column(name, form, len(rows)) for name, form in fields]
         if read is not None:
             outs = [out for array in arrays for out in array.outs]
-            read(self.data, self.starts[rows], self.streams[rows], *self._arguments, *outs)
+            read(*self.given(rows), *outs)
         return [(array.name, array.arrow(self.data)) for array in arrays]
+
+    def relations(self) -> tuple[Numbers, Numbers]:
+        """Return the payloads that change tables, each as often as it names one, and the OIDs of the tables.
+
+        They are in order; a Truncate may name several.
+        """
+        changes = np.flatnonzero(self.valid & _HOLDS_ROWS[self.tags])
+        found = [(changes, self.rows["relation_oid"][changes].astype(np.int64))]
+        found += [self._listed(tag, gather) for tag, gather in kernels.LISTS.items()]
+        rows, oids = (np.concatenate(column) for column in zip(*found, strict=True))
+        order = np.argsort(rows, kind="stable") if any(len(some) for some, _ in found[1:]) else slice(None)
+        return rows[order], oids[order]
+
+    def _listed(self, tag: int, gather: Any) -> tuple[Numbers, Numbers]:
+        messages = np.flatnonzero(self.valid & (self.tags == tag))
+        room = int((self.ends[messages] - self.starts[messages]).sum()) // OID_BYTES
+        rows, oids = np.zeros(room, np.int64), np.zeros(room, np.int64)
+        count = gather(*self.given(messages), rows, oids) if len(messages) else 0
+        return messages[rows[:count]], oids[:count]
 
 
 def index_batch(
@@ -93,17 +124,17 @@ def index_batch(
     *,
     proto_version: int = 1,
     streaming: str = "off",
+    **states: Streams,
 ) -> BatchIndex:
     """Walk a batch of payloads once and return its index.
 
-    ``in_stream`` tells of each payload whether it stands inside a stream, None for none. A payload that is no message
-    is flagged and stops nothing.
+    ``in_stream`` tells of each payload whether it stands inside a stream, None for none; so do ``states`` for other
+    parameters that states set. A payload that is no message is flagged and stops nothing.
     """
     chunk = payload_array(payloads)
-    streams = np.zeros(len(chunk), np.bool_) if in_stream is None else _flags(in_stream)
-    if len(streams) != len(chunk):
-        raise DecodeError(f"{len(chunk)} payloads have {len(streams)} entries of in_stream: give one for each")
-    return BatchIndex(chunk, streams, proto_version, streaming)
+    given = {"in_stream": in_stream, **states}
+    flags = {name: _flags(given.get(name), len(chunk), name) for name in kernels.ROW_PARAMETERS}
+    return BatchIndex(chunk, flags, options(proto_version, streaming).parameters())
 
 
 def payload_array(payloads: Payloads) -> pa.Array:
@@ -124,12 +155,17 @@ def _is_plain(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind))
 
 
-def _flags(in_stream: Any) -> NDArray[np.bool_]:
-    if isinstance(in_stream, pa.ChunkedArray):
-        in_stream = in_stream.combine_chunks()
-    if isinstance(in_stream, pa.Array):
-        in_stream = in_stream.to_numpy(zero_copy_only=False)
-    return np.ascontiguousarray(in_stream, np.bool_)
+def _flags(state: Any, count: int, name: str) -> Flags:
+    """Return a state of each payload as numpy has it; raise DecodeError for another number of them."""
+    if state is None:
+        return np.zeros(count, np.bool_)
+    if isinstance(state, pa.ChunkedArray):
+        state = state.combine_chunks()
+    if isinstance(state, pa.Array):
+        state = state.to_numpy(zero_copy_only=False)
+    if len(state) != count:
+        raise DecodeError(f"{count} payloads have {len(state)} entries of {name}: give one for each")
+    return np.ascontiguousarray(state, np.bool_)
 
 
 def _bytes(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numbers]:

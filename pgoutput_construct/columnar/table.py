@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.casts import Values, find_cast
-from pgoutput_construct.columnar.decode import Decoded, RowError
 from pgoutput_construct.columnar.gather import empty_lists, nulls, scatter
 from pgoutput_construct.columnar.index import BatchIndex
-from pgoutput_construct.columnar.types import UNTYPED, base_oid
+from pgoutput_construct.columnar.rows import Decoded, RowError
+from pgoutput_construct.columnar.threads import in_order
+from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.timeline import Description
+from pgoutput_construct.stream.values import base_oid
 from pgoutput_construct.wire.messages import BY_TAG, VALUES, Delete, Insert, Truncate, Update
 from pgoutput_construct.wire.reference import LARGEST
 
@@ -41,20 +43,24 @@ OPS: Final = {cls.TAG[0]: cls.__name__.lower() for cls in (Insert, Update, Delet
 
 
 def table_rows(
-    index: BatchIndex, rows: Numbers, description: Description, columns: pa.Schema, schema: pa.Schema
+    index: BatchIndex,
+    rows: Numbers,
+    description: Description,
+    columns: pa.Schema,
+    schema: pa.Schema,
+    threads: int = 1,
 ) -> Iterator[Decoded]:
-    """Yield the rows of one table in blocks; ``rows`` are indexes of payloads, ``schema`` those of ``columns``."""
+    """Yield Insert, Update, Delete and Truncate messages of one table as rows, in blocks that keep memory flat.
+
+    ``rows`` are indexes of payloads; ``description`` describes all of them. ``columns`` are the columns wanted, by
+    name, of types that hold the table's (``columns_schema``, or wider): columns that this Relation does not have become
+    null; ``schema`` is ``rows_schema(columns)``. The table's own columns hold the new row (null in deletes and
+    truncates, and where a TOASTed value was not sent: then ``_unchanged`` names the column); ``_before`` holds the old
+    row or its key. Payloads that are no such message, or do not fit the description, are returned in ``errors``.
+    ``threads`` decode blocks at the same time; the order stays.
+    """
     table = _Table(index, description, columns, schema)
-    step = max(BLOCK_ROWS, BLOCK_VALUES // max(1, len(description.relation.columns)))
-    for some in _blocks(index, rows, step):
-        errors = table.faults(some)
-        good = _without(some, errors)
-        batch = table.batch(good)
-        if batch is None:
-            errors += table.misfits(good)
-            good = _without(some, errors)
-            batch = table.batch(good)
-        yield Decoded(good, batch, tuple(sorted(errors, key=lambda error: error.row)))
+    return in_order(table.decode, _blocks(index, rows, BLOCK_ROWS), threads)
 
 
 def _blocks(index: BatchIndex, rows: Numbers, step: int) -> Iterator[Numbers]:
@@ -84,6 +90,18 @@ class _Table:
         }  # fmt: skip
         self.keys = frozenset(i for i, column in enumerate(self.relation.columns) if column.flags & 1)
 
+    def decode(self, rows: Numbers) -> Decoded:
+        """Return the rows of one block."""
+        errors = self.faults(rows)
+        good = _without(rows, errors)
+        new, old = _Side(self, good, "new"), _Side(self, good, "old")
+        if not (new.fits and old.fits):
+            errors += self.misfits(good, new, old)
+            good = _without(rows, errors)
+            new, old = _Side(self, good, "new"), _Side(self, good, "old")
+        batch = self.batch(good, new, old) if len(good) else None
+        return Decoded(good, batch, tuple(sorted(errors, key=lambda error: error.row)))
+
     def faults(self, rows: Numbers) -> list[RowError]:
         """Find the payloads that are no rows."""
         index = self.index
@@ -98,18 +116,14 @@ class _Table:
             found.append(RowError(row, ProtocolError(f"{kind} among the rows of {self.name}")))
         return found
 
-    def misfits(self, rows: Numbers) -> list[RowError]:
+    def misfits(self, rows: Numbers, *sides: "_Side") -> list[RowError]:
         """Find the rows that have another number of values than the Relation has columns."""
-        wrong = self._widths("old", rows) | self._widths("new", rows)
+        wrong: dict[int, int] = {}
+        for side in sides:
+            at = np.flatnonzero(side.counts != self.width)
+            at = at[side.present[side.rows][at]]
+            wrong |= dict(zip(rows[side.rows][at].tolist(), side.counts[at].tolist(), strict=True))
         return [RowError(row, self._width_error(count)) for row, count in wrong.items()]
-
-    def _widths(self, side: str, rows: Numbers) -> dict[int, int]:
-        """Return the rows that have another number of values than the Relation has columns, and how many."""
-        places = self.index.rows[side][rows]
-        rows, places = rows[places >= 0], places[places >= 0]
-        counts = self.index.data[places].astype(np.int64) << 8 | self.index.data[places + 1]
-        wrong = counts != self.width
-        return dict(zip(rows[wrong].tolist(), counts[wrong].tolist(), strict=True))
 
     def _width_error(self, count: int) -> ProtocolError:
         return ProtocolError(
@@ -121,11 +135,8 @@ class _Table:
     def name(self) -> str:
         return f"{self.relation.namespace or 'pg_catalog'}.{self.relation.name}"
 
-    def batch(self, rows: Numbers) -> pa.RecordBatch | None:
-        """Return the rows as a batch; None when one of them has another number of values than there are columns."""
-        new, old = _Side(self, rows, "new"), _Side(self, rows, "old")
-        if new.misfit or old.misfit:
-            return None
+    def batch(self, rows: Numbers, new: "_Side", old: "_Side") -> pa.RecordBatch:
+        """Return the rows as a batch."""
         whole = self.index.rows["old_kind"][rows] != ord("K")
         new.read(lambda position: None)
         old.read(lambda position: None if position in self.keys else whole)
@@ -164,13 +175,16 @@ class _Side:
         have = int(np.count_nonzero(self.present))
         self.sparse: Numbers | None = np.flatnonzero(self.present) if 2 * have < self.count else None
         """The rows that have this side, where these are few."""
-        places = places if self.sparse is None else places[self.sparse]
+        self.rows = slice(None) if self.sparse is None else self.sparse
+        """Which of the rows are looked at."""
+        places = places[self.rows]
         shape = (table.width, len(places))
         self.tags, self.lengths = np.zeros(shape, np.uint8), np.zeros(shape, np.int32)
-        self.starts = np.zeros(shape, np.int64)
+        self.starts, self.counts = np.zeros(shape, np.int64), np.zeros(len(places), np.int32)
         (find,) = kernels.TUPLES.values()
-        self.misfit = find(table.index.data, places, table.width, self.tags, self.starts, self.lengths) >= 0
-        """Whether a row has another number of values than there are columns."""
+        given = table.index.given(rows[self.rows], places)
+        self.fits = find(*given, table.width, self.counts, self.tags, self.starts, self.lengths)
+        """Whether all rows have as many values as there are columns."""
         self.refused: dict[str, dict[int, str]] = {}
         """PostgreSQL's text of values that their column cannot hold, by column and row."""
         self.arrays: dict[str, pa.Array] = {}

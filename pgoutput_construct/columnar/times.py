@@ -7,10 +7,12 @@ as thirty days; so these are written from the numbers on the wire.
 import struct
 from datetime import date, timedelta
 
+from pgoutput_construct.wire.types import POSTGRES_EPOCH
+
 __all__ = ["date_text", "interval_text", "time_text", "timestamp_text", "timestamptz_text", "timetz_text"]
 
 _DAY = 86_400_000_000
-_EPOCH = date(2000, 1, 1).toordinal()
+_EPOCH = POSTGRES_EPOCH.toordinal()
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the Gregorian calendar repeats itself
 _DATE_INFINITY = {2**31 - 1: "infinity", -(2**31): "-infinity"}
 _TIME_INFINITY = {2**63 - 1: "infinity", -(2**63): "-infinity"}

@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog.reader import UNIX_TO_POSTGRES, ChangeLog, LogEntry, explain
+from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain
 from pgoutput_construct.changelog.segments import SCHEMA, Segment, read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.schemas import spark_schema
-from pgoutput_construct.wire.types import Lsn, Timestamp
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES, Lsn, Timestamp
 
 __all__ = ["LOG_SCHEMA", "failed", "map_segments", "read_log", "segment_batches"]
 

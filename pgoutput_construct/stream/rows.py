@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.relations import RelationCache
@@ -42,9 +42,13 @@ class RowChange:
 class RowReader:
     """Turns messages into rows; feed it every message of the stream in order, as Session parses them."""
 
-    def __init__(self, relations: RelationCache | None = None) -> None:
+    def __init__(self, relations: RelationCache | None = None, values: Literal["python", "raw"] = "python") -> None:
+        """``values`` says what rows hold: Python objects, or the values as they came, bytes and Binary.
+
+        Raises PgoutputError for Python objects where psycopg, which loads them, is not installed.
+        """
         self.relations = relations or RelationCache()
-        self.values = ValueLoader(self.relations.types)
+        self._loader = ValueLoader(self.relations.types) if values == "python" else None
 
     def read(self, message: PgoutputMessage) -> Iterator[RowChange]:
         """Return the rows in a message (a truncate has one a table).
@@ -87,7 +91,9 @@ class RowReader:
         names = [column.name for column in relation.columns]
         if len(set(names)) < len(names):
             raise ProtocolError(f"the Relation of {relation.namespace}.{relation.name} has two columns of one name")
-        load = self.values.load
+        if self._loader is None:
+            return dict(zip(names, values, strict=True))
+        load = self._loader.load
         return {
             column.name: load(value, column.type_oid) for column, value in zip(relation.columns, values, strict=True)
         }

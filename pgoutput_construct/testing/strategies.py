@@ -290,10 +290,10 @@ STRATEGIES: Final[Mapping[type, tuple[int, Callable[..., SearchStrategy[Any]]]]]
     m.StreamStop: (2, any_stream_stop),
     m.StreamCommit: (2, any_stream_commit),
     m.StreamAbort: (1, any_stream_abort),
-    m.BeginPrepare: (3, any_begin_prepare),
-    m.Prepare: (3, any_prepare),
-    m.CommitPrepared: (3, any_commit_prepared),
-    m.RollbackPrepared: (3, any_rollback_prepared),
-    m.StreamPrepare: (3, any_stream_prepare),
+    m.BeginPrepare: (1, any_begin_prepare),
+    m.Prepare: (1, any_prepare),
+    m.CommitPrepared: (1, any_commit_prepared),
+    m.RollbackPrepared: (1, any_rollback_prepared),
+    m.StreamPrepare: (1, any_stream_prepare),
 }
 """The protocol version that each message class needs, and its strategy."""

@@ -630,8 +630,6 @@ def parse_stream_abort(data: bytes, proto_version: int, in_stream: bool, paralle
 def _read_begin_prepare(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.BeginPrepare, int]:
-    if proto_version < 3:
-        raise Reject
     prepare_lsn, end_lsn, prepare_time, xid = _unpack_xQQqI(data, at)
     at += 29
     prepare_lsn = number(Lsn, prepare_lsn)
@@ -661,8 +659,6 @@ def parse_begin_prepare(data: bytes, proto_version: int, in_stream: bool, parall
 def _read_prepare(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.Prepare, int]:
-    if proto_version < 3:
-        raise Reject
     flags, prepare_lsn, end_lsn, prepare_time, xid = _unpack_xBQQqI(data, at)
     at += 30
     if flags != 0:
@@ -694,8 +690,6 @@ def parse_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bo
 def _read_commit_prepared(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.CommitPrepared, int]:
-    if proto_version < 3:
-        raise Reject
     flags, commit_lsn, end_lsn, commit_time, xid = _unpack_xBQQqI(data, at)
     at += 30
     if flags != 0:
@@ -727,8 +721,6 @@ def parse_commit_prepared(data: bytes, proto_version: int, in_stream: bool, para
 def _read_rollback_prepared(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.RollbackPrepared, int]:
-    if proto_version < 3:
-        raise Reject
     flags, prepare_end_lsn, rollback_end_lsn, prepare_time, rollback_time, xid = _unpack_xBQQqqI(data, at)
     at += 38
     if flags != 0:
@@ -762,8 +754,6 @@ def parse_rollback_prepared(data: bytes, proto_version: int, in_stream: bool, pa
 def _read_stream_prepare(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.StreamPrepare, int]:
-    if proto_version < 3:
-        raise Reject
     flags, prepare_lsn, end_lsn, prepare_time, xid = _unpack_xBQQqI(data, at)
     at += 30
     if flags != 0:
@@ -1012,8 +1002,6 @@ def build_stream_abort(message: m.StreamAbort, proto_version: int, in_stream: bo
 
 def build_begin_prepare(message: m.BeginPrepare, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build BeginPrepare."""
-    if proto_version < 3:
-        raise Reject
     pieces: list[bytes] = []
     pieces.append(_pack_BQQqI(98, message.prepare_lsn, message.end_lsn, message.prepare_time, message.xid))
     pieces.append(string_bytes(message.gid))
@@ -1022,8 +1010,6 @@ def build_begin_prepare(message: m.BeginPrepare, proto_version: int, in_stream: 
 
 def build_prepare(message: m.Prepare, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Prepare."""
-    if proto_version < 3:
-        raise Reject
     pieces: list[bytes] = []
     pieces.append(_pack_BBQQqI(80, 0, message.prepare_lsn, message.end_lsn, message.prepare_time, message.xid))
     pieces.append(string_bytes(message.gid))
@@ -1032,8 +1018,6 @@ def build_prepare(message: m.Prepare, proto_version: int, in_stream: bool, paral
 
 def build_commit_prepared(message: m.CommitPrepared, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build CommitPrepared."""
-    if proto_version < 3:
-        raise Reject
     pieces: list[bytes] = []
     pieces.append(_pack_BBQQqI(75, 0, message.commit_lsn, message.end_lsn, message.commit_time, message.xid))
     pieces.append(string_bytes(message.gid))
@@ -1042,8 +1026,6 @@ def build_commit_prepared(message: m.CommitPrepared, proto_version: int, in_stre
 
 def build_rollback_prepared(message: m.RollbackPrepared, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build RollbackPrepared."""
-    if proto_version < 3:
-        raise Reject
     pieces: list[bytes] = []
     pieces.append(
         _pack_BBQQqqI(
@@ -1062,8 +1044,6 @@ def build_rollback_prepared(message: m.RollbackPrepared, proto_version: int, in_
 
 def build_stream_prepare(message: m.StreamPrepare, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build StreamPrepare."""
-    if proto_version < 3:
-        raise Reject
     pieces: list[bytes] = []
     pieces.append(_pack_BBQQqI(112, 0, message.prepare_lsn, message.end_lsn, message.prepare_time, message.xid))
     pieces.append(string_bytes(message.gid))

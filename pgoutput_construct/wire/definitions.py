@@ -227,7 +227,6 @@ StreamAbort = Struct(
 )
 
 BeginPrepare = Struct(
-    Since(3),
     "tag" / Constant(b"b"),
     "prepare_lsn" / XLogRecPtr,
     "end_lsn" / XLogRecPtr,
@@ -238,7 +237,6 @@ BeginPrepare = Struct(
 )
 
 Prepare = Struct(
-    Since(3),
     "tag" / Constant(b"P"),
     "flags" / Constant(b"\x00"),
     "prepare_lsn" / XLogRecPtr,
@@ -250,7 +248,6 @@ Prepare = Struct(
 )
 
 CommitPrepared = Struct(
-    Since(3),
     "tag" / Constant(b"K"),
     "flags" / Constant(b"\x00"),
     "commit_lsn" / XLogRecPtr,
@@ -262,7 +259,6 @@ CommitPrepared = Struct(
 )
 
 RollbackPrepared = Struct(
-    Since(3),
     "tag" / Constant(b"r"),
     "flags" / Constant(b"\x00"),
     "prepare_end_lsn" / XLogRecPtr,
@@ -275,7 +271,6 @@ RollbackPrepared = Struct(
 )
 
 StreamPrepare = Struct(
-    Since(3),
     "tag" / Constant(b"p"),
     "flags" / Constant(b"\x00"),
     "prepare_lsn" / XLogRecPtr,

@@ -99,6 +99,11 @@ BROKEN = {
     "bytes without an end": ("name: data, length: length", "name: data", "has no length"),
     "a condition that is no parameter": ("when: in_stream", "when: streaming", "no bool parameter"),
     "a condition on a number": ("when: in_stream", "when: proto_version", "no bool parameter"),
+    "a field that can never be there": (
+        "- {name: idle}",
+        "- {name: idle}\n  - {name: busy, sets: in_stream}",
+        "never be there",
+    ),
     "a version that is none": ("since: 2", "since: 7", "no protocol version"),
     "versions in disorder": ("{version: 2, server: 14}", "{version: 1, server: 14}", "not in order"),
     "a state that is none": ("in: [idle]", "in: [busy]", "no state"),
@@ -114,6 +119,23 @@ BROKEN = {
         "contains itself",
     ),
     "an item without a class": ("        class: FirstRow\n", "", "no class"),
+    "an item that gains a field and has no class": (
+        "        class: FirstRow\n        blocks:\n          - type: header\n            fields:\n"
+        "              - {field: String, name: label}\n",
+        "        blocks:\n          - type: header\n            fields:\n"
+        "              - {field: String, name: label, since: 2}\n",
+        "or one with a condition, and no class",
+    ),
+    "a value that gains a field": (
+        "length: length}]",
+        "length: length}, {field: Int8, name: more, since: 2}]",
+        "has several fields",
+    ),
+    "a value that is no bytes": (
+        "then: [{field: Int32, name: length}, {field: Byten, name: data, length: length}]",
+        "then: [{field: Int32, name: number}]",
+        "holds no bytes alone",
+    ),
     "an item that can be empty": (
         "{field: String, name: label}\n              - {field: Row, name: row}",
         "{field: Int8, name: label, when: in_stream}",
@@ -230,6 +252,41 @@ def test_broken_specification_names_line_and_remedy(case: str) -> None:
     text = str(caught.value)
     assert re.match(r"broken\.yaml:\d+: .+\. .+", text, re.DOTALL), text
     assert problem in text
+
+
+def test_a_field_of_a_part_is_there_where_one_of_its_messages_is() -> None:
+    """A part's field needs one message, of those that hold the part, that comes in the state."""
+    states = SOUND.replace("- {name: idle}", "- {name: idle}\n  - {name: busy, sets: in_stream}")
+    first = states.replace("    in: [idle]", "    in: [idle, busy]", 1)
+    part = first.replace(
+        "length: length}]",
+        "length: length}]\n      - {type: body, fields: [{field: Int8, name: more, when: in_stream}]}",
+    )
+    assert load_text(part).parts[0].extended
+    with pytest.raises(SpecError, match="more can never be there"):
+        load_text(part.replace("{field: Row, name: row}", "{field: Int8, name: row}"))
+
+
+def test_all_broken_rules_and_unfilled_marks_are_listed() -> None:
+    """One line for each rule that is broken, and all marks of a proposal at once; marks in comments are words."""
+    broken = (
+        SOUND.replace("when: in_stream", "when: nothing")
+        .replace("in: [idle]", "in: [gone]")
+        .replace("since: 2", "since: 9")
+    )
+    with pytest.raises(SpecError) as caught:
+        load_text(broken, "s.yaml")
+    assert [line.split(":")[0] for line in str(caught.value).splitlines()] == ["s.yaml"] * 3
+    shapes = SOUND.replace("title: Demo", "title: 5").replace("optional: true", "optional: maybe")
+    with pytest.raises(SpecError, match=r"title: 5 is not of type.*\n.*optional: 'maybe' is not of type"):
+        load_text(shapes, "s.yaml")
+    marks = "# FILL_IN_ignored\n" + SOUND.replace("name: label", "name: FILL_IN_a").replace(
+        "name: flags", "name: FILL_IN_b"
+    )
+    with pytest.raises(
+        SpecError, match=r"^s\.yaml:\d+: not filled in: FILL_IN_b \(line \d+\), FILL_IN_a \(line \d+\)\. Write"
+    ):
+        load_text(marks, "s.yaml")
 
 
 def test_line_is_that_of_the_fault() -> None:

@@ -45,7 +45,8 @@ FILLED = {
 
 def fill(proposal: str) -> str:
     """Return a proposal with its marks filled in."""
-    filled = re.sub(r"FILL_IN_\w+_description", "Made up.", proposal)
+    both = re.sub(r"(?m)^( +- )(FILL_IN_\w+_state)$", r"\1\2\n\1stream", proposal)
+    filled = re.sub(r"FILL_IN_\w+_description", "Made up.", both)
     return re.sub(r"FILL_IN_(\w+)", lambda match: FILLED[match[1]], filled)
 
 
@@ -98,8 +99,9 @@ def test_known_lines_are_kept(proposal: str) -> None:
 
 def test_unfilled_proposal_is_refused(proposal: str) -> None:
     """A mark that was overlooked cannot become a name."""
-    with pytest.raises(SpecError):
+    with pytest.raises(SpecError) as caught:
         load_text(merged(proposal))
+    assert all(mark in str(caught.value) for mark in re.findall(r"^# (FILL_IN_\w+): .", proposal, re.M))
 
 
 def test_filled_proposal_agrees_with_the_document(

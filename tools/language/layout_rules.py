@@ -166,4 +166,21 @@ def _open_ends(spec: Spec, error: Raise) -> None:
                 raise error(element.line, f"{element.name} has no length", remedy)
 
 
-LAYOUT_RULES = (_sizes, _open_ends, _choices, _repeats, _annotations)
+def _states(spec: Spec, error: Raise) -> None:
+    """A field that a state brings stands in a message that can come in it."""
+    never = {id(field): field for field in spec.fields() if field.when in {state.sets for state in spec.states}}
+    for message in spec.messages:
+        given = {state.sets for state in spec.states if not message.within or state.name in message.within}
+        for structure in spec.reached(message):
+            for element in structure.elements:
+                if isinstance(element, Field) and element.when in given:
+                    never.pop(id(element), None)
+    for field in never.values():
+        if field.when is not None:
+            problem = (
+                f"{field.name} can never be there: no message that holds it comes in a state that sets {field.when}"
+            )
+            raise error(field.line, problem, "Remove the field or its condition, or add such a state to in.")
+
+
+LAYOUT_RULES = (_sizes, _open_ends, _choices, _repeats, _annotations, _states)

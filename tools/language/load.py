@@ -1,6 +1,7 @@
 """From YAML to the model: shape by JSON Schema, then the model, then the rules a schema cannot say."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+from jsonschema.exceptions import ValidationError, best_match
 
 from tools.language.errors import SpecError
 from tools.language.model import (
@@ -32,7 +33,7 @@ from tools.language.records import Deviation, Document, Option
 from tools.language.rules import check
 from tools.language.source import Place, Source, read
 
-__all__ = ["SPEC", "load", "load_text"]
+__all__ = ["SPEC", "check_shape", "load", "load_text", "read_file"]
 
 SPEC = Path(__file__).parents[2] / "spec"
 """The folder of the specifications."""
@@ -40,25 +41,34 @@ SPEC = Path(__file__).parents[2] / "spec"
 
 def load(path: Path) -> Spec:
     """Read a specification file; raise SpecError with file, line and remedy when it breaks a rule."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}. Give a UTF-8 YAML file.") from None
-    return load_text(text, path.name)
+    return _load(read_file(path))
 
 
 def load_text(text: str, file: str = "spec.yaml") -> Spec:
     """Read a specification from text; see load."""
-    source = read(text, file)
-    _check_shape(source)
+    return _load(read(text, file))
+
+
+def read_file(path: Path) -> Source:
+    """Read a YAML file; raise SpecError for one that is missing, not UTF-8 or not plain YAML."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}. Give a UTF-8 YAML file.") from None
+    return read(text, path.name)
+
+
+def _load(source: Source) -> Spec:
+    _check_marks(source)
+    check_shape(source)
     spec = _Loader(source).spec()
     check(spec, source)
     return spec
 
 
 @cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(json.loads((SPEC / "language.schema.json").read_text("utf-8")))
+def _validator(schema: str) -> Draft202012Validator:
+    return Draft202012Validator(json.loads((SPEC / schema).read_text("utf-8")))
 
 
 @cache
@@ -67,18 +77,29 @@ def _types() -> tuple[Type, ...]:
     return tuple(Type(**row) for row in rows)
 
 
-def _check_shape(source: Source) -> None:
-    error = best_match(_validator().iter_errors(source.data))
-    if error is None:
-        return
+def _check_marks(source: Source) -> None:
+    """Refuse what propose has left to fill in, all of it at once."""
+    lines = [(number, line) for number, line in enumerate(source.text.splitlines(), 1) if not line.lstrip().startswith("#")]
+    marks = [(number, mark) for number, line in lines for mark in re.findall(r"FILL_IN_\w+", line)]
+    if marks:
+        problem = "not filled in: " + ", ".join(f"{mark} (line {number})" for number, mark in marks)
+        raise source.error(marks[0][0], problem, "Write in place of each mark what the comments of propose ask for.")
+
+
+def check_shape(source: Source, schema: str = "language.schema.json") -> None:
+    """Raise SpecError, with lines and rules, for data that a JSON Schema of the folder spec refuses."""
+    problems = [_shape_problem(error, source, schema) for error in _validator(schema).iter_errors(source.data)]
+    if problems:
+        raise SpecError("\n".join(problems))
+
+
+def _shape_problem(error: ValidationError, source: Source, schema: str) -> str:
+    error = best_match([error]) or error
     place = tuple(error.absolute_path)
-    expected = error.schema if isinstance(error.schema, bool) else error.schema.get(str(error.validator))
-    where = "/".join(map(str, place)) or "the file"
-    raise source.error(
-        place,
-        f"{where}: {error.message[:300]}",
-        f"The rule '{error.validator}' of spec/language.schema.json wants {json.dumps(expected)[:300]}.",
-    )
+    expected = error.schema.get(str(error.validator)) if isinstance(error.schema, Mapping) else error.schema
+    problem = f"{'/'.join(map(str, place)) or 'the file'}: {error.message[:300]}"
+    remedy = f"The rule '{error.validator}' of spec/{schema} wants {json.dumps(expected)[:300]}."
+    return str(source.error(place, problem, remedy))
 
 
 class _Loader:

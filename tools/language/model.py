@@ -426,6 +426,12 @@ class Spec:
         for top in (*self.messages, *self.parts):
             yield from top.inside()
 
+    def reached(self, structure: Structure) -> Iterator[Structure]:
+        """Yield all that stands in a structure, itself included, and all that stands in the parts that it uses."""
+        yield from structure.inside()
+        for name in set(structure.references()):
+            yield from self.reached(self.part(name))
+
     @property
     def named(self) -> tuple[Message | Part, ...]:
         """The messages and the parts."""

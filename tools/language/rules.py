@@ -3,6 +3,7 @@
 import keyword
 from collections.abc import Callable, Iterator
 
+from tools.language.errors import SpecError
 from tools.language.layout_rules import LAYOUT_RULES
 from tools.language.model import Choice, Message, Part, Repeat, Spec, Structure
 from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS, RESERVED_PARAMETERS
@@ -14,9 +15,19 @@ Raise = Callable[[int, str, str], Exception]
 
 
 def check(spec: Spec, source: Source) -> None:
-    """Raise SpecError for the first rule that the specification breaks, at the line at fault."""
-    for rule in (*NAME_RULES, *LAYOUT_RULES):
+    """Raise SpecError for the rules that the specification breaks, at the lines at fault: one line for each rule."""
+    for rules in ((_parts_exist,), NAME_RULES, LAYOUT_RULES):
+        problems = [problem for rule in rules if (problem := _problem(rule, spec, source))]
+        if problems:
+            raise SpecError("\n".join(problems))
+
+
+def _problem(rule: Callable[[Spec, Raise], None], spec: Spec, source: Source) -> str:
+    try:
         rule(spec, source.error)
+    except SpecError as error:
+        return str(error)
+    return ""
 
 
 def _names(spec: Spec, error: Raise) -> None:
@@ -181,7 +192,6 @@ NAME_RULES = (
     _conditions,
     _parameters,
     _states,
-    _parts_exist,
     _parts_end,
     _deviations,
 )

@@ -1,0 +1,111 @@
+"""Run in a copy of the project whose specification has grown: the definitions and all that people see follow.
+
+python growth.py MESSAGE_OF_VERSION_5 ITS_HEX MESSAGE_OF_VERSION_4 ITS_HEX
+
+The fast engine is left out: tests/generate shows it beside the definitions on specifications of its own.
+"""
+
+import dataclasses
+import json
+import sys
+from types import ModuleType
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+
+codec: Any = ModuleType("pgoutput_construct.wire.codec")
+codec.PARSERS = codec.BUILDERS = {}
+sys.modules[codec.__name__] = codec
+
+import pgoutput_construct as pgo  # noqa: E402
+from pgoutput_construct.testing import strategies  # noqa: E402
+from pgoutput_construct.wire import definitions, jsonable, messages  # noqa: E402
+from pgoutput_construct.wire.options import options  # noqa: E402
+from pgoutput_construct.wire.reference import Reference  # noqa: E402
+from pgoutput_construct.wire.trace import trace  # noqa: E402
+from pgoutput_construct.wire.types import Extended, bare  # noqa: E402
+
+REFERENCE = Reference(messages.BY_TAG, definitions.DEFINITIONS)
+quick = settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+GIVEN = [(version, "on", inside) for version in (4, 5) for inside in (False, True)]
+
+
+def types(value: Any) -> Any:
+    """Return the types of a value and of all that it holds."""
+    if dataclasses.is_dataclass(value):
+        return type(value), [types(getattr(value, field.name)) for field in dataclasses.fields(value)]
+    return (type(value), [types(item) for item in value]) if isinstance(value, tuple) else type(value)
+
+
+def stripped(value: Any) -> Any:
+    """Return a value whose Extended items are their principal values."""
+    value = bare(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        return dataclasses.replace(value, **{name: stripped(getattr(value, name)) for name in names})
+    return tuple(map(stripped, value)) if isinstance(value, tuple) else value
+
+
+def refused(message: Any, *given: Any) -> bool:
+    """Tell whether the definitions refuse to build a message; what they accept comes back as it was."""
+    parameters = options(*given).parameters()
+    try:
+        data = REFERENCE.build(message, parameters)
+    except pgo.EncodeError as error:
+        assert error.path, error
+        return True
+    assert REFERENCE.parse(data, parameters) == message
+    return False
+
+
+def both_ways(message: Any, *given: Any) -> bytes:
+    """Check that a message survives bytes, JSON and a trace; return its bytes."""
+    parameters = options(*given).parameters()
+    data = REFERENCE.build(message, parameters)
+    again = REFERENCE.parse(data, parameters)
+    assert again == message and types(again) == types(message), (again, message)
+    lines = json.loads(json.dumps(jsonable.to_json(message)))
+    again = jsonable.from_json(lines)
+    assert again == message and types(again) == types(message), (again, message)
+    found = trace(data, *given)
+    assert found.fault is None
+    assert b"".join(data[piece.start : piece.end] for piece in found.pieces) == data
+    assert all(piece.key in found.fields for piece in found.pieces)
+    for size in range(len(data)):
+        try:
+            REFERENCE.parse(data[:size], parameters)
+        except pgo.DecodeError:
+            continue
+        raise AssertionError(f"{data[:size].hex()} was accepted")
+    return data
+
+
+def check_strategies(cls: type, *given_options: Any) -> None:
+    """Check whatever the strategy of a class makes."""
+    _, make = strategies.STRATEGIES[cls]
+
+    @quick
+    @given(make(*options(*given_options).parameters().values()))
+    def check(message: Any) -> None:
+        both_ways(message, *given_options)
+        plain = stripped(message)
+        if types(plain) != types(message):
+            assert refused(plain, *given_options)
+            assert refused(message, 1)
+        refused(plain, 9 - given_options[0], *given_options[1:])
+
+    check()
+
+
+if __name__ == "__main__":
+    new, new_hex, old, old_hex = sys.argv[1:]
+    assert both_ways(eval(new), 5) == bytes.fromhex(new_hex)
+    assert both_ways(eval(old), 4) == bytes.fromhex(old_hex)
+    assert refused(eval(new), 4)
+    assert repr(eval(repr(eval(new)), vars(pgo))) == repr(eval(new))
+    for cls in messages.BY_TAG.values():
+        if any(issubclass(cls, each) for each in (pgo.Insert, pgo.Update, pgo.Delete, pgo.Truncate, pgo.Relation)):
+            for each in GIVEN:
+                check_strategies(cls, *each)
+    items = [cls for cls in vars(messages).values() if isinstance(cls, type) and issubclass(cls, Extended)]
+    print(*sorted({cls.__name__ for cls in items} - {"Extended"}))
