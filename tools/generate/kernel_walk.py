@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tools.generate.codec_runs import Run, runs
+from tools.generate.kernel_runs import Run, runs
 from tools.generate.text import snake_case
 from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
@@ -26,7 +26,9 @@ def tag_name(alternative: Alternative) -> str:
 
 def row_parameters(spec: Spec) -> tuple[str, ...]:
     """Return the parameters that states set: they have a value for each row of a batch, the others one."""
-    sets = {name for state in spec.states for name in ([state.sets] if isinstance(state.sets, str) else state.sets or ())}
+    sets = {
+        name for state in spec.states for name in ([state.sets] if isinstance(state.sets, str) else state.sets or ())
+    }
     return tuple(parameter.name for parameter in spec.parameters if parameter.name in sets)
 
 
