@@ -14,6 +14,7 @@ from pgoutput_construct.wire.engine import explain, parse
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage, Truncate
 from pgoutput_construct.wire.options import STATE_PARAMETERS, options
 from pgoutput_construct.wire.protocol import CHANGES, Streaming
+from pgoutput_construct.wire.types import bare
 
 __all__ = ["BatchIndex", "index_batch", "payload_array", "payload_bounds"]
 
@@ -64,7 +65,7 @@ class BatchIndex:
         changes = np.flatnonzero(self.valid & IS_ROW[self.tags] & (self.tags != _TRUNCATE))
         rows, tables = [changes], [self.rows["relation_oid"][changes].astype(np.int64)]
         for row in np.flatnonzero(self.valid & (self.tags == _TRUNCATE)).tolist():
-            oids = np.array(self.message(row).relation_oids, np.int64)  # type: ignore[union-attr]
+            oids = np.array([bare(oid) for oid in self.message(row).relation_oids], np.int64)  # type: ignore[union-attr]
             rows.append(np.full(len(oids), row, np.int64))
             tables.append(oids)
         every = np.concatenate(rows)

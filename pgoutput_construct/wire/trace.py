@@ -5,7 +5,7 @@ nothing for it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import IO, Any, NamedTuple, Unpack
 
@@ -15,7 +15,7 @@ from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire import definitions, frame_definitions, frames, messages
 from pgoutput_construct.wire.composites import Counted, Kind, Valued
 from pgoutput_construct.wire.described import Described
-from pgoutput_construct.wire.engine import refused
+from pgoutput_construct.wire.engine import explain, refused
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
 from pgoutput_construct.wire.options import MoreOptions, options
@@ -77,7 +77,10 @@ def trace(
     given, data = options(proto_version, streaming, in_stream, **others), payload_bytes(payload)
     if error := refused(data[:1], given):
         return Trace(data, error.message, (), Fault(error, "", 0, 0), FIELDS)
-    return _trace(_messages(), data, given.parameters(), FIELDS)
+    found = _trace(_messages(), data, given.parameters(), FIELDS)
+    if found.fault is None:
+        return found
+    return replace(found, fault=found.fault._replace(error=explain(data, given)))
 
 
 def trace_frame(data: bytes | bytearray | memoryview) -> Trace:
