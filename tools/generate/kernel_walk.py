@@ -114,6 +114,8 @@ class Steps:
         for field in fields:
             if field.name in self.structure.sizes:
                 self.write(f"{self.local(field.name)} = {number_at(field, offset)}")
+                if field.size == 8:  # words of eight bytes have a sign here
+                    self.refuse(f"{self.local(field.name)} < 0")
             else:
                 self.number(field, offset)
             offset += field.size or 0
