@@ -165,4 +165,4 @@ def _shows(alternative: Alternative, value: str, _kind: str) -> str:
 
 def _says(alternative: Alternative, _value: str, kind: str) -> str:
     """Return the test of a branch whose tag stands beside the value."""
-    return f'{kind} == "{alternative.letter}"'
+    return f"{kind} == {alternative.letter!r}"
