@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import empty_lists, nulls, scatter
-from pgoutput_construct.columnar.index import BatchIndex
+from pgoutput_construct.columnar.index import IS_ROW, BatchIndex
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.columnar.typed.column import Values
@@ -20,9 +20,10 @@ from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
-from pgoutput_construct.stream.timeline import Description
+from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.values import base_oid
-from pgoutput_construct.wire.messages import BY_TAG, VALUES, Delete, Insert, Truncate, Update
+from pgoutput_construct.wire.messages import BY_TAG, VALUES
+from pgoutput_construct.wire.protocol import CHANGES, RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.reference import LARGEST
 
 __all__ = ["BLOCK_ROWS", "table_rows"]
@@ -35,11 +36,9 @@ BLOCK_ROWS: Final = 8192
 BLOCK_BYTES: Final = 1 << 28
 """Bytes of payloads that are in work at a time: Arrow's strings end at 2 GiB, and one message is below LARGEST."""
 
-IS_ROW: Final = np.zeros(256, np.bool_)
-IS_ROW[[cls.TAG[0] for cls in (Insert, Update, Delete, Truncate)]] = True
 SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)}
 """The tags of values that are there: text and binary format."""
-OPS: Final = {cls.TAG[0]: cls.__name__.lower() for cls in (Insert, Update, Delete, Truncate)}
+OPS: Final = {cls.TAG[0]: cls.__name__.lower() for cls in CHANGES}
 _OP_NAMES: Final = np.frombuffer("".join(OPS.values()).encode(), np.uint8)
 _OP_LENGTHS: Final = np.array([len(OPS.get(tag, "")) for tag in range(256)], np.int32)
 _OP_STARTS: Final = np.zeros(256, np.int64)
@@ -95,7 +94,9 @@ class _Table:
                               ColumnReader(column, description.types, wanted[column.name]))
             for position, column in enumerate(self.relation.columns) if column.name in wanted
         }  # fmt: skip
-        self.keys = frozenset(i for i, column in enumerate(self.relation.columns) if column.flags & 1)
+        self.keys = frozenset(
+            i for i, column in enumerate(self.relation.columns) if column.flags & RelationColumnFlags.KEY
+        )
 
     def decode(self, rows: Numbers) -> Decoded:
         """Return the rows of one block."""
@@ -143,7 +144,7 @@ class _Table:
 
     def batch(self, rows: Numbers, new: "_Side", old: "_Side") -> pa.RecordBatch:
         """Return the rows as a batch."""
-        whole = self.index.rows["old_kind"][rows] != ord("K")
+        whole = self.index.rows["old_kind"][rows] != ord(UpdateOldKind.KEY)
         new.read(lambda position: None)
         old.read(lambda position: None if position in self.keys else whole)
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}

@@ -1,6 +1,6 @@
 """Strategies for those who test a consumer: options, messages, payloads, frames, and damaged bytes."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -8,34 +8,27 @@ from hypothesis.strategies import SearchStrategy
 from pgoutput_construct.testing import frame_strategies, strategies
 from pgoutput_construct.wire.engine import build
 from pgoutput_construct.wire.frames import Frame
-from pgoutput_construct.wire.messages import OPTION_VALUES, PROTOCOL_VERSIONS, PgoutputMessage
+from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.wire.options import combinations
+from pgoutput_construct.wire.options import options as parse_options
+from pgoutput_construct.wire.protocol import ParseOptions
 
 __all__ = ["ParseOptions", "damaged", "frames", "messages", "options", "options_and_messages", "payloads"]
 
 
-class ParseOptions(NamedTuple):
-    """The keywords of parse and build; ``**options._asdict()`` passes them on."""
-
-    proto_version: int = 1
-    streaming: str = "off"
-    in_stream: bool = False
-
-
 def options() -> SearchStrategy[ParseOptions]:
     """Return every protocol version, streaming option and stream state that PostgreSQL can combine."""
-    allowed = {
-        version: [s for s, first in OPTION_VALUES["streaming"].items() if version >= first]
-        for version in PROTOCOL_VERSIONS
-    }
-    pairs = [(version, streaming) for version, some in allowed.items() for streaming in some]
-    rows = [ParseOptions(v, s, inside) for v, s in pairs for inside in ((False,) if s == "off" else (False, True))]
-    return st.sampled_from(rows)
+    return st.sampled_from(list(combinations()))
 
 
 def messages(proto_version: int = 1, streaming: str = "off", in_stream: bool = False) -> SearchStrategy[Any]:
     """Return the messages that can be sent under the options, of all kinds alike."""
-    given = proto_version, in_stream, streaming == "parallel"
-    kinds = [make(*given) for since, make in strategies.STRATEGIES.values() if proto_version >= since]
+    given = parse_options(proto_version, streaming, in_stream)
+    kinds = [
+        make(*given.values)
+        for cls, (since, make) in strategies.STRATEGIES.items()
+        if proto_version >= since and given.refusal(cls) is None
+    ]
     return st.one_of(kinds)
 
 

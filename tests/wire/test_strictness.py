@@ -37,7 +37,7 @@ def test_every_truncation_is_refused(engine: Engine, name: str) -> None:
 def test_every_trailing_byte_is_refused(engine: Engine, name: str) -> None:
     """A byte too many is a DecodeError at the end of the message."""
     options, data, _ = SAMPLES[name]
-    with pytest.raises(pgo.DecodeError, match="1 byte follow") as caught:
+    with pytest.raises(pgo.DecodeError, match="1 byte follows") as caught:
         engine.parse(data + b"\0", *options)
     assert caught.value.offset == len(data)
 

@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import inlined, kernel, put_word, u8, u16, u32, u64
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width, varying
@@ -114,7 +113,9 @@ def _timestamps_of_text(
                     while stop < end and 48 <= u8(data, stop) <= 57:
                         stop += 1
                     places = stop - rest - 1
-                    fraction = digits(data, rest + 1, stop) * POWERS[MICROSECONDS - places] if places <= MICROSECONDS else -1
+                    fraction = (
+                        digits(data, rest + 1, stop) * POWERS[MICROSECONDS - places] if places <= MICROSECONDS else -1
+                    )
                 zone = _zone(data, stop, end) if zoned else 0 if stop == end else NONE
                 moment = day * DAY + (clock - zone) * SECOND + fraction
                 good = day != NONE and clock >= 0 and fraction >= 0 and zone != NONE and u8(data, at + DATE_SIZE) == 32

@@ -44,9 +44,7 @@ TYPES: Final[Mapping[str, Casts]] = {
     "inet": Casts(_is.is_string, texts.TEXT, texts.INET_BINARY),
     "cidr": Casts(_is.is_string, texts.TEXT, texts.INET_BINARY),
     "jsonb": Casts(_is.is_string, texts.TEXT, texts.JSONB_BINARY),
-    **dict.fromkeys(
-        ("text", "varchar", "bpchar", "name", "json", "xml"), Casts(_is.is_string, texts.TEXT, texts.TEXT)
-    ),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "json", "xml"), Casts(_is.is_string, texts.TEXT, texts.TEXT)),
 }
 """By the name of the built-in type (pg_type)."""
 
