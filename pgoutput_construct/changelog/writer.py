@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.reader import UNIX_TO_POSTGRES
 from pgoutput_construct.changelog.segments import (
     SCHEMA,
     Position,
@@ -25,6 +24,8 @@ from pgoutput_construct.changelog.segments import (
 )
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire.options import STATE_PARAMETERS
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 if TYPE_CHECKING:
     from pgoutput_construct.wire import XLogData
@@ -116,14 +117,16 @@ class LogWriter:
             )
         self.options = options
 
-    def append(self, frame: "XLogData", in_stream: bool, stream_xid: int | None) -> int:
+    def append(self, frame: "XLogData", in_stream: bool, stream_xid: int | None, **others: bool) -> int:
         """Add one payload with the state in which it is to be parsed; return its seq."""
         if frame.wal_start > _INT64_MAX:
             raise _beyond(frame.wal_start)
         sent = frame.send_time + UNIX_TO_POSTGRES
         if not self._rows:
             self._oldest = time.monotonic()
-        self._rows.append((self.next_seq, int(frame.wal_start), sent, in_stream, stream_xid, frame.data))
+        given = {"in_stream": in_stream, **others}
+        states = [given.get(name, False) for name in STATE_PARAMETERS]
+        self._rows.append((self.next_seq, int(frame.wal_start), sent, *states, stream_xid, frame.data))
         self._bytes += len(frame.data)
         self.next_seq += 1
         return self.next_seq - 1

@@ -14,10 +14,11 @@ from pgoutput_construct.columnar.casts import Values, find_cast
 from pgoutput_construct.columnar.decode import Decoded, RowError
 from pgoutput_construct.columnar.gather import empty_lists, nulls, scatter
 from pgoutput_construct.columnar.index import IS_ROW, BatchIndex
-from pgoutput_construct.columnar.types import UNTYPED, base_oid
+from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.values import base_oid
 from pgoutput_construct.wire.messages import BY_TAG, VALUES
 from pgoutput_construct.wire.protocol import CHANGES, RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.reference import LARGEST

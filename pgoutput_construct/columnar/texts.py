@@ -1,4 +1,4 @@
-"""PostgreSQL's text for values that came in binary format, by type OID.
+"""PostgreSQL's text for values that came in binary format, by the name of their type.
 
 Only what can be written exactly as the server would: no locale, no catalog, no guess. A value without a text here is
 kept as ``\\x`` and hexadecimal digits.
@@ -6,15 +6,13 @@ kept as ``\\x`` and hexadecimal digits.
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
 from functools import partial
 from ipaddress import ip_address
 from typing import Final
 from uuid import UUID
 
 from pgoutput_construct.columnar import times
-from pgoutput_construct.stream.values import ValueLoader
-from pgoutput_construct.wire.messages import Binary
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["CANNOT", "TEXTS", "hexadecimal", "label", "pieces", "utf8"]
@@ -22,8 +20,10 @@ __all__ = ["CANNOT", "TEXTS", "hexadecimal", "label", "pieces", "utf8"]
 CANNOT: Final = (ValueError, ArithmeticError, struct.error, LookupError, RecursionError, NameError, TypeError)
 """What a writer of text raises for bytes that are not of its type."""
 
-_VALUES = ValueLoader()
+Writer = Callable[[bytes], str]
+
 _EMPTY, _LOWER_IN, _UPPER_IN, _LOWER_FREE, _UPPER_FREE = 1, 2, 4, 8, 16  # rangetypes.h
+_NOT_FINITE, _SIGNS = {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}, {0: "", 0x4000: "-"}  # numeric.c
 _QUOTED = frozenset('"\\()[], \t\n\r\v\f')
 
 
@@ -65,10 +65,17 @@ def _versioned(data: bytes) -> str:
 
 
 def _numeric(data: bytes) -> str:
-    value = _VALUES.load(Binary(data), 1700)
-    if not isinstance(value, Decimal):
+    # numeric_send(): digits to base 10,000, the weight of the first, a sign, and how many decimals are written.
+    count, weight, sign, scale = struct.unpack_from("!HhHH", data)
+    groups = struct.unpack(f"!{count}H", data[8:])
+    if sign in _NOT_FINITE:
+        return _NOT_FINITE[sign]
+    if sign not in _SIGNS or max(groups, default=0) > 9999:
         raise ValueError("this is no numeric")
-    return str(value) if not value.is_finite() else f"{value:f}"
+    digits, point = "".join(f"{group:04}" for group in groups), 4 * (weight + 1)
+    digits = digits.rjust(len(digits) - min(point, 0), "0").ljust(point, "0")
+    whole, decimals = digits[: max(point, 0)].lstrip("0") or "0", digits[max(point, 0) :].ljust(scale, "0")[:scale]
+    return f"{_SIGNS[sign]}{whole}.{decimals}" if scale else f"{_SIGNS[sign]}{whole}"
 
 
 def _address(data: bytes, network: bool) -> str:
@@ -104,7 +111,7 @@ def pieces(data: bytes) -> Iterator[bytes | None]:
         at += max(length, 0)
 
 
-def _range(bound: Callable[[bytes], str], data: bytes) -> str:
+def _range(bound: Writer, data: bytes) -> str:
     flags, bounds = data[0], pieces(data[1:])
     if flags & _EMPTY:
         return "empty"
@@ -113,44 +120,45 @@ def _range(bound: Callable[[bytes], str], data: bytes) -> str:
     return f"{'(['[flags & _LOWER_IN > 0]}{lower},{upper}{')]'[flags & _UPPER_IN > 0]}"
 
 
-def _multirange(bound: Callable[[bytes], str], data: bytes) -> str:
-    return "{" + ",".join(_range(bound, piece or b"") for piece in pieces(data[4:])) + "}"
+def _multirange(one: Writer, data: bytes) -> str:
+    return "{" + ",".join(one(piece or b"") for piece in pieces(data[4:])) + "}"
 
 
-_SIMPLE: dict[int, Callable[[bytes], str]] = {
-    16: lambda data: "ft"[data[0]],
-    17: hexadecimal,
-    18: _char,
-    **dict.fromkeys((19, 25, 114, 142, 705, 1042, 1043), utf8),
-    20: partial(_number, "!q"),
-    21: partial(_number, "!h"),
-    23: partial(_number, "!i"),
-    **dict.fromkeys((26, 28, 29), partial(_number, "!I")),
-    27: _tid,
-    650: partial(_address, network=True),
-    869: partial(_address, network=False),
-    **dict.fromkeys((774, 829), lambda data: data.hex(":")),
-    1082: times.date_text,
-    1083: times.time_text,
-    1114: times.timestamp_text,
-    1184: times.timestamptz_text,
-    1186: times.interval_text,
-    1266: times.timetz_text,
-    **dict.fromkeys((1560, 1562), _bits),
-    1700: _numeric,
-    2950: lambda data: str(UUID(bytes=data)),
-    3220: lambda data: str(Lsn(int.from_bytes(data))),
-    **dict.fromkeys((3802, 4072), _versioned),
-    5069: partial(_number, "!Q"),
+_SIMPLE: dict[str, Writer] = {
+    "bool": lambda data: "ft"[data[0]],
+    "bytea": hexadecimal,
+    "char": _char,
+    **dict.fromkeys(("name", "text", "json", "xml", "bpchar", "varchar", "refcursor"), utf8),
+    "int8": partial(_number, "!q"),
+    "int2": partial(_number, "!h"),
+    "int4": partial(_number, "!i"),
+    **dict.fromkeys(("oid", "xid", "cid"), partial(_number, "!I")),
+    "tid": _tid,
+    "cidr": partial(_address, network=True),
+    "inet": partial(_address, network=False),
+    **dict.fromkeys(("macaddr", "macaddr8"), lambda data: data.hex(":")),
+    "date": times.date_text,
+    "time": times.time_text,
+    "timestamp": times.timestamp_text,
+    "timestamptz": times.timestamptz_text,
+    "interval": times.interval_text,
+    "timetz": times.timetz_text,
+    **dict.fromkeys(("bit", "varbit"), _bits),
+    "numeric": _numeric,
+    "uuid": lambda data: str(UUID(bytes=data)),
+    "pg_lsn": lambda data: str(Lsn(int.from_bytes(data))),
+    **dict.fromkeys(("jsonb", "jsonpath"), _versioned),
+    "xid8": partial(_number, "!Q"),
 }
 
-_RANGES = {3904: (4451, 23), 3906: (4532, 1700), 3908: (4533, 1114), 3910: (4534, 1184), 3912: (4535, 1082)}
-_RANGES |= {3926: (4536, 20)}
-"""Range types: their multirange, and the type of the bounds."""
 
-TEXTS: Final[Mapping[int, Callable[[bytes], str]]] = {
-    **_SIMPLE,
-    **{oid: partial(_range, _SIMPLE[bound]) for oid, (_, bound) in _RANGES.items()},
-    **{oid: partial(_multirange, _SIMPLE[bound]) for oid, bound in _RANGES.values()},
-}
-"""By OID in pg_type: bytes of the binary format -> PostgreSQL's text; raises one of ``CANNOT``."""
+def _over(write: Callable[[Writer, bytes], str], parts: Mapping[str, Writer]) -> dict[str, Writer]:
+    """Return the writers of the types that are made of ``parts``: ranges of their bounds, multiranges of ranges."""
+    subtypes = {row.name: BUILTIN_TYPES[row.subtype_oid].name for row in BUILTIN_TYPES.values() if row.subtype_oid}
+    return {name: partial(write, parts[subtype]) for name, subtype in subtypes.items() if subtype in parts}
+
+
+_RANGES = _over(_range, _SIMPLE)
+
+TEXTS: Final[Mapping[str, Writer]] = {**_SIMPLE, **_RANGES, **_over(_multirange, _RANGES)}
+"""By name in pg_type: bytes of the binary format -> PostgreSQL's text; raises one of ``CANNOT``."""

@@ -22,83 +22,57 @@ A domain counts as its base type, without that type's modifier (a Type message n
 arrays of types that are not built in are string.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
 
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, BuiltinType
+from pgoutput_construct.stream.values import base_oid
 from pgoutput_construct.wire.messages import RelationColumn, Type
 
-__all__ = ["ARRAYS", "UNTYPED", "arrow_type", "base_oid", "unify"]
+__all__ = ["UNTYPED", "arrow_type", "unify"]
 
 UNTYPED: Final = pa.map_(pa.string(), pa.string())
 """The type of ``_untyped``: column name -> text; the old row's columns stand under ``_before.`` and their name."""
 
 _MAX_PRECISION = 38
-_NUMERIC = 1700
 
-
-def _numeric(modifier: int) -> pa.DataType:
-    # numeric.c: precision in the upper half, scale in 11 bits, signed since PostgreSQL 15; 4 is VARHDRSZ.
-    precision, scale = (modifier - 4) >> 16 & 0xFFFF, ((modifier - 4 & 0x7FF) ^ 1024) - 1024
-    fits = modifier >= 4 and precision <= _MAX_PRECISION and 0 <= scale <= precision
-    return pa.decimal128(precision, scale) if fits else pa.string()
-
-
-_SCALARS: Final[Mapping[int, pa.DataType]] = {
-    16: pa.bool_(),
-    17: pa.binary(),
-    20: pa.int64(),
-    21: pa.int16(),
-    23: pa.int32(),
-    26: pa.int64(),
-    700: pa.float32(),
-    701: pa.float64(),
-    1082: pa.date32(),
-    1114: pa.timestamp("us"),
-    1184: pa.timestamp("us", tz="UTC"),
+_ARROW: Final[Mapping[str, pa.DataType]] = {
+    "bool": pa.bool_(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "binary": pa.binary(),
+    "date32": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", tz="UTC"),
+    "string": pa.string(),
 }
-"""By OID in pg_type; a type that is not here is string."""
-
-_MODIFIED: Final[Mapping[int, Callable[[int], pa.DataType]]] = {_NUMERIC: _numeric}
-"""The types whose Arrow type depends on the modifier."""
-
-
-def _builtin() -> tuple[dict[str, int], dict[int, int]]:
-    from psycopg.postgres import types
-
-    # box alone separates the elements of its arrays with semicolons: those stay text.
-    arrays = {info.array_oid: info.oid for info in types if info.array_oid and info.name != "box"}
-    return {info.name: info.oid for info in types}, arrays
-
-
-_NAMES, ARRAYS = _builtin()
-"""OIDs by name, and the OID of the element type by that of the array type (pg_type, built-in types)."""
-
-
-def base_oid(type_oid: int, types: Mapping[int, Type]) -> int:
-    """Return the OID of a domain's built-in base type, any other OID as it is."""
-    # logicalrep_write_typ() sends a domain's own OID with the name of its base type; "" is pg_catalog.
-    declared = types.get(type_oid)
-    if declared is None or declared.namespace:
-        return type_oid
-    name = declared.name
-    if name.startswith("_") and name[1:] in _NAMES:
-        element = _NAMES[name[1:]]
-        return next((array for array, of in ARRAYS.items() if of == element), type_oid)
-    return _NAMES.get(name, type_oid)
+"""By the names that spec/builtin_types.yaml has for them; ``decimal`` depends on the column's modifier."""
 
 
 def arrow_type(column: RelationColumn, types: Mapping[int, Type]) -> pa.DataType:
     """Return the Arrow type of a column; ``types`` are the Type messages that came before its Relation."""
-    oid = base_oid(column.type_oid, types)
-    if oid in ARRAYS:
-        return pa.list_(_scalar(ARRAYS[oid], column.type_modifier))
-    return _scalar(oid, column.type_modifier)
+    builtin = BUILTIN_TYPES.get(base_oid(column.type_oid, types))
+    if builtin is None:
+        return pa.string()
+    if builtin.arrow == "list":
+        return pa.list_(_scalar(BUILTIN_TYPES[builtin.element_oid], column.type_modifier))
+    return _scalar(builtin, column.type_modifier)
 
 
-def _scalar(oid: int, modifier: int) -> pa.DataType:
-    return _MODIFIED[oid](modifier) if oid in _MODIFIED else _SCALARS.get(oid, pa.string())
+def _scalar(builtin: BuiltinType, modifier: int) -> pa.DataType:
+    return _decimal(modifier) if builtin.arrow == "decimal" else _ARROW[builtin.arrow]
+
+
+def _decimal(modifier: int) -> pa.DataType:
+    # numeric.c: precision in the upper half, scale in 11 bits, signed since PostgreSQL 15; 4 is VARHDRSZ.
+    precision, scale = (modifier - 4) >> 16 & 0xFFFF, ((modifier - 4 & 0x7FF) ^ 1024) - 1024
+    fits = modifier >= 4 and precision <= _MAX_PRECISION and 0 <= scale <= precision
+    return pa.decimal128(precision, scale) if fits else pa.string()
 
 
 def unify(one: pa.DataType, other: pa.DataType) -> pa.DataType:

@@ -4,18 +4,19 @@ import struct
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
 
 from pgoutput_construct.columnar.texts import CANNOT, TEXTS, hexadecimal, label, pieces, utf8
-from pgoutput_construct.columnar.types import ARRAYS, base_oid
-from pgoutput_construct.stream.values import ValueLoader
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
+from pgoutput_construct.stream.values import ValueLoader, base_oid
 from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
 
 __all__ = ["CannotHold", "ColumnReader", "holds"]
 
-_TEXT_ARRAY: Final = 1009
 _FIRST_USER_OID: Final = 16384  # FirstNormalObjectId: what users create
 
 
@@ -65,13 +66,19 @@ class ColumnReader:
         self.name = column.name
         self._oid = base_oid(column.type_oid, types)
         self._target = target
-        self._values = ValueLoader(types)
+        self._types = types
         self._load = self._list if pa.types.is_list(target) else self._scalar
+
+    @cached_property
+    def _values(self) -> ValueLoader:
+        return ValueLoader(self._types)
 
     def load(self, value: bytes) -> Any:
         """Return a value (bytes for text format, Binary for binary) for the Arrow type; raise CannotHold."""
         try:
             loaded = self._load(value)
+        except PgoutputError:  # a ValueError too: psycopg is missing
+            raise
         except CANNOT as error:
             raise CannotHold from error
         if not holds(loaded, self._target):
@@ -86,29 +93,26 @@ class ColumnReader:
             return hexadecimal(value)
 
     def _scalar(self, value: bytes) -> Any:
-        return _scalar(self._values, value, self._oid, self._target)
+        return self._value(value, self._oid, self._target)
+
+    def _value(self, value: bytes, oid: int, kind: pa.DataType) -> Any:
+        return _text(value, oid) if pa.types.is_string(kind) else self._values.load(value, oid)
 
     def _list(self, value: bytes) -> Any:
-        element, kind = ARRAYS[self._oid], self._target.value_type
+        element, kind = BUILTIN_TYPES[self._oid].element_oid, self._target.value_type
         if isinstance(value, Binary):
-            items = _elements(value)
-            return [None if i is None else _scalar(self._values, Binary(i), element, kind) for i in items]
+            return [None if item is None else self._value(Binary(item), element, kind) for item in _elements(value)]
         if value.startswith(b"["):  # array_out() writes bounds only when one of them is not 1
             raise ValueError("no list")
-        return self._values.load(value, _TEXT_ARRAY if pa.types.is_string(kind) else self._oid)
-
-
-def _scalar(values: ValueLoader, value: bytes, oid: int, kind: pa.DataType) -> Any:
-    return _text(value, oid) if pa.types.is_string(kind) else values.load(value, oid)
+        return self._values.load(value, TYPE_NAMES["_text"].oid if pa.types.is_string(kind) else self._oid)
 
 
 def _text(value: bytes, oid: int) -> str:
     if not isinstance(value, Binary):
         return utf8(value)
-    write = TEXTS.get(oid, label if oid >= _FIRST_USER_OID else None)
-    if write is None:
-        raise ValueError("no text is known for this type")
-    return write(value)
+    if oid >= _FIRST_USER_OID:
+        return label(value)
+    return TEXTS[BUILTIN_TYPES[oid].name](value)
 
 
 def _elements(value: bytes) -> list[bytes | None]:

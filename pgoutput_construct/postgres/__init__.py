@@ -31,6 +31,7 @@ from pgoutput_construct.postgres.slots import (
     drop_slot,
     identify,
 )
+from pgoutput_construct.postgres.source import fetch_table
 
 __all__ = [
     "SCHEMA",
@@ -58,6 +59,7 @@ __all__ = [
     "current_lsn",
     "drop_slot",
     "explain",
+    "fetch_table",
     "identify",
     "redact",
 ]

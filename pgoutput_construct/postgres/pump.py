@@ -133,10 +133,10 @@ class Pump:
             self._progress.empty += 1
             return
         tracker = self._tracker
-        in_stream, stream_xid = tracker.in_stream, tracker.stream_xid
+        states, stream_xid = tracker.states, tracker.stream_xid
         transactions, dropped = tracker.transactions, tracker.dropped
         if tracker.admit(frame.data):
-            self._writer.append(frame, in_stream, stream_xid)
+            self._writer.append(frame, stream_xid=stream_xid, **states)
             self._progress.payload_bytes += len(frame.data)
         self._progress.transactions += tracker.transactions - transactions
         self._progress.dropped += tracker.dropped - dropped

@@ -56,8 +56,13 @@ class TransactionTracker:
 
     @property
     def in_stream(self) -> bool:
-        """The state in which the next payload is to be parsed."""
+        """Whether the next payload is to be parsed as inside a stream."""
         return self._session.in_stream
+
+    @property
+    def states(self) -> dict[str, bool]:
+        """The state in which the next payload is to be parsed, as keywords."""
+        return self._session.state.parameters
 
     @property
     def stream_xid(self) -> int | None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.values import ValueLoader
 from pgoutput_construct.wire.messages import (
@@ -18,6 +18,7 @@ from pgoutput_construct.wire.messages import (
     Update,
 )
 from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
+from pgoutput_construct.wire.types import bare
 
 __all__ = ["RowChange", "RowReader"]
 
@@ -43,9 +44,15 @@ class RowChange:
 class RowReader:
     """Turns messages into rows; feed it every message of the stream in order, as Session parses them."""
 
-    def __init__(self, relations: RelationCache | None = None) -> None:
+    def __init__(self, relations: RelationCache | None = None, values: Literal["python", "raw"] = "python") -> None:
+        """``values`` says what rows hold: Python objects, or the values as they came, bytes and Binary.
+
+        Raises PgoutputError for other words, and for Python objects where psycopg, which loads them, is missing.
+        """
+        if values not in ("python", "raw"):
+            raise PgoutputError(f"values must be 'python' or 'raw', not {values!r:.40}")
         self.relations = relations or RelationCache()
-        self.values = ValueLoader(self.relations.types)
+        self._loader = ValueLoader(self.relations.types) if values == "python" else None
 
     def read(self, message: PgoutputMessage) -> Iterator[RowChange]:
         """Return the rows in a message (a truncate has one a table).
@@ -61,7 +68,7 @@ class RowReader:
                 yield self._change(message, self.relations.get(message.relation_oid))
             case Truncate():
                 for oid in message.relation_oids:
-                    yield RowChange("truncate", self.relations.get(oid), message.xid, None, None, ())
+                    yield RowChange("truncate", self.relations.get(bare(oid)), message.xid, None, None, ())
 
     def _change(self, message: Insert | Update | Delete, relation: Relation) -> RowChange:
         new = None if isinstance(message, Delete) else self._row(relation, message.new)
@@ -79,7 +86,8 @@ class RowReader:
         keys = {column.name for column in relation.columns if column.flags & RelationColumnFlags.KEY}
         return {name: value for name, value in row.items() if name in keys}
 
-    def _row(self, relation: Relation, values: TupleData) -> dict[str, Any]:
+    def _row(self, relation: Relation, row: TupleData) -> dict[str, Any]:
+        values = [bare(value) for value in bare(row)]
         if len(values) != len(relation.columns):
             raise ProtocolError(
                 f"a row of {relation.namespace}.{relation.name} has {len(values)} values, but its Relation has "
@@ -88,7 +96,9 @@ class RowReader:
         names = [column.name for column in relation.columns]
         if len(set(names)) < len(names):
             raise ProtocolError(f"the Relation of {relation.namespace}.{relation.name} has two columns of one name")
-        load = self.values.load
+        if self._loader is None:
+            return dict(zip(names, values, strict=True))
+        load = self._loader.load
         return {
             column.name: load(value, column.type_oid) for column, value in zip(relation.columns, values, strict=True)
         }

@@ -1,20 +1,15 @@
-"""Values as Python objects, by psycopg's loaders; without psycopg, the bytes as they came."""
+"""Values as Python objects, by psycopg's loaders: the one module of the core that uses psycopg, when it is asked to."""
 
 import math
 import struct
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Protocol
 
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
 from pgoutput_construct.wire.messages import Binary, Type, Unchanged
 
-__all__ = ["ValueLoader"]
-
-
-BINARY_SIZES = {16: 1, 18: 1, 20: 8, 21: 2, 23: 4, 26: 4, 28: 4, 700: 4, 701: 8, 1082: 4, 1083: 8, 1114: 8, 1184: 8,
-                1186: 16, 1266: 12, 2950: 16}  # fmt: skip
-"""Bytes of the binary format, by OID of the types of fixed size (typlen in pg_type): psycopg's loaders do not check."""
-
+__all__ = ["ValueLoader", "base_oid"]
 
 MAX_DIMENSIONS = 6
 """MAXDIM in PostgreSQL's array.h."""
@@ -22,6 +17,14 @@ MAX_DIMENSIONS = 6
 
 class _Loader(Protocol):
     def load(self, data: bytes) -> Any: ...
+
+
+def base_oid(type_oid: int, types: Mapping[int, Type]) -> int:
+    """Return the OID of a domain's built-in base type, any other OID as it is; ``types`` are Type messages by OID."""
+    # logicalrep_write_typ() sends a domain's own OID with the name of its base type; "" is pg_catalog.
+    declared = types.get(type_oid)
+    base = TYPE_NAMES.get(declared.name) if declared is not None and not declared.namespace else None
+    return type_oid if base is None else base.oid
 
 
 class ValueLoader:
@@ -33,21 +36,24 @@ class ValueLoader:
     """
 
     def __init__(self, types: Mapping[int, Type] | None = None) -> None:
-        """``types`` maps OIDs of types that are not built in to their Type messages; it may grow later."""
+        """``types`` maps OIDs of types that are not built in to their Type messages; it may grow later.
+
+        Raises PgoutputError where psycopg is not installed.
+        """
         self.types = types if types is not None else {}
         self._transformer = _transformer()
         self._loaders: dict[tuple[int, bool], _Loader] = {}
 
     def load(self, value: bytes | Unchanged | None, type_oid: int) -> Any:
         """Return a value of a tuple as a Python object; None and UNCHANGED stay as they are."""
-        if not isinstance(value, bytes) or self._transformer is None:
+        if not isinstance(value, bytes):
             return value
         binary = isinstance(value, Binary)
-        known = self._builtin(type_oid)
-        if binary and not _is_sound(value, known):
+        oid = base_oid(type_oid, self.types)
+        if binary and not _is_sound(value, oid):
             return value
         try:
-            return self._loader(known or type_oid, binary).load(value)
+            return self._loader(oid, binary).load(value)
         except MemoryError:
             raise
         except Exception:  # psycopg's loaders trust their input, and raise whatever Python does
@@ -58,28 +64,22 @@ class ValueLoader:
 
         key = type_oid, binary
         if key not in self._loaders:
-            assert self._transformer is not None
-            form = Format.BINARY if binary else Format.TEXT
-            self._loaders[key] = self._transformer.get_loader(type_oid, form)
+            self._loaders[key] = self._transformer.get_loader(type_oid, Format.BINARY if binary else Format.TEXT)
         return self._loaders[key]
 
-    def _builtin(self, type_oid: int) -> int | None:
-        """Return the OID of a built-in type, that of its base for a domain (whose Type names the base)."""
-        registry = self._transformer.adapters.types
-        if registry.get(type_oid) is not None:
-            return type_oid
-        declared = self.types.get(type_oid)
-        base = registry.get(declared.name) if declared is not None and not declared.namespace else None
-        return base.oid if base is not None else None
 
-
-def _is_sound(value: bytes, type_oid: int | None) -> bool:
+def _is_sound(value: bytes, type_oid: int) -> bool:
     """Tell whether binary bytes may be given to a loader: psycopg's, in C, read beyond what is too short."""
-    if type_oid is None:
+    builtin = BUILTIN_TYPES.get(type_oid)
+    if builtin is None:
         return False
-    if type_oid in _array_oids():
-        return _is_sound_array(value)
-    return BINARY_SIZES.get(type_oid, len(value)) == len(value)
+    return _is_sound_array(value) if builtin.element_oid else _has_size(type_oid, len(value))
+
+
+def _has_size(type_oid: int, length: int) -> bool:
+    builtin = BUILTIN_TYPES.get(type_oid)
+    # namesend() sends the text alone; every other type of fixed size sends as many bytes as it has in memory.
+    return builtin is None or builtin.name == "name" or builtin.size in (-1, length)
 
 
 def _is_sound_array(value: bytes) -> bool:
@@ -93,7 +93,7 @@ def _is_sound_array(value: bytes) -> bool:
             return False
         for _ in range(left):
             (length,) = struct.unpack_from("!i", value, at)
-            if length < -1 or (length >= 0 and length != BINARY_SIZES.get(element, length)):
+            if length < -1 or (length >= 0 and not _has_size(element, length)):
                 return False
             at += 4 + max(length, 0)
     except struct.error:
@@ -101,16 +101,10 @@ def _is_sound_array(value: bytes) -> bool:
     return bool(at == len(value))
 
 
-@cache
-def _array_oids() -> frozenset[int]:
-    from psycopg.postgres import types
-
-    return frozenset(info.array_oid for info in types if info.array_oid)
-
-
 def _transformer() -> Any:
     try:
         from psycopg.adapt import Transformer
-    except ImportError:
-        return None
+    except ImportError as error:
+        remedy = "pip install '.[postgres]' in a clone of the project, or ask for the bytes: RowReader(values='raw')"
+        raise PgoutputError(f"Python values are loaded by psycopg, which is not installed: {remedy}") from error
     return Transformer()

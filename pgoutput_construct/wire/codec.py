@@ -10,35 +10,54 @@ from struct import Struct, unpack_from
 from typing import Any, Final
 
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.fast import PAD, Reject, new, number, setters, string_bytes
+from pgoutput_construct.wire.fast import NOTHING, PAD, Reject, draft, number, string_bytes
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["BUILDERS", "PARSERS"]
+__all__ = ["BUILDERS", "PARSERS", "READERS"]
 
+_Begin = draft(m.Begin)
+_BeginPrepare = draft(m.BeginPrepare)
+_Commit = draft(m.Commit)
+_CommitPrepared = draft(m.CommitPrepared)
+_Delete = draft(m.Delete)
+_Insert = draft(m.Insert)
+_Message = draft(m.Message)
+_Origin = draft(m.Origin)
+_Prepare = draft(m.Prepare)
+_Relation = draft(m.Relation)
+_RelationColumn = draft(m.RelationColumn)
+_RollbackPrepared = draft(m.RollbackPrepared)
+_StreamAbort = draft(m.StreamAbort)
+_StreamCommit = draft(m.StreamCommit)
+_StreamPrepare = draft(m.StreamPrepare)
+_StreamStart = draft(m.StreamStart)
+_StreamStop = draft(m.StreamStop)
+_Truncate = draft(m.Truncate)
+_Type = draft(m.Type)
+_Update = draft(m.Update)
 _ahead_BI = [Struct(f">{length}sBI").unpack_from for length in range(256)]
 _pack_B = Struct(">B").pack
-_pack_BBQ = Struct(">BBQ").pack
 _pack_BBQQq = Struct(">BBQQq").pack
 _pack_BBQQqI = Struct(">BBQQqI").pack
 _pack_BBQQqqI = Struct(">BBQQqqI").pack
 _pack_BH = Struct(">BH").pack
 _pack_BI = Struct(">BI").pack
 _pack_BIB = Struct(">BIB").pack
-_pack_BIBQ = Struct(">BIBQ").pack
 _pack_BIBQQq = Struct(">BIBQQq").pack
 _pack_BII = Struct(">BII").pack
-_pack_BIIB = Struct(">BIIB").pack
-_pack_BIIQq = Struct(">BIIQq").pack
 _pack_BQ = Struct(">BQ").pack
 _pack_BQQqI = Struct(">BQQqI").pack
 _pack_BQqI = Struct(">BQqI").pack
 _pack_H = Struct(">H").pack
 _pack_I = Struct(">I").pack
+_pack_IB = Struct(">IB").pack
 _pack_Ii = Struct(">Ii").pack
+_pack_Qq = Struct(">Qq").pack
 _unpack_B = Struct(">B").unpack_from
 _unpack_BH = Struct(">BH").unpack_from
+_unpack_BHBI = Struct(">BHBI").unpack_from
 _unpack_BI = Struct(">BI").unpack_from
-_unpack_H = Struct(">H").unpack_from
+_unpack_HBI = Struct(">HBI").unpack_from
 _unpack_I = Struct(">I").unpack_from
 _unpack_Ii = Struct(">Ii").unpack_from
 _unpack_xBQ = Struct(">xBQ").unpack_from
@@ -47,198 +66,90 @@ _unpack_xBQQqI = Struct(">xBQQqI").unpack_from
 _unpack_xBQQqqI = Struct(">xBQQqqI").unpack_from
 _unpack_xI = Struct(">xI").unpack_from
 _unpack_xIB = Struct(">xIB").unpack_from
+_unpack_xIBHBI = Struct(">xIBHBI").unpack_from
 _unpack_xIBQ = Struct(">xIBQ").unpack_from
 _unpack_xIBQQq = Struct(">xIBQQq").unpack_from
 _unpack_xII = Struct(">xII").unpack_from
 _unpack_xIIB = Struct(">xIIB").unpack_from
+_unpack_xIIBHBI = Struct(">xIIBHBI").unpack_from
 _unpack_xIIQq = Struct(">xIIQq").unpack_from
 _unpack_xQ = Struct(">xQ").unpack_from
 _unpack_xQQqI = Struct(">xQQqI").unpack_from
 _unpack_xQqI = Struct(">xQqI").unpack_from
 
-(
-    _begin_final_lsn,
-    _begin_commit_time,
-    _begin_xid,
-) = setters(m.Begin)
-(
-    _message_xid,
-    _message_flags,
-    _message_lsn,
-    _message_prefix,
-    _message_content,
-) = setters(m.Message)
-(
-    _commit_commit_lsn,
-    _commit_end_lsn,
-    _commit_commit_time,
-) = setters(m.Commit)
-(
-    _origin_origin_lsn,
-    _origin_name,
-) = setters(m.Origin)
-(
-    _relation_xid,
-    _relation_relation_oid,
-    _relation_namespace,
-    _relation_name,
-    _relation_replica_identity,
-    _relation_columns,
-) = setters(m.Relation)
-(
-    _relation_column_flags,
-    _relation_column_name,
-    _relation_column_type_oid,
-    _relation_column_type_modifier,
-) = setters(m.RelationColumn)
-(
-    _type_xid,
-    _type_type_oid,
-    _type_namespace,
-    _type_name,
-) = setters(m.Type)
-(
-    _insert_xid,
-    _insert_relation_oid,
-    _insert_new,
-) = setters(m.Insert)
-(
-    _update_xid,
-    _update_relation_oid,
-    _update_old_kind,
-    _update_old,
-    _update_new,
-) = setters(m.Update)
-(
-    _delete_xid,
-    _delete_relation_oid,
-    _delete_old_kind,
-    _delete_old,
-) = setters(m.Delete)
-(
-    _truncate_xid,
-    _truncate_options,
-    _truncate_relation_oids,
-) = setters(m.Truncate)
-(
-    _stream_start_xid,
-    _stream_start_first_segment,
-) = setters(m.StreamStart)
-(
-    _stream_commit_xid,
-    _stream_commit_commit_lsn,
-    _stream_commit_end_lsn,
-    _stream_commit_commit_time,
-) = setters(m.StreamCommit)
-(
-    _stream_abort_xid,
-    _stream_abort_subxid,
-    _stream_abort_abort_lsn,
-    _stream_abort_abort_time,
-) = setters(m.StreamAbort)
-(
-    _begin_prepare_prepare_lsn,
-    _begin_prepare_end_lsn,
-    _begin_prepare_prepare_time,
-    _begin_prepare_xid,
-    _begin_prepare_gid,
-) = setters(m.BeginPrepare)
-(
-    _prepare_prepare_lsn,
-    _prepare_end_lsn,
-    _prepare_prepare_time,
-    _prepare_xid,
-    _prepare_gid,
-) = setters(m.Prepare)
-(
-    _commit_prepared_commit_lsn,
-    _commit_prepared_end_lsn,
-    _commit_prepared_commit_time,
-    _commit_prepared_xid,
-    _commit_prepared_gid,
-) = setters(m.CommitPrepared)
-(
-    _rollback_prepared_prepare_end_lsn,
-    _rollback_prepared_rollback_end_lsn,
-    _rollback_prepared_prepare_time,
-    _rollback_prepared_rollback_time,
-    _rollback_prepared_xid,
-    _rollback_prepared_gid,
-) = setters(m.RollbackPrepared)
-(
-    _stream_prepare_prepare_lsn,
-    _stream_prepare_end_lsn,
-    _stream_prepare_prepare_time,
-    _stream_prepare_xid,
-    _stream_prepare_gid,
-) = setters(m.StreamPrepare)
 
-
-def _parse_tuple_data(data: bytes, at: int, proto_version: int, in_stream: bool, parallel: bool) -> tuple[Any, int]:
-    (column_count,) = _unpack_H(data, at)
-    at += 2
-    columns: Any = []
-    kind, length = _unpack_BI(data, at)
-    at += 5
-    for _ in range(column_count):
-        if kind == 116:  # text
+def _read_tuple_data(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[Any, int]:
+    column_count, tag, length = _unpack_HBI(data, at)
+    at += 7
+    if column_count > size:  # each takes a byte at least
+        raise Reject
+    columns = NOTHING * column_count  # reading ahead: see PAD
+    for index in range(column_count):
+        if tag == 116:  # text
             end = at + length
             if length < 256:
-                value, kind, length = _ahead_BI[length](data, at)
+                columns[index], tag, length = _ahead_BI[length](data, at)
             else:
-                value = data[at:end]
-                kind, length = _unpack_BI(data, end)
-            columns.append(value)
+                columns[index] = data[at:end]
+                tag, length = _unpack_BI(data, end)
             at = end + 5
-        elif kind == 110:  # null
-            columns.append(None)
-            kind, length = _unpack_BI(data, at - 4)
+        elif tag == 110:  # null
+            tag, length = _unpack_BI(data, at - 4)
             at += 1
-        elif kind == 117:  # unchanged
-            columns.append(m.UNCHANGED)
-            kind, length = _unpack_BI(data, at - 4)
+        elif tag == 117:  # unchanged
+            columns[index] = m.UNCHANGED
+            tag, length = _unpack_BI(data, at - 4)
             at += 1
-        elif kind == 98:  # binary
+        elif tag == 98:  # binary
             end = at + length
             if length < 256:
-                value, kind, length = _ahead_BI[length](data, at)
+                value, tag, length = _ahead_BI[length](data, at)
             else:
                 value = data[at:end]
-                kind, length = _unpack_BI(data, end)
-            columns.append(m.Binary(value))
+                tag, length = _unpack_BI(data, end)
+            columns[index] = m.Binary(value)
             at = end + 5
         else:
             raise Reject
     at -= 5
-    columns = tuple(columns)
-    return columns, at
+    return tuple(columns), at
+
+
+def _read_begin(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.Begin, int]:
+    final_lsn, commit_time, xid = _unpack_xQqI(data, at)
+    at += 21
+    final_lsn = number(Lsn, final_lsn)
+    commit_time = number(Timestamp, commit_time)
+    message = _Begin()
+    message.final_lsn = final_lsn
+    message.commit_time = commit_time
+    message.xid = xid
+    message.__class__ = m.Begin
+    return message, at
 
 
 def parse_begin(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Begin:
     """Parse Begin."""
-    if len(data) != 21:
+    message, end = _read_begin(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    final_lsn, commit_time, xid = _unpack_xQqI(data, 0)
-    final_lsn = number(Lsn, final_lsn)
-    commit_time = number(Timestamp, commit_time)
-    message = new(m.Begin)
-    _begin_final_lsn(message, final_lsn)
-    _begin_commit_time(message, commit_time)
-    _begin_xid(message, xid)
     return message
 
 
-def parse_message(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Message:
-    """Parse Message."""
-    size = len(data)
-    data += PAD
+def _read_message(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.Message, int]:
     if proto_version >= 2 and in_stream:
-        xid, flags, lsn = _unpack_xIBQ(data, 0)
-        at = 14
+        xid, flags, lsn = _unpack_xIBQ(data, at)
+        at += 14
     else:
         xid = None
-        flags, lsn = _unpack_xBQ(data, 0)
-        at = 10
+        flags, lsn = _unpack_xBQ(data, at)
+        at += 10
     if flags & ~0x1:
         raise Reject
     lsn = number(Lsn, lsn)
@@ -250,83 +161,84 @@ def parse_message(data: bytes, proto_version: int, in_stream: bool, parallel: bo
     end = at + content_length
     content = data[at:end]
     at = end
-    if at != size:
+    message = _Message()
+    message.xid = xid
+    message.flags = flags
+    message.lsn = lsn
+    message.prefix = prefix
+    message.content = content
+    message.__class__ = m.Message
+    return message, at
+
+
+def parse_message(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Message:
+    """Parse Message."""
+    message, end = _read_message(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    message = new(m.Message)
-    _message_xid(message, xid)
-    _message_flags(message, flags)
-    _message_lsn(message, lsn)
-    _message_prefix(message, prefix)
-    _message_content(message, content)
     return message
 
 
-def parse_commit(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Commit:
-    """Parse Commit."""
-    if len(data) != 26:
-        raise Reject
-    flags, commit_lsn, end_lsn, commit_time = _unpack_xBQQq(data, 0)
+def _read_commit(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.Commit, int]:
+    flags, commit_lsn, end_lsn, commit_time = _unpack_xBQQq(data, at)
+    at += 26
     if flags != 0:
         raise Reject
     commit_lsn = number(Lsn, commit_lsn)
     end_lsn = number(Lsn, end_lsn)
     commit_time = number(Timestamp, commit_time)
-    message = new(m.Commit)
-    _commit_commit_lsn(message, commit_lsn)
-    _commit_end_lsn(message, end_lsn)
-    _commit_commit_time(message, commit_time)
+    message = _Commit()
+    message.commit_lsn = commit_lsn
+    message.end_lsn = end_lsn
+    message.commit_time = commit_time
+    message.__class__ = m.Commit
+    return message, at
+
+
+def parse_commit(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Commit:
+    """Parse Commit."""
+    message, end = _read_commit(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
+        raise Reject
     return message
 
 
-def parse_origin(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Origin:
-    """Parse Origin."""
-    size = len(data)
-    data += PAD
-    (origin_lsn,) = _unpack_xQ(data, 0)
-    at = 9
+def _read_origin(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.Origin, int]:
+    (origin_lsn,) = _unpack_xQ(data, at)
+    at += 9
     origin_lsn = number(Lsn, origin_lsn)
     end = data.index(b"\0", at)
     name = data[at:end].decode("utf-8", "surrogateescape")
     at = end + 1
-    if at != size:
+    message = _Origin()
+    message.origin_lsn = origin_lsn
+    message.name = name
+    message.__class__ = m.Origin
+    return message, at
+
+
+def parse_origin(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Origin:
+    """Parse Origin."""
+    message, end = _read_origin(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    message = new(m.Origin)
-    _origin_origin_lsn(message, origin_lsn)
-    _origin_name(message, name)
     return message
 
 
-def _parse_relation_column(
-    data: bytes, at: int, proto_version: int, in_stream: bool, parallel: bool
-) -> tuple[Any, int]:
-    (flags,) = _unpack_B(data, at)
-    at += 1
-    if flags & ~0x1:
-        raise Reject
-    end = data.index(b"\0", at)
-    name = data[at:end].decode("utf-8", "surrogateescape")
-    at = end + 1
-    type_oid, type_modifier = _unpack_Ii(data, at)
-    at += 8
-    item = new(m.RelationColumn)
-    _relation_column_flags(item, flags)
-    _relation_column_name(item, name)
-    _relation_column_type_oid(item, type_oid)
-    _relation_column_type_modifier(item, type_modifier)
-    return item, at
-
-
-def parse_relation(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Relation:
-    """Parse Relation."""
-    size = len(data)
-    data += PAD
+def _read_relation(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.Relation, int]:
     if proto_version >= 2 and in_stream:
-        xid, relation_oid = _unpack_xII(data, 0)
-        at = 9
+        xid, relation_oid = _unpack_xII(data, at)
+        at += 9
     else:
         xid = None
-        (relation_oid,) = _unpack_xI(data, 0)
-        at = 5
+        (relation_oid,) = _unpack_xI(data, at)
+        at += 5
     end = data.index(b"\0", at)
     namespace = data[at:end].decode("utf-8", "surrogateescape")
     at = end + 1
@@ -340,337 +252,415 @@ def parse_relation(data: bytes, proto_version: int, in_stream: bool, parallel: b
     replica_identity = chr(replica_identity)
     columns: Any = []
     for _ in range(column_count):
-        item, at = _parse_relation_column(data, at, proto_version, in_stream, parallel)
+        (flags,) = _unpack_B(data, at)
+        at += 1
+        if flags & ~0x1:
+            raise Reject
+        end = data.index(b"\0", at)
+        name_ = data[at:end].decode("utf-8", "surrogateescape")
+        at = end + 1
+        type_oid, type_modifier = _unpack_Ii(data, at)
+        at += 8
+        item = _RelationColumn()
+        item.flags = flags
+        item.name = name_
+        item.type_oid = type_oid
+        item.type_modifier = type_modifier
+        item.__class__ = m.RelationColumn
         columns.append(item)
-    columns = tuple(columns)
-    if at != size:
+    message = _Relation()
+    message.xid = xid
+    message.relation_oid = relation_oid
+    message.namespace = namespace
+    message.name = name
+    message.replica_identity = replica_identity
+    message.columns = tuple(columns)
+    message.__class__ = m.Relation
+    return message, at
+
+
+def parse_relation(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Relation:
+    """Parse Relation."""
+    message, end = _read_relation(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    message = new(m.Relation)
-    _relation_xid(message, xid)
-    _relation_relation_oid(message, relation_oid)
-    _relation_namespace(message, namespace)
-    _relation_name(message, name)
-    _relation_replica_identity(message, replica_identity)
-    _relation_columns(message, columns)
     return message
 
 
-def parse_type(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Type:
-    """Parse Type."""
-    size = len(data)
-    data += PAD
+def _read_type(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.Type, int]:
     if proto_version >= 2 and in_stream:
-        xid, type_oid = _unpack_xII(data, 0)
-        at = 9
+        xid, type_oid = _unpack_xII(data, at)
+        at += 9
     else:
         xid = None
-        (type_oid,) = _unpack_xI(data, 0)
-        at = 5
+        (type_oid,) = _unpack_xI(data, at)
+        at += 5
     end = data.index(b"\0", at)
     namespace = data[at:end].decode("utf-8", "surrogateescape")
     at = end + 1
     end = data.index(b"\0", at)
     name = data[at:end].decode("utf-8", "surrogateescape")
     at = end + 1
-    if at != size:
+    message = _Type()
+    message.xid = xid
+    message.type_oid = type_oid
+    message.namespace = namespace
+    message.name = name
+    message.__class__ = m.Type
+    return message, at
+
+
+def parse_type(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Type:
+    """Parse Type."""
+    message, end = _read_type(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    message = new(m.Type)
-    _type_xid(message, xid)
-    _type_type_oid(message, type_oid)
-    _type_namespace(message, namespace)
-    _type_name(message, name)
     return message
+
+
+def _read_insert(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.Insert, int]:
+    if proto_version >= 2 and in_stream:
+        xid, relation_oid, new_tag, column_count, tag, length = _unpack_xIIBHBI(data, at)
+        at += 17
+    else:
+        xid = None
+        relation_oid, new_tag, column_count, tag, length = _unpack_xIBHBI(data, at)
+        at += 13
+    if new_tag != 78:
+        raise Reject
+    if column_count > size:  # each takes a byte at least
+        raise Reject
+    columns = NOTHING * column_count  # reading ahead: see PAD
+    for index in range(column_count):
+        if tag == 116:  # text
+            end = at + length
+            if length < 256:
+                columns[index], tag, length = _ahead_BI[length](data, at)
+            else:
+                columns[index] = data[at:end]
+                tag, length = _unpack_BI(data, end)
+            at = end + 5
+        elif tag == 110:  # null
+            tag, length = _unpack_BI(data, at - 4)
+            at += 1
+        elif tag == 117:  # unchanged
+            columns[index] = m.UNCHANGED
+            tag, length = _unpack_BI(data, at - 4)
+            at += 1
+        elif tag == 98:  # binary
+            end = at + length
+            if length < 256:
+                value, tag, length = _ahead_BI[length](data, at)
+            else:
+                value = data[at:end]
+                tag, length = _unpack_BI(data, end)
+            columns[index] = m.Binary(value)
+            at = end + 5
+        else:
+            raise Reject
+    at -= 5
+    message = _Insert()
+    message.xid = xid
+    message.relation_oid = relation_oid
+    message.new = tuple(columns)
+    message.__class__ = m.Insert
+    return message, at
 
 
 def parse_insert(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Insert:
     """Parse Insert."""
-    size = len(data)
-    data += PAD
+    message, end = _read_insert(data + PAD, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
+        raise Reject
+    return message
+
+
+def _read_update(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.Update, int]:
     if proto_version >= 2 and in_stream:
-        xid, relation_oid, new_tag = _unpack_xIIB(data, 0)
-        at = 10
+        xid, relation_oid = _unpack_xII(data, at)
+        at += 9
     else:
         xid = None
-        relation_oid, new_tag = _unpack_xIB(data, 0)
-        at = 6
+        (relation_oid,) = _unpack_xI(data, at)
+        at += 5
+    old_kind: Any = None
+    old: Any = None
+    tag = data[at]
+    if tag == 75:  # key
+        at += 1
+        old_kind = "K"
+        old, at = _read_tuple_data(data, at, size, proto_version, in_stream, parallel)
+    elif tag == 79:  # row
+        at += 1
+        old_kind = "O"
+        old, at = _read_tuple_data(data, at, size, proto_version, in_stream, parallel)
+    new_tag, column_count, tag, length = _unpack_BHBI(data, at)
+    at += 8
     if new_tag != 78:
         raise Reject
-    (column_count,) = _unpack_H(data, at)
-    at += 2
-    columns: Any = []
-    kind, length = _unpack_BI(data, at)
-    at += 5
-    for _ in range(column_count):
-        if kind == 116:  # text
+    if column_count > size:  # each takes a byte at least
+        raise Reject
+    columns = NOTHING * column_count  # reading ahead: see PAD
+    for index in range(column_count):
+        if tag == 116:  # text
             end = at + length
             if length < 256:
-                value, kind, length = _ahead_BI[length](data, at)
+                columns[index], tag, length = _ahead_BI[length](data, at)
             else:
-                value = data[at:end]
-                kind, length = _unpack_BI(data, end)
-            columns.append(value)
+                columns[index] = data[at:end]
+                tag, length = _unpack_BI(data, end)
             at = end + 5
-        elif kind == 110:  # null
-            columns.append(None)
-            kind, length = _unpack_BI(data, at - 4)
+        elif tag == 110:  # null
+            tag, length = _unpack_BI(data, at - 4)
             at += 1
-        elif kind == 117:  # unchanged
-            columns.append(m.UNCHANGED)
-            kind, length = _unpack_BI(data, at - 4)
+        elif tag == 117:  # unchanged
+            columns[index] = m.UNCHANGED
+            tag, length = _unpack_BI(data, at - 4)
             at += 1
-        elif kind == 98:  # binary
+        elif tag == 98:  # binary
             end = at + length
             if length < 256:
-                value, kind, length = _ahead_BI[length](data, at)
+                value, tag, length = _ahead_BI[length](data, at)
             else:
                 value = data[at:end]
-                kind, length = _unpack_BI(data, end)
-            columns.append(m.Binary(value))
+                tag, length = _unpack_BI(data, end)
+            columns[index] = m.Binary(value)
             at = end + 5
         else:
             raise Reject
     at -= 5
-    columns = tuple(columns)
-    new_ = columns
-    if at != size:
-        raise Reject
-    message = new(m.Insert)
-    _insert_xid(message, xid)
-    _insert_relation_oid(message, relation_oid)
-    _insert_new(message, new_)
-    return message
+    message = _Update()
+    message.xid = xid
+    message.relation_oid = relation_oid
+    message.old_kind = old_kind
+    message.old = old
+    message.new = tuple(columns)
+    message.__class__ = m.Update
+    return message, at
 
 
 def parse_update(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Update:
     """Parse Update."""
-    size = len(data)
-    data += PAD
+    message, end = _read_update(data + PAD, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
+        raise Reject
+    return message
+
+
+def _read_delete(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.Delete, int]:
     if proto_version >= 2 and in_stream:
-        xid, relation_oid = _unpack_xII(data, 0)
-        at = 9
+        xid, relation_oid = _unpack_xII(data, at)
+        at += 9
     else:
         xid = None
-        (relation_oid,) = _unpack_xI(data, 0)
-        at = 5
+        (relation_oid,) = _unpack_xI(data, at)
+        at += 5
     old_kind: Any = None
     old: Any = None
-    kind = data[at]
-    if kind == 75:  # key
+    tag = data[at]
+    if tag == 75:  # key
+        at += 1
         old_kind = "K"
+        old, at = _read_tuple_data(data, at, size, proto_version, in_stream, parallel)
+    elif tag == 79:  # row
         at += 1
-        old, at = _parse_tuple_data(data, at, proto_version, in_stream, parallel)
-    elif kind == 79:  # row
         old_kind = "O"
-        at += 1
-        old, at = _parse_tuple_data(data, at, proto_version, in_stream, parallel)
-    (new_tag,) = _unpack_B(data, at)
-    at += 1
-    if new_tag != 78:
+        old, at = _read_tuple_data(data, at, size, proto_version, in_stream, parallel)
+    else:
         raise Reject
-    (column_count,) = _unpack_H(data, at)
-    at += 2
-    columns: Any = []
-    kind, length = _unpack_BI(data, at)
-    at += 5
-    for _ in range(column_count):
-        if kind == 116:  # text
-            end = at + length
-            if length < 256:
-                value, kind, length = _ahead_BI[length](data, at)
-            else:
-                value = data[at:end]
-                kind, length = _unpack_BI(data, end)
-            columns.append(value)
-            at = end + 5
-        elif kind == 110:  # null
-            columns.append(None)
-            kind, length = _unpack_BI(data, at - 4)
-            at += 1
-        elif kind == 117:  # unchanged
-            columns.append(m.UNCHANGED)
-            kind, length = _unpack_BI(data, at - 4)
-            at += 1
-        elif kind == 98:  # binary
-            end = at + length
-            if length < 256:
-                value, kind, length = _ahead_BI[length](data, at)
-            else:
-                value = data[at:end]
-                kind, length = _unpack_BI(data, end)
-            columns.append(m.Binary(value))
-            at = end + 5
-        else:
-            raise Reject
-    at -= 5
-    columns = tuple(columns)
-    new_ = columns
-    if at != size:
-        raise Reject
-    message = new(m.Update)
-    _update_xid(message, xid)
-    _update_relation_oid(message, relation_oid)
-    _update_old_kind(message, old_kind)
-    _update_old(message, old)
-    _update_new(message, new_)
-    return message
+    message = _Delete()
+    message.xid = xid
+    message.relation_oid = relation_oid
+    message.old_kind = old_kind
+    message.old = old
+    message.__class__ = m.Delete
+    return message, at
 
 
 def parse_delete(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Delete:
     """Parse Delete."""
-    size = len(data)
-    data += PAD
+    message, end = _read_delete(data + PAD, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
+        raise Reject
+    return message
+
+
+def _read_truncate(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.Truncate, int]:
     if proto_version >= 2 and in_stream:
-        xid, relation_oid = _unpack_xII(data, 0)
-        at = 9
+        xid, relation_count, options = _unpack_xIIB(data, at)
+        at += 10
     else:
         xid = None
-        (relation_oid,) = _unpack_xI(data, 0)
-        at = 5
-    kind = data[at]
-    if kind == 75:  # key
-        old_kind = "K"
-        at += 1
-        old, at = _parse_tuple_data(data, at, proto_version, in_stream, parallel)
-    elif kind == 79:  # row
-        old_kind = "O"
-        at += 1
-        old, at = _parse_tuple_data(data, at, proto_version, in_stream, parallel)
-    else:
+        relation_count, options = _unpack_xIB(data, at)
+        at += 6
+    if options & ~0x3:
         raise Reject
-    if at != size:
+    end = at + 4 * relation_count
+    if end > size:
         raise Reject
-    message = new(m.Delete)
-    _delete_xid(message, xid)
-    _delete_relation_oid(message, relation_oid)
-    _delete_old_kind(message, old_kind)
-    _delete_old(message, old)
-    return message
+    relation_oids = unpack_from(f">{relation_count}I", data, at)
+    at = end
+    message = _Truncate()
+    message.xid = xid
+    message.options = options
+    message.relation_oids = relation_oids
+    message.__class__ = m.Truncate
+    return message, at
 
 
 def parse_truncate(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Truncate:
     """Parse Truncate."""
-    size = len(data)
-    data += PAD
-    if proto_version >= 2 and in_stream:
-        xid, relation_count, options = _unpack_xIIB(data, 0)
-        at = 10
-    else:
-        xid = None
-        relation_count, options = _unpack_xIB(data, 0)
-        at = 6
-    if options & ~0x3:
+    message, end = _read_truncate(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    end = at + 4 * relation_count
-    if end > len(data):
-        raise Reject
-    relation_oids = unpack_from(f">{relation_count}I", data, at)
-    at = end
-    if at != size:
-        raise Reject
-    message = new(m.Truncate)
-    _truncate_xid(message, xid)
-    _truncate_options(message, options)
-    _truncate_relation_oids(message, relation_oids)
     return message
+
+
+def _read_stream_start(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.StreamStart, int]:
+    if proto_version < 2:
+        raise Reject
+    xid, first_segment = _unpack_xIB(data, at)
+    at += 6
+    if first_segment not in (0, 1):
+        raise Reject
+    message = _StreamStart()
+    message.xid = xid
+    message.first_segment = first_segment
+    message.__class__ = m.StreamStart
+    return message, at
 
 
 def parse_stream_start(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamStart:
     """Parse StreamStart."""
+    message, end = _read_stream_start(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
+        raise Reject
+    return message
+
+
+def _read_stream_stop(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.StreamStop, int]:
     if proto_version < 2:
         raise Reject
-    if len(data) != 6:
-        raise Reject
-    xid, first_segment = _unpack_xIB(data, 0)
-    if first_segment not in (0, 1):
-        raise Reject
-    message = new(m.StreamStart)
-    _stream_start_xid(message, xid)
-    _stream_start_first_segment(message, first_segment)
-    return message
+    at += 1
+    message = _StreamStop()
+    message.__class__ = m.StreamStop
+    return message, at
 
 
 def parse_stream_stop(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamStop:
     """Parse StreamStop."""
+    message, end = _read_stream_stop(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
+        raise Reject
+    return message
+
+
+def _read_stream_commit(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.StreamCommit, int]:
     if proto_version < 2:
         raise Reject
-    if len(data) != 1:
+    xid, flags, commit_lsn, end_lsn, commit_time = _unpack_xIBQQq(data, at)
+    at += 30
+    if flags != 0:
         raise Reject
-    message = new(m.StreamStop)
-    return message
+    commit_lsn = number(Lsn, commit_lsn)
+    end_lsn = number(Lsn, end_lsn)
+    commit_time = number(Timestamp, commit_time)
+    message = _StreamCommit()
+    message.xid = xid
+    message.commit_lsn = commit_lsn
+    message.end_lsn = end_lsn
+    message.commit_time = commit_time
+    message.__class__ = m.StreamCommit
+    return message, at
 
 
 def parse_stream_commit(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamCommit:
     """Parse StreamCommit."""
-    if proto_version < 2:
+    message, end = _read_stream_commit(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    if len(data) != 30:
-        raise Reject
-    xid, flags, commit_lsn, end_lsn, commit_time = _unpack_xIBQQq(data, 0)
-    if flags != 0:
-        raise Reject
-    commit_lsn = number(Lsn, commit_lsn)
-    end_lsn = number(Lsn, end_lsn)
-    commit_time = number(Timestamp, commit_time)
-    message = new(m.StreamCommit)
-    _stream_commit_xid(message, xid)
-    _stream_commit_commit_lsn(message, commit_lsn)
-    _stream_commit_end_lsn(message, end_lsn)
-    _stream_commit_commit_time(message, commit_time)
     return message
+
+
+def _read_stream_abort(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.StreamAbort, int]:
+    if proto_version >= 4 and parallel:
+        xid, subxid, abort_lsn, abort_time = _unpack_xIIQq(data, at)
+        at += 25
+        abort_lsn = number(Lsn, abort_lsn)
+        abort_time = number(Timestamp, abort_time)
+    else:
+        abort_lsn = abort_time = None
+        xid, subxid = _unpack_xII(data, at)
+        at += 9
+    message = _StreamAbort()
+    message.xid = xid
+    message.subxid = subxid
+    message.abort_lsn = abort_lsn
+    message.abort_time = abort_time
+    message.__class__ = m.StreamAbort
+    return message, at
 
 
 def parse_stream_abort(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamAbort:
     """Parse StreamAbort."""
-    if proto_version >= 4 and parallel:
-        if len(data) != 25:
-            raise Reject
-        xid, subxid, abort_lsn, abort_time = _unpack_xIIQq(data, 0)
-    else:
-        abort_lsn = abort_time = None
-        if len(data) != 9:
-            raise Reject
-        xid, subxid = _unpack_xII(data, 0)
-    if abort_lsn is not None:
-        abort_lsn = number(Lsn, abort_lsn)
-    if abort_time is not None:
-        abort_time = number(Timestamp, abort_time)
-    message = new(m.StreamAbort)
-    _stream_abort_xid(message, xid)
-    _stream_abort_subxid(message, subxid)
-    _stream_abort_abort_lsn(message, abort_lsn)
-    _stream_abort_abort_time(message, abort_time)
+    message, end = _read_stream_abort(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
+        raise Reject
     return message
 
 
-def parse_begin_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.BeginPrepare:
-    """Parse BeginPrepare."""
-    size = len(data)
-    data += PAD
-    prepare_lsn, end_lsn, prepare_time, xid = _unpack_xQQqI(data, 0)
-    at = 29
+def _read_begin_prepare(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.BeginPrepare, int]:
+    prepare_lsn, end_lsn, prepare_time, xid = _unpack_xQQqI(data, at)
+    at += 29
     prepare_lsn = number(Lsn, prepare_lsn)
     end_lsn = number(Lsn, end_lsn)
     prepare_time = number(Timestamp, prepare_time)
     end = data.index(b"\0", at)
     gid = data[at:end].decode("utf-8", "surrogateescape")
     at = end + 1
-    if at != size:
+    message = _BeginPrepare()
+    message.prepare_lsn = prepare_lsn
+    message.end_lsn = end_lsn
+    message.prepare_time = prepare_time
+    message.xid = xid
+    message.gid = gid
+    message.__class__ = m.BeginPrepare
+    return message, at
+
+
+def parse_begin_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.BeginPrepare:
+    """Parse BeginPrepare."""
+    message, end = _read_begin_prepare(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    message = new(m.BeginPrepare)
-    _begin_prepare_prepare_lsn(message, prepare_lsn)
-    _begin_prepare_end_lsn(message, end_lsn)
-    _begin_prepare_prepare_time(message, prepare_time)
-    _begin_prepare_xid(message, xid)
-    _begin_prepare_gid(message, gid)
     return message
 
 
-def parse_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Prepare:
-    """Parse Prepare."""
-    size = len(data)
-    data += PAD
-    flags, prepare_lsn, end_lsn, prepare_time, xid = _unpack_xBQQqI(data, 0)
-    at = 30
+def _read_prepare(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.Prepare, int]:
+    flags, prepare_lsn, end_lsn, prepare_time, xid = _unpack_xBQQqI(data, at)
+    at += 30
     if flags != 0:
         raise Reject
     prepare_lsn = number(Lsn, prepare_lsn)
@@ -679,23 +669,29 @@ def parse_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bo
     end = data.index(b"\0", at)
     gid = data[at:end].decode("utf-8", "surrogateescape")
     at = end + 1
-    if at != size:
+    message = _Prepare()
+    message.prepare_lsn = prepare_lsn
+    message.end_lsn = end_lsn
+    message.prepare_time = prepare_time
+    message.xid = xid
+    message.gid = gid
+    message.__class__ = m.Prepare
+    return message, at
+
+
+def parse_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Prepare:
+    """Parse Prepare."""
+    message, end = _read_prepare(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    message = new(m.Prepare)
-    _prepare_prepare_lsn(message, prepare_lsn)
-    _prepare_end_lsn(message, end_lsn)
-    _prepare_prepare_time(message, prepare_time)
-    _prepare_xid(message, xid)
-    _prepare_gid(message, gid)
     return message
 
 
-def parse_commit_prepared(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.CommitPrepared:
-    """Parse CommitPrepared."""
-    size = len(data)
-    data += PAD
-    flags, commit_lsn, end_lsn, commit_time, xid = _unpack_xBQQqI(data, 0)
-    at = 30
+def _read_commit_prepared(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.CommitPrepared, int]:
+    flags, commit_lsn, end_lsn, commit_time, xid = _unpack_xBQQqI(data, at)
+    at += 30
     if flags != 0:
         raise Reject
     commit_lsn = number(Lsn, commit_lsn)
@@ -704,23 +700,29 @@ def parse_commit_prepared(data: bytes, proto_version: int, in_stream: bool, para
     end = data.index(b"\0", at)
     gid = data[at:end].decode("utf-8", "surrogateescape")
     at = end + 1
-    if at != size:
+    message = _CommitPrepared()
+    message.commit_lsn = commit_lsn
+    message.end_lsn = end_lsn
+    message.commit_time = commit_time
+    message.xid = xid
+    message.gid = gid
+    message.__class__ = m.CommitPrepared
+    return message, at
+
+
+def parse_commit_prepared(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.CommitPrepared:
+    """Parse CommitPrepared."""
+    message, end = _read_commit_prepared(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    message = new(m.CommitPrepared)
-    _commit_prepared_commit_lsn(message, commit_lsn)
-    _commit_prepared_end_lsn(message, end_lsn)
-    _commit_prepared_commit_time(message, commit_time)
-    _commit_prepared_xid(message, xid)
-    _commit_prepared_gid(message, gid)
     return message
 
 
-def parse_rollback_prepared(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.RollbackPrepared:
-    """Parse RollbackPrepared."""
-    size = len(data)
-    data += PAD
-    flags, prepare_end_lsn, rollback_end_lsn, prepare_time, rollback_time, xid = _unpack_xBQQqqI(data, 0)
-    at = 38
+def _read_rollback_prepared(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.RollbackPrepared, int]:
+    flags, prepare_end_lsn, rollback_end_lsn, prepare_time, rollback_time, xid = _unpack_xBQQqqI(data, at)
+    at += 38
     if flags != 0:
         raise Reject
     prepare_end_lsn = number(Lsn, prepare_end_lsn)
@@ -730,24 +732,30 @@ def parse_rollback_prepared(data: bytes, proto_version: int, in_stream: bool, pa
     end = data.index(b"\0", at)
     gid = data[at:end].decode("utf-8", "surrogateescape")
     at = end + 1
-    if at != size:
+    message = _RollbackPrepared()
+    message.prepare_end_lsn = prepare_end_lsn
+    message.rollback_end_lsn = rollback_end_lsn
+    message.prepare_time = prepare_time
+    message.rollback_time = rollback_time
+    message.xid = xid
+    message.gid = gid
+    message.__class__ = m.RollbackPrepared
+    return message, at
+
+
+def parse_rollback_prepared(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.RollbackPrepared:
+    """Parse RollbackPrepared."""
+    message, end = _read_rollback_prepared(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    message = new(m.RollbackPrepared)
-    _rollback_prepared_prepare_end_lsn(message, prepare_end_lsn)
-    _rollback_prepared_rollback_end_lsn(message, rollback_end_lsn)
-    _rollback_prepared_prepare_time(message, prepare_time)
-    _rollback_prepared_rollback_time(message, rollback_time)
-    _rollback_prepared_xid(message, xid)
-    _rollback_prepared_gid(message, gid)
     return message
 
 
-def parse_stream_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamPrepare:
-    """Parse StreamPrepare."""
-    size = len(data)
-    data += PAD
-    flags, prepare_lsn, end_lsn, prepare_time, xid = _unpack_xBQQqI(data, 0)
-    at = 30
+def _read_stream_prepare(
+    data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
+) -> tuple[m.StreamPrepare, int]:
+    flags, prepare_lsn, end_lsn, prepare_time, xid = _unpack_xBQQqI(data, at)
+    at += 30
     if flags != 0:
         raise Reject
     prepare_lsn = number(Lsn, prepare_lsn)
@@ -756,31 +764,41 @@ def parse_stream_prepare(data: bytes, proto_version: int, in_stream: bool, paral
     end = data.index(b"\0", at)
     gid = data[at:end].decode("utf-8", "surrogateescape")
     at = end + 1
-    if at != size:
+    message = _StreamPrepare()
+    message.prepare_lsn = prepare_lsn
+    message.end_lsn = end_lsn
+    message.prepare_time = prepare_time
+    message.xid = xid
+    message.gid = gid
+    message.__class__ = m.StreamPrepare
+    return message, at
+
+
+def parse_stream_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamPrepare:
+    """Parse StreamPrepare."""
+    message, end = _read_stream_prepare(data, 0, len(data), proto_version, in_stream, parallel)
+    if end != len(data):
         raise Reject
-    message = new(m.StreamPrepare)
-    _stream_prepare_prepare_lsn(message, prepare_lsn)
-    _stream_prepare_end_lsn(message, end_lsn)
-    _stream_prepare_prepare_time(message, prepare_time)
-    _stream_prepare_xid(message, xid)
-    _stream_prepare_gid(message, gid)
     return message
 
 
 def _build_tuple_data(value: Any, pieces: list[bytes], proto_version: int, in_stream: bool, parallel: bool) -> None:
-    column_count = len(value)
-    pieces.append(_pack_H(column_count))
     if not isinstance(value, (tuple, list)):
         raise Reject
+    pieces.append(_pack_H(len(value)))
     for columns_item in value:
         if type(columns_item) is bytes:
+            if not isinstance(columns_item, bytes):
+                raise Reject
             pieces.append(_pack_BI(116, len(columns_item)))
             pieces.append(columns_item)
         elif columns_item is None:
-            pieces.append(b"n")
+            pieces.append(_pack_B(110))
         elif columns_item is m.UNCHANGED:
-            pieces.append(b"u")
+            pieces.append(_pack_B(117))
         elif type(columns_item) is m.Binary:
+            if not isinstance(columns_item, bytes):
+                raise Reject
             pieces.append(_pack_BI(98, len(columns_item)))
             pieces.append(columns_item)
         else:
@@ -797,19 +815,18 @@ def build_begin(message: m.Begin, proto_version: int, in_stream: bool, parallel:
 def build_message(message: m.Message, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Message."""
     pieces: list[bytes] = []
-    content_length = len(message.content)
+    pieces.append(_pack_B(77))
+    if proto_version >= 2 and in_stream:
+        pieces.append(_pack_I(message.xid))
+    elif message.xid is not None:
+        raise Reject
     if message.flags & ~0x1:
         raise Reject
-    if proto_version >= 2 and in_stream:
-        pieces.append(_pack_BIBQ(77, message.xid, message.flags, message.lsn))
-    else:
-        if message.xid is not None:
-            raise Reject
-        pieces.append(_pack_BBQ(77, message.flags, message.lsn))
+    pieces.append(_pack_BQ(message.flags, message.lsn))
     pieces.append(string_bytes(message.prefix))
-    pieces.append(_pack_I(content_length))
     if not isinstance(message.content, bytes):
         raise Reject
+    pieces.append(_pack_I(len(message.content)))
     pieces.append(message.content)
     return b"".join(pieces)
 
@@ -832,20 +849,19 @@ def build_origin(message: m.Origin, proto_version: int, in_stream: bool, paralle
 def build_relation(message: m.Relation, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Relation."""
     pieces: list[bytes] = []
-    column_count = len(message.columns)
+    pieces.append(_pack_B(82))
     if proto_version >= 2 and in_stream:
-        pieces.append(_pack_BII(82, message.xid, message.relation_oid))
-    else:
-        if message.xid is not None:
-            raise Reject
-        pieces.append(_pack_BI(82, message.relation_oid))
+        pieces.append(_pack_I(message.xid))
+    elif message.xid is not None:
+        raise Reject
+    pieces.append(_pack_I(message.relation_oid))
     pieces.append(string_bytes(message.namespace))
     pieces.append(string_bytes(message.name))
     if message.replica_identity not in ("d", "n", "f", "i"):
         raise Reject
-    pieces.append(_pack_BH(ord(message.replica_identity), column_count))
     if not isinstance(message.columns, (tuple, list)):
         raise Reject
+    pieces.append(_pack_BH(ord(message.replica_identity), len(message.columns)))
     for columns_item in message.columns:
         if not isinstance(columns_item, m.RelationColumn):
             raise Reject
@@ -860,12 +876,12 @@ def build_relation(message: m.Relation, proto_version: int, in_stream: bool, par
 def build_type(message: m.Type, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Type."""
     pieces: list[bytes] = []
+    pieces.append(_pack_B(89))
     if proto_version >= 2 and in_stream:
-        pieces.append(_pack_BII(89, message.xid, message.type_oid))
-    else:
-        if message.xid is not None:
-            raise Reject
-        pieces.append(_pack_BI(89, message.type_oid))
+        pieces.append(_pack_I(message.xid))
+    elif message.xid is not None:
+        raise Reject
+    pieces.append(_pack_I(message.type_oid))
     pieces.append(string_bytes(message.namespace))
     pieces.append(string_bytes(message.name))
     return b"".join(pieces)
@@ -874,12 +890,12 @@ def build_type(message: m.Type, proto_version: int, in_stream: bool, parallel: b
 def build_insert(message: m.Insert, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Insert."""
     pieces: list[bytes] = []
+    pieces.append(_pack_B(73))
     if proto_version >= 2 and in_stream:
-        pieces.append(_pack_BIIB(73, message.xid, message.relation_oid, 78))
-    else:
-        if message.xid is not None:
-            raise Reject
-        pieces.append(_pack_BIB(73, message.relation_oid, 78))
+        pieces.append(_pack_I(message.xid))
+    elif message.xid is not None:
+        raise Reject
+    pieces.append(_pack_IB(message.relation_oid, 78))
     _build_tuple_data(message.new, pieces, proto_version, in_stream, parallel)
     return b"".join(pieces)
 
@@ -887,17 +903,17 @@ def build_insert(message: m.Insert, proto_version: int, in_stream: bool, paralle
 def build_update(message: m.Update, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Update."""
     pieces: list[bytes] = []
+    pieces.append(_pack_B(85))
     if proto_version >= 2 and in_stream:
-        pieces.append(_pack_BII(85, message.xid, message.relation_oid))
-    else:
-        if message.xid is not None:
-            raise Reject
-        pieces.append(_pack_BI(85, message.relation_oid))
+        pieces.append(_pack_I(message.xid))
+    elif message.xid is not None:
+        raise Reject
+    pieces.append(_pack_I(message.relation_oid))
     if message.old_kind == "K":
-        pieces.append(b"K")
+        pieces.append(_pack_B(75))
         _build_tuple_data(message.old, pieces, proto_version, in_stream, parallel)
     elif message.old_kind == "O":
-        pieces.append(b"O")
+        pieces.append(_pack_B(79))
         _build_tuple_data(message.old, pieces, proto_version, in_stream, parallel)
     elif message.old_kind is not None or message.old is not None:
         raise Reject
@@ -909,17 +925,17 @@ def build_update(message: m.Update, proto_version: int, in_stream: bool, paralle
 def build_delete(message: m.Delete, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Delete."""
     pieces: list[bytes] = []
+    pieces.append(_pack_B(68))
     if proto_version >= 2 and in_stream:
-        pieces.append(_pack_BII(68, message.xid, message.relation_oid))
-    else:
-        if message.xid is not None:
-            raise Reject
-        pieces.append(_pack_BI(68, message.relation_oid))
+        pieces.append(_pack_I(message.xid))
+    elif message.xid is not None:
+        raise Reject
+    pieces.append(_pack_I(message.relation_oid))
     if message.old_kind == "K":
-        pieces.append(b"K")
+        pieces.append(_pack_B(75))
         _build_tuple_data(message.old, pieces, proto_version, in_stream, parallel)
     elif message.old_kind == "O":
-        pieces.append(b"O")
+        pieces.append(_pack_B(79))
         _build_tuple_data(message.old, pieces, proto_version, in_stream, parallel)
     else:
         raise Reject
@@ -929,17 +945,16 @@ def build_delete(message: m.Delete, proto_version: int, in_stream: bool, paralle
 def build_truncate(message: m.Truncate, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Truncate."""
     pieces: list[bytes] = []
-    relation_count = len(message.relation_oids)
+    pieces.append(_pack_B(84))
+    if proto_version >= 2 and in_stream:
+        pieces.append(_pack_I(message.xid))
+    elif message.xid is not None:
+        raise Reject
     if message.options & ~0x3:
         raise Reject
-    if proto_version >= 2 and in_stream:
-        pieces.append(_pack_BIIB(84, message.xid, relation_count, message.options))
-    else:
-        if message.xid is not None:
-            raise Reject
-        pieces.append(_pack_BIB(84, relation_count, message.options))
     if not isinstance(message.relation_oids, (tuple, list)):
         raise Reject
+    pieces.append(_pack_IB(len(message.relation_oids), message.options))
     for relation_oids_item in message.relation_oids:
         pieces.append(_pack_I(relation_oids_item))
     return b"".join(pieces)
@@ -977,14 +992,11 @@ def build_stream_commit(message: m.StreamCommit, proto_version: int, in_stream: 
 def build_stream_abort(message: m.StreamAbort, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build StreamAbort."""
     pieces: list[bytes] = []
+    pieces.append(_pack_BII(65, message.xid, message.subxid))
     if proto_version >= 4 and parallel:
-        pieces.append(_pack_BIIQq(65, message.xid, message.subxid, message.abort_lsn, message.abort_time))
-    else:
-        if message.abort_lsn is not None:
-            raise Reject
-        if message.abort_time is not None:
-            raise Reject
-        pieces.append(_pack_BII(65, message.xid, message.subxid))
+        pieces.append(_pack_Qq(message.abort_lsn, message.abort_time))
+    elif message.abort_lsn is not None or message.abort_time is not None:
+        raise Reject
     return b"".join(pieces)
 
 
@@ -1059,9 +1071,31 @@ PARSERS: Final[Mapping[int, Callable[..., Any]]] = {
     114: parse_rollback_prepared,
     112: parse_stream_prepare,
 }
-"""What parses each first byte."""
-
-BUILDERS: Final[Mapping[type, Callable[..., Any]]] = {
+"""What parses the whole of its bytes, by the first of them: ``(data, *parameters) -> message``."""
+READERS: Final[Mapping[int, Callable[..., tuple[Any, int]]]] = {
+    66: _read_begin,
+    77: _read_message,
+    67: _read_commit,
+    79: _read_origin,
+    82: _read_relation,
+    89: _read_type,
+    73: _read_insert,
+    85: _read_update,
+    68: _read_delete,
+    84: _read_truncate,
+    83: _read_stream_start,
+    69: _read_stream_stop,
+    99: _read_stream_commit,
+    65: _read_stream_abort,
+    98: _read_begin_prepare,
+    80: _read_prepare,
+    75: _read_commit_prepared,
+    114: _read_rollback_prepared,
+    112: _read_stream_prepare,
+}
+"""What reads a message inside other bytes: ``(data, at, size, *parameters) -> message, end``. It may read as many
+bytes as PAD has behind ``size``, and an ``end`` beyond ``size`` means that the message is not there."""
+BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.Begin: build_begin,
     m.Message: build_message,
     m.Commit: build_commit,
@@ -1082,4 +1116,4 @@ BUILDERS: Final[Mapping[type, Callable[..., Any]]] = {
     m.RollbackPrepared: build_rollback_prepared,
     m.StreamPrepare: build_stream_prepare,
 }
-"""What builds each class."""
+"""What builds an object of each class: ``(message, *parameters) -> bytes``."""

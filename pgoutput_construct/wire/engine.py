@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pgoutput_construct.errors import DecodeError, EncodeError, EngineError
 from pgoutput_construct.wire import codec, definitions, frame_codec, frame_definitions, frames, messages
-from pgoutput_construct.wire.fast import REJECTIONS
+from pgoutput_construct.wire.fast import REJECTIONS, read_prefix
 from pgoutput_construct.wire.hints import hint_for_frame, hint_for_message
 from pgoutput_construct.wire.options import Options, options
 from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE
@@ -35,6 +35,7 @@ __all__ = [
     "parse",
     "parse_frame",
     "parse_prefix",
+    "refused",
 ]
 
 MESSAGES: Final = Reference(messages.BY_TAG, definitions.DEFINITIONS)
@@ -46,7 +47,7 @@ FRAMES: Final = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)
 class Engine:
     """The fast engine under some options; made by ``engine``."""
 
-    __slots__ = ("_builders", "_parameters", "_parsers", "options")
+    __slots__ = ("_builders", "_parameters", "_parsers", "_readers", "options")
 
     def __init__(self, given: Options) -> None:
         self.options = given
@@ -54,7 +55,9 @@ class Engine:
         said = [cls for cls in messages.BY_TAG.values() if _unsaid(given, cls) is None]
         # Whoever builds decides what comes; only who parses was asked for streams or not.
         self._builders = {cls: codec.BUILDERS[cls] for cls in said}
-        self._parsers = {cls.TAG[0]: codec.PARSERS[cls.TAG[0]] for cls in said if given.refusal(cls) is None}
+        tags = [cls.TAG[0] for cls in said if given.refusal(cls) is None]
+        self._parsers = {tag: codec.PARSERS[tag] for tag in tags}
+        self._readers = {tag: codec.READERS[tag] for tag in tags}
         self._parameters = given.values
 
     def parse(self, payload: bytes | bytearray | memoryview) -> PgoutputMessage:
@@ -65,6 +68,16 @@ class Engine:
         except REJECTIONS:
             raise explain(data, self.options) from None
         return message
+
+    def parse_prefix(self, data: bytes, start: int) -> tuple[PgoutputMessage, int]:
+        """Return the message at a place, and its size; see ``parse_prefix`` of this module."""
+        raw = data if type(data) is bytes else payload_bytes(data)
+        try:
+            return read_prefix(self._readers, raw, start, self._parameters)
+        except REJECTIONS:
+            if refusal := refused(raw[start : start + 1], self.options):
+                raise refusal from None
+            return MESSAGES.parse_prefix(raw, start, self.options.parameters())
 
     def build(self, message: PgoutputMessage) -> bytes:
         """Return the bytes of a message; see ``build`` of this module."""
@@ -87,6 +100,13 @@ _KNOWN: Final[dict[tuple[int, str, bool | None], Engine]] = {}
 """The engines that were asked for, for those who cannot wait for ``options``."""
 
 
+def _known(proto_version: int, streaming: str, in_stream: bool | None) -> Engine | None:
+    try:
+        return _KNOWN.get((proto_version, streaming, in_stream)) if type(proto_version) is int else None
+    except TypeError:  # what cannot be hashed is no option
+        return None
+
+
 def engine(
     proto_version: int = 1,
     streaming: str = "off",
@@ -95,7 +115,7 @@ def engine(
 ) -> Engine:
     """Return the fast engine under some options, those of parse; raise PgoutputError for options that are refused."""
     found = _engine(options(proto_version, streaming, in_stream, **others))
-    if not others:
+    if not others and in_stream in (None, False, True):
         _KNOWN[proto_version, streaming, in_stream] = found
     return found
 
@@ -123,10 +143,7 @@ def parse(
 
     Source: PostgreSQL's documentation, "Logical Replication Message Formats".
     """
-    try:
-        found = None if others else _KNOWN.get((proto_version, streaming, in_stream))
-    except TypeError:  # what cannot be hashed is no option
-        found = None
+    found = None if others else _known(proto_version, streaming, in_stream)
     return (found or engine(proto_version, streaming, in_stream, **others)).parse(payload)
 
 
@@ -144,11 +161,8 @@ def parse_prefix(
     taken apart. Raises IncompleteError (a DecodeError) where data ends before the message does, DecodeError as parse
     does; both give offsets from the start of the message. The options are those of parse.
     """
-    given = options(proto_version, streaming, in_stream, **others)
-    raw = payload_bytes(data)
-    if refused := _refused(raw[start : start + 1], given):
-        raise refused
-    return MESSAGES.parse_prefix(raw, start, given.parameters())
+    found = None if others else _known(proto_version, streaming, in_stream)
+    return (found or engine(proto_version, streaming, in_stream, **others)).parse_prefix(data, start)
 
 
 def build(
@@ -162,10 +176,7 @@ def build(
 
     A value that the field, the options or the stream state cannot carry raises EncodeError with the field's path.
     """
-    try:
-        found = None if others else _KNOWN.get((proto_version, streaming, in_stream))
-    except TypeError:  # what cannot be hashed is no option
-        found = None
+    found = None if others else _known(proto_version, streaming, in_stream)
     return (found or engine(proto_version, streaming, in_stream, **others)).build(message)
 
 
@@ -197,8 +208,8 @@ def build_frame(frame: Frame) -> bytes:
 
 def explain(data: bytes, given: Options) -> DecodeError:
     """Return why bytes are no message under some options, as the definitions say it; EngineError if they disagree."""
-    if refused := _refused(data[:1], given):
-        return refused
+    if refusal := refused(data[:1], given):
+        return refusal
     try:
         accepted = MESSAGES.parse(data, given.parameters())
     except DecodeError as error:
@@ -206,7 +217,8 @@ def explain(data: bytes, given: Options) -> DecodeError:
     return _disagree(data, accepted)
 
 
-def _refused(tag: bytes, given: Options) -> DecodeError | None:
+def refused(tag: bytes, given: Options) -> DecodeError | None:
+    """Return why the message of a tag is refused before its bytes are looked at, None where they are to be read."""
     cls = messages.BY_TAG.get(tag)
     reason = None if cls is None else _unsaid(given, cls) or given.refusal(cls)
     return None if cls is None or reason is None else DecodeError(reason, message=cls.__name__, offset=0)

@@ -1,16 +1,25 @@
 """What the generated codecs share. They only say yes or no: the reference reads the same input again and explains."""
 
 import struct
-from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
-__all__ = ["PAD", "REJECTIONS", "Reject", "new", "number", "setters", "string_bytes"]
+__all__ = ["NOTHING", "PAD", "REJECTIONS", "Reject", "draft", "number", "read_prefix", "string_bytes"]
 
-PAD = bytes(8)
-"""Stands behind a payload, so that one read may take a tag and the length after it, also where there is no length."""
+PAD: Final = bytes(9)
+"""Stands behind bytes that are read ahead: one read takes a value and the head of the next one, its tag and length.
 
-new: Callable[[type], Any] = object.__new__
+It is as long as the longest head (a tag and an Int64), and a read ahead begins at the latest where the last value
+ends: so it finds bytes also there. It cannot accept what is not there: what was read ahead counts only once the
+position has passed it, the position never goes back, and in the end it is compared with the size of the bytes.
+"""
+
+NEAR: Final = 8192
+"""Bytes at the end of a buffer that are copied in front of PAD, to be read as if they were all of it."""
+
+NOTHING: Final[Any] = [None]
+"""A list of as many values as it is multiplied by, before they are read."""
+
 number: Callable[[type, int], Any] = int.__new__
 
 
@@ -22,9 +31,34 @@ REJECTIONS = (Reject, struct.error, IndexError, KeyError, ValueError, TypeError,
 """What a codec lets out for input that it does not accept."""
 
 
-def setters(cls: type) -> Any:
-    """Return the functions that set the fields of a frozen class, in their order: the quick way to fill an object."""
-    return tuple(vars(cls)[field.name].__set__ for field in fields(cls))
+def draft(cls: type) -> Any:
+    """Return a class of the same layout that is not frozen: its objects are filled, then given the class ``cls``.
+
+    That is the quickest way to fill an object of a frozen class, twice as fast as setting its fields one by one and
+    four times as fast as its ``__init__``.
+    """
+    return type(cls.__name__, cls.__bases__, {"__slots__": vars(cls)["__slots__"]})
+
+
+def read_prefix(
+    readers: Mapping[int, Callable[..., tuple[Any, int]]], data: bytes, start: int, parameters: Sequence[int]
+) -> tuple[Any, int]:
+    """Return the message that starts at ``start``, and how many bytes it takes; raise one of REJECTIONS.
+
+    It copies the bytes near the end of ``data`` alone, where PAD must follow them. A message that is longer than these
+    and ends with ``data`` can be rejected although it is valid.
+    """
+    size = len(data)
+    if size - start < NEAR:
+        padded = data[start:] + PAD
+        message, end = readers[padded[0]](padded, 0, size - start, *parameters)
+        if end > size - start:
+            raise Reject
+        return message, end
+    message, end = readers[data[start]](data, start, size, *parameters)
+    if end > size:
+        raise Reject
+    return message, end - start
 
 
 def string_bytes(value: str) -> bytes:

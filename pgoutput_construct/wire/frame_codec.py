@@ -10,11 +10,17 @@ from struct import Struct
 from typing import Any, Final
 
 from pgoutput_construct.wire import frames as m
-from pgoutput_construct.wire.fast import PAD, Reject, new, number, setters
+from pgoutput_construct.wire.fast import Reject, draft, number
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["BUILDERS", "PARSERS"]
+__all__ = ["BUILDERS", "PARSERS", "READERS"]
 
+_HotStandbyFeedback = draft(m.HotStandbyFeedback)
+_PrimaryKeepalive = draft(m.PrimaryKeepalive)
+_PrimaryStatusRequest = draft(m.PrimaryStatusRequest)
+_PrimaryStatusUpdate = draft(m.PrimaryStatusUpdate)
+_StandbyStatusUpdate = draft(m.StandbyStatusUpdate)
+_XLogData = draft(m.XLogData)
 _pack_BQQQq = Struct(">BQQQq").pack
 _pack_BQQQqB = Struct(">BQQQqB").pack
 _pack_BQQq = Struct(">BQQq").pack
@@ -28,46 +34,10 @@ _unpack_xQqB = Struct(">xQqB").unpack_from
 _unpack_xq = Struct(">xq").unpack_from
 _unpack_xqIIII = Struct(">xqIIII").unpack_from
 
-(
-    _x_log_data_wal_start,
-    _x_log_data_wal_end,
-    _x_log_data_send_time,
-    _x_log_data_data,
-) = setters(m.XLogData)
-(
-    _primary_keepalive_wal_end,
-    _primary_keepalive_send_time,
-    _primary_keepalive_reply_requested,
-) = setters(m.PrimaryKeepalive)
-(
-    _primary_status_update_lsn,
-    _primary_status_update_oldest_full_xid,
-    _primary_status_update_next_full_xid,
-    _primary_status_update_send_time,
-) = setters(m.PrimaryStatusUpdate)
-(
-    _standby_status_update_write_lsn,
-    _standby_status_update_flush_lsn,
-    _standby_status_update_apply_lsn,
-    _standby_status_update_send_time,
-    _standby_status_update_reply_requested,
-) = setters(m.StandbyStatusUpdate)
-(
-    _hot_standby_feedback_send_time,
-    _hot_standby_feedback_xmin,
-    _hot_standby_feedback_xmin_epoch,
-    _hot_standby_feedback_catalog_xmin,
-    _hot_standby_feedback_catalog_xmin_epoch,
-) = setters(m.HotStandbyFeedback)
-(_primary_status_request_send_time,) = setters(m.PrimaryStatusRequest)
 
-
-def parse_x_log_data(data: bytes) -> m.XLogData:
-    """Parse XLogData."""
-    size = len(data)
-    data += PAD
-    wal_start, wal_end, send_time = _unpack_xQQq(data, 0)
-    at = 25
+def _read_x_log_data(data: bytes, at: int, size: int) -> tuple[m.XLogData, int]:
+    wal_start, wal_end, send_time = _unpack_xQQq(data, at)
+    at += 25
     wal_start = number(Lsn, wal_start)
     wal_end = number(Lsn, wal_end)
     send_time = number(Timestamp, send_time)
@@ -75,99 +45,141 @@ def parse_x_log_data(data: bytes) -> m.XLogData:
         raise Reject
     data_ = data[at:size]
     at = size
-    if at != size:
+    message = _XLogData()
+    message.wal_start = wal_start
+    message.wal_end = wal_end
+    message.send_time = send_time
+    message.data = data_
+    message.__class__ = m.XLogData
+    return message, at
+
+
+def parse_x_log_data(data: bytes) -> m.XLogData:
+    """Parse XLogData."""
+    message, end = _read_x_log_data(data, 0, len(data))
+    if end != len(data):
         raise Reject
-    message = new(m.XLogData)
-    _x_log_data_wal_start(message, wal_start)
-    _x_log_data_wal_end(message, wal_end)
-    _x_log_data_send_time(message, send_time)
-    _x_log_data_data(message, data_)
     return message
 
 
-def parse_primary_keepalive(data: bytes) -> m.PrimaryKeepalive:
-    """Parse PrimaryKeepalive."""
-    if len(data) != 18:
-        raise Reject
-    wal_end, send_time, reply_requested = _unpack_xQqB(data, 0)
+def _read_primary_keepalive(data: bytes, at: int, size: int) -> tuple[m.PrimaryKeepalive, int]:
+    wal_end, send_time, reply_requested = _unpack_xQqB(data, at)
+    at += 18
     wal_end = number(Lsn, wal_end)
     send_time = number(Timestamp, send_time)
     if reply_requested not in (0, 1):
         raise Reject
-    message = new(m.PrimaryKeepalive)
-    _primary_keepalive_wal_end(message, wal_end)
-    _primary_keepalive_send_time(message, send_time)
-    _primary_keepalive_reply_requested(message, reply_requested)
+    message = _PrimaryKeepalive()
+    message.wal_end = wal_end
+    message.send_time = send_time
+    message.reply_requested = reply_requested
+    message.__class__ = m.PrimaryKeepalive
+    return message, at
+
+
+def parse_primary_keepalive(data: bytes) -> m.PrimaryKeepalive:
+    """Parse PrimaryKeepalive."""
+    message, end = _read_primary_keepalive(data, 0, len(data))
+    if end != len(data):
+        raise Reject
     return message
+
+
+def _read_primary_status_update(data: bytes, at: int, size: int) -> tuple[m.PrimaryStatusUpdate, int]:
+    lsn, oldest_full_xid, next_full_xid, send_time = _unpack_xQQQq(data, at)
+    at += 33
+    lsn = number(Lsn, lsn)
+    send_time = number(Timestamp, send_time)
+    message = _PrimaryStatusUpdate()
+    message.lsn = lsn
+    message.oldest_full_xid = oldest_full_xid
+    message.next_full_xid = next_full_xid
+    message.send_time = send_time
+    message.__class__ = m.PrimaryStatusUpdate
+    return message, at
 
 
 def parse_primary_status_update(data: bytes) -> m.PrimaryStatusUpdate:
     """Parse PrimaryStatusUpdate."""
-    if len(data) != 33:
+    message, end = _read_primary_status_update(data, 0, len(data))
+    if end != len(data):
         raise Reject
-    lsn, oldest_full_xid, next_full_xid, send_time = _unpack_xQQQq(data, 0)
-    lsn = number(Lsn, lsn)
-    send_time = number(Timestamp, send_time)
-    message = new(m.PrimaryStatusUpdate)
-    _primary_status_update_lsn(message, lsn)
-    _primary_status_update_oldest_full_xid(message, oldest_full_xid)
-    _primary_status_update_next_full_xid(message, next_full_xid)
-    _primary_status_update_send_time(message, send_time)
     return message
 
 
-def parse_standby_status_update(data: bytes) -> m.StandbyStatusUpdate:
-    """Parse StandbyStatusUpdate."""
-    if len(data) != 34:
-        raise Reject
-    write_lsn, flush_lsn, apply_lsn, send_time, reply_requested = _unpack_xQQQqB(data, 0)
+def _read_standby_status_update(data: bytes, at: int, size: int) -> tuple[m.StandbyStatusUpdate, int]:
+    write_lsn, flush_lsn, apply_lsn, send_time, reply_requested = _unpack_xQQQqB(data, at)
+    at += 34
     write_lsn = number(Lsn, write_lsn)
     flush_lsn = number(Lsn, flush_lsn)
     apply_lsn = number(Lsn, apply_lsn)
     send_time = number(Timestamp, send_time)
     if reply_requested not in (0, 1):
         raise Reject
-    message = new(m.StandbyStatusUpdate)
-    _standby_status_update_write_lsn(message, write_lsn)
-    _standby_status_update_flush_lsn(message, flush_lsn)
-    _standby_status_update_apply_lsn(message, apply_lsn)
-    _standby_status_update_send_time(message, send_time)
-    _standby_status_update_reply_requested(message, reply_requested)
+    message = _StandbyStatusUpdate()
+    message.write_lsn = write_lsn
+    message.flush_lsn = flush_lsn
+    message.apply_lsn = apply_lsn
+    message.send_time = send_time
+    message.reply_requested = reply_requested
+    message.__class__ = m.StandbyStatusUpdate
+    return message, at
+
+
+def parse_standby_status_update(data: bytes) -> m.StandbyStatusUpdate:
+    """Parse StandbyStatusUpdate."""
+    message, end = _read_standby_status_update(data, 0, len(data))
+    if end != len(data):
+        raise Reject
     return message
+
+
+def _read_hot_standby_feedback(data: bytes, at: int, size: int) -> tuple[m.HotStandbyFeedback, int]:
+    send_time, xmin, xmin_epoch, catalog_xmin, catalog_xmin_epoch = _unpack_xqIIII(data, at)
+    at += 25
+    send_time = number(Timestamp, send_time)
+    message = _HotStandbyFeedback()
+    message.send_time = send_time
+    message.xmin = xmin
+    message.xmin_epoch = xmin_epoch
+    message.catalog_xmin = catalog_xmin
+    message.catalog_xmin_epoch = catalog_xmin_epoch
+    message.__class__ = m.HotStandbyFeedback
+    return message, at
 
 
 def parse_hot_standby_feedback(data: bytes) -> m.HotStandbyFeedback:
     """Parse HotStandbyFeedback."""
-    if len(data) != 25:
+    message, end = _read_hot_standby_feedback(data, 0, len(data))
+    if end != len(data):
         raise Reject
-    send_time, xmin, xmin_epoch, catalog_xmin, catalog_xmin_epoch = _unpack_xqIIII(data, 0)
-    send_time = number(Timestamp, send_time)
-    message = new(m.HotStandbyFeedback)
-    _hot_standby_feedback_send_time(message, send_time)
-    _hot_standby_feedback_xmin(message, xmin)
-    _hot_standby_feedback_xmin_epoch(message, xmin_epoch)
-    _hot_standby_feedback_catalog_xmin(message, catalog_xmin)
-    _hot_standby_feedback_catalog_xmin_epoch(message, catalog_xmin_epoch)
     return message
+
+
+def _read_primary_status_request(data: bytes, at: int, size: int) -> tuple[m.PrimaryStatusRequest, int]:
+    (send_time,) = _unpack_xq(data, at)
+    at += 9
+    send_time = number(Timestamp, send_time)
+    message = _PrimaryStatusRequest()
+    message.send_time = send_time
+    message.__class__ = m.PrimaryStatusRequest
+    return message, at
 
 
 def parse_primary_status_request(data: bytes) -> m.PrimaryStatusRequest:
     """Parse PrimaryStatusRequest."""
-    if len(data) != 9:
+    message, end = _read_primary_status_request(data, 0, len(data))
+    if end != len(data):
         raise Reject
-    (send_time,) = _unpack_xq(data, 0)
-    send_time = number(Timestamp, send_time)
-    message = new(m.PrimaryStatusRequest)
-    _primary_status_request_send_time(message, send_time)
     return message
 
 
 def build_x_log_data(message: m.XLogData) -> bytes:
     """Build XLogData."""
     pieces: list[bytes] = []
-    pieces.append(_pack_BQQq(119, message.wal_start, message.wal_end, message.send_time))
     if not isinstance(message.data, bytes):
         raise Reject
+    pieces.append(_pack_BQQq(119, message.wal_start, message.wal_end, message.send_time))
     pieces.append(message.data)
     return b"".join(pieces)
 
@@ -227,9 +239,18 @@ PARSERS: Final[Mapping[int, Callable[..., Any]]] = {
     104: parse_hot_standby_feedback,
     112: parse_primary_status_request,
 }
-"""What parses each first byte."""
-
-BUILDERS: Final[Mapping[type, Callable[..., Any]]] = {
+"""What parses the whole of its bytes, by the first of them: ``(data, *parameters) -> message``."""
+READERS: Final[Mapping[int, Callable[..., tuple[Any, int]]]] = {
+    119: _read_x_log_data,
+    107: _read_primary_keepalive,
+    115: _read_primary_status_update,
+    114: _read_standby_status_update,
+    104: _read_hot_standby_feedback,
+    112: _read_primary_status_request,
+}
+"""What reads a message inside other bytes: ``(data, at, size, *parameters) -> message, end``. It may read as many
+bytes as PAD has behind ``size``, and an ``end`` beyond ``size`` means that the message is not there."""
+BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.XLogData: build_x_log_data,
     m.PrimaryKeepalive: build_primary_keepalive,
     m.PrimaryStatusUpdate: build_primary_status_update,
@@ -237,4 +258,4 @@ BUILDERS: Final[Mapping[type, Callable[..., Any]]] = {
     m.HotStandbyFeedback: build_hot_standby_feedback,
     m.PrimaryStatusRequest: build_primary_status_request,
 }
-"""What builds each class."""
+"""What builds an object of each class: ``(message, *parameters) -> bytes``."""

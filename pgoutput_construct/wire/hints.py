@@ -29,14 +29,16 @@ def hint_for_message(data: bytes, given: Options, reference: Reference, envelope
         frame = frames.BY_TAG.get(data[:1])
         if frame is not None and _accepts(envelope, data, {}):
             rest = ": parse_frame(data).data is the message" if "data" in frame.__dataclass_fields__ else ""
-            return f"this is a {frame.__name__} frame{rest}"
+            article = "an" if frame.__name__[0] in "AEIOX" else "a"
+            return f"this is {article} {frame.__name__} frame{rest}"
         return _hexadecimal(data, messages.BY_TAG)
     for state in product((False, True), repeat=len(STATE_PARAMETERS)) if cls in LAID_OUT_BY_STATE else ():
         others = dict(zip(STATE_PARAMETERS, state, strict=True))
         parameters = given.parameters() | others
         if parameters != given.parameters() and _accepts(reference, data, parameters):
             said = ", ".join(f"{name}={value}" for name, value in others.items())
-            return f"with {said} it is one: {'is it inside a stream?' if any(state) else 'is it outside of streams?'}"
+            where = "inside a stream?" if any(state) else "outside of streams?"
+            return f"with {said} these bytes are a valid {cls.__name__}: {where}"
     return None
 
 

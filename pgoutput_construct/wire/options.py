@@ -70,8 +70,8 @@ def options(proto_version: int = 1, streaming: str = "off", in_stream: bool | No
     """
     try:
         return _options(proto_version, streaming, in_stream, **others)
-    except TypeError as error:  # what cannot be hashed
-        raise PgoutputError(f"options must be plain values: {error}") from None
+    except TypeError:  # what cannot be hashed is no value of an option, which the checks say
+        return _options.__wrapped__(proto_version, streaming, in_stream, **others)
 
 
 @lru_cache(maxsize=1024, typed=True)
@@ -120,7 +120,8 @@ def problems(given: Mapping[str, Any]) -> Iterator[str]:
     for name, value in given.items():
         known = OPTIONS[name].values
         if known and (type(value) not in (str, bool) or value not in known):
-            yield f"{name} must be {' or '.join(map(repr, known))}, not {value!r:.40}"
+            *most, last = map(repr, known)
+            yield f"{name} must be {', '.join(most)} or {last}, not {value!r:.40}"
         elif known and version < known[value].since:
             yield f"{name}={value!r} needs proto_version {known[value].since} or newer, not {version}"
 
@@ -132,7 +133,7 @@ def combinations() -> Iterator[ParseOptions]:
         for values in product(*others):
             layout: dict[str, Any] = dict(zip(LAYOUT_OPTIONS, (version, *values), strict=True))
             if not any(problems(layout)):
-                yield from (ParseOptions(**layout, **state) for state in _states(version, _off(layout)))
+                yield from (ParseOptions(**layout | state) for state in _states(version, _off(layout)))
 
 
 def _states(proto_version: int, off: frozenset[str]) -> list[dict[str, bool]]:

@@ -7,10 +7,24 @@ from typing import Any, ClassVar, Final
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["REQUIRED", "Extended", "FormattedBytes", "Lsn", "Marker", "Timestamp", "bare", "require"]
+__all__ = [
+    "POSTGRES_EPOCH",
+    "REQUIRED",
+    "UNIX_TO_POSTGRES",
+    "Extended",
+    "FormattedBytes",
+    "Lsn",
+    "Marker",
+    "Timestamp",
+    "bare",
+    "require",
+]
 
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
-_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+POSTGRES_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""What PostgreSQL counts dates and timestamps from (POSTGRES_EPOCH_JDATE)."""
+UNIX_TO_POSTGRES: Final = int(POSTGRES_EPOCH.timestamp()) * 1_000_000
+"""Microseconds from the Unix epoch, 1970-01-01 UTC, to PostgreSQL's."""
 _MICROSECOND = timedelta(microseconds=1)
 _INFINITY = 2**63 - 1
 _MINUS_INFINITY = -(2**63)
@@ -41,6 +55,9 @@ class Lsn(int):
     def __repr__(self) -> str:
         return f"Lsn('{self}')"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        _print_repr(self, printer)
+
 
 class Timestamp(int):
     """Microseconds since 2000-01-01 00:00 UTC (PostgreSQL's TimestampTz), signed 64 bits.
@@ -55,7 +72,7 @@ class Timestamp(int):
         """Convert an aware datetime; raise PgoutputError for one without a time zone."""
         if moment.tzinfo is None:
             raise PgoutputError(f"{moment!r} has no time zone: give one, such as datetime.UTC")
-        return cls((moment - _EPOCH) // _MICROSECOND)
+        return cls((moment - POSTGRES_EPOCH) // _MICROSECOND)
 
     @classmethod
     def now(cls) -> "Timestamp":
@@ -78,7 +95,7 @@ class Timestamp(int):
     def to_datetime(self) -> datetime:
         """Convert to an aware datetime in UTC; raise PgoutputError outside the years 1 to 9999."""
         try:
-            return _EPOCH + timedelta(microseconds=self)
+            return POSTGRES_EPOCH + timedelta(microseconds=self)
         except OverflowError:
             raise PgoutputError(
                 f"{int(self)} microseconds since 2000 is outside the years that datetime holds"
@@ -94,6 +111,14 @@ class Timestamp(int):
 
     def __repr__(self) -> str:
         return f"Timestamp({int.__repr__(self)})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        _print_repr(self, printer)
+
+
+def _print_repr(value: object, printer: Any) -> None:
+    """Print what can be pasted: the printers of IPython and Hypothesis would show the number of a subclass of int."""
+    printer.text(repr(value))
 
 
 class Marker(Enum):

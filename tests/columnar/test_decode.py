@@ -6,12 +6,11 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import RowError, columns_schema, decode_rows, headers, rows_schema
+from pgoutput_construct.columnar import RowError, columns_schema, decode_rows, rows_schema
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader
@@ -156,28 +155,6 @@ def test_errors_name_the_row(payload: bytes, text: str) -> None:
         decode_rows(batch, [False, payload == b"E"], description, columns_schema(description), **options)
     again = pickle.loads(pickle.dumps(caught.value))
     assert (again.row, str(again)) == (1, str(caught.value))
-
-
-def test_headers(recordings: dict[str, Recording]) -> None:
-    """Kind, xid and table, read without decoding, are those of the message."""
-    for recording in recordings.values():
-        session = pgo.Session(recording.mode.proto_version, recording.mode.streaming)
-        inside, messages = [], []
-        for payload in recording.payloads:
-            inside.append(session.in_stream)
-            messages.append(session.parse(payload))
-        payloads = pa.array(recording.payloads, pa.binary())[3:]  # a slice: offsets do not begin at 0
-        offsets = np.array([headers.relation_offset(state) for state in inside[3:]])
-        oids = headers.integers_at(payloads, offsets)
-        xids = headers.integers_at(payloads, np.full(len(payloads), headers.xid_offset()))
-        rows = headers.is_row(payloads)
-        for index, (message, state) in enumerate(zip(messages[3:], inside[3:], strict=True)):
-            assert rows[index] == isinstance(message, pgo.Insert | pgo.Update | pgo.Delete | pgo.Truncate)
-            if isinstance(message, pgo.Insert | pgo.Update | pgo.Delete):
-                assert oids[index] == message.relation_oid
-                assert not state or xids[index] == message.xid
-    assert headers.tags(pa.array([b"", b"I"], pa.binary())).tolist() == [0, ord("I")]
-    assert headers.tags(pa.array([], pa.binary())).tolist() == []
 
 
 @pytest.mark.parametrize("version", [16, 18])

@@ -1,6 +1,8 @@
 """The relation cache, and rows of Python values."""
 
 import struct
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -9,6 +11,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct import UNCHANGED, Binary, Relation, RelationColumn
 from pgoutput_construct.stream import RelationCache, RowReader, ValueLoader
+from pgoutput_construct.wire.types import Extended
 
 
 def table(*columns: RelationColumn, xid: int | None = None, name: str = "t") -> Relation:
@@ -158,14 +161,78 @@ def test_type_that_comes_later_counts() -> None:
     assert loader.load(b"5", 90001) == 5
 
 
-def test_without_psycopg_values_are_the_bytes() -> None:
-    """The core alone gives rows of bytes as they came."""
-    import subprocess
-    import sys
+def test_domain_over_an_array() -> None:
+    """The Type of a domain over an array names the array type."""
+    assert ValueLoader({90001: pgo.Type(None, 90001, "", "_int4")}).load(b"{1,2}", 90001) == [1, 2]
 
-    code = (
-        "import sys; sys.modules['psycopg'] = None\n"
-        "from pgoutput_construct.stream import ValueLoader; print(ValueLoader().load(b'5', 23))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "b'5'"
+
+def test_name_has_any_length_in_binary_format() -> None:
+    """A name fills 64 bytes in memory, and is sent as its text."""
+    assert ValueLoader().load(Binary(b"pg_class"), 19) == "pg_class"
+
+
+def test_raw_rows_hold_the_values_as_they_came() -> None:
+    """Rows of bytes, on demand."""
+    reader = RowReader(values="raw")
+    reader.read(table(ID, NOTE))
+    (update,) = reader.read(pgo.Update(None, 1, "K", (Binary(b"\0\0\0\5"), None), (b"6", UNCHANGED)))
+    assert (update.new, update.old, update.unchanged) == ({"id": b"6"}, {"id": Binary(b"\0\0\0\5")}, ("note",))
+    assert type(update.old["id"]) is Binary
+
+
+def test_other_words_for_values_are_refused() -> None:
+    """A misspelt word is not taken for one of the two."""
+    with pytest.raises(pgo.PgoutputError, match="values must be 'python' or 'raw', not 'rwa'"):
+        RowReader(values="rwa")  # type: ignore[arg-type]
+
+
+class ExtendedRow(Extended):
+    """A row that a later version sends with something beside its values."""
+
+    PRINCIPAL = "values"
+
+    def __init__(self, *values: object) -> None:
+        self.values = values
+
+
+class ExtendedValue(ExtendedRow):
+    """A value, or a table of a truncate, of that version."""
+
+    PRINCIPAL = "value"
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def test_rows_of_a_later_version() -> None:
+    """Rows and values that hold more than their principal value are read as that."""
+    reader = RowReader()
+    reader.read(table(ID, NOTE))
+    row: object = ExtendedRow(ExtendedValue(b"5"), ExtendedValue(UNCHANGED))
+    (insert,) = reader.read(pgo.Insert(None, 1, row))  # type: ignore[arg-type]
+    assert (insert.new, insert.unchanged) == ({"id": 5}, ("note",))
+    (truncate,) = reader.read(pgo.Truncate(None, 0, (ExtendedValue(1),)))  # type: ignore[arg-type]
+    assert truncate.relation.name == "t"
+
+
+WITHOUT_PSYCOPG = """
+import sys; sys.modules["psycopg"] = None
+import pgoutput_construct as pgo
+from pgoutput_construct.stream import RowReader
+reader = RowReader(values="raw")
+reader.read(pgo.Relation(None, 1, "public", "t", "d", (pgo.RelationColumn(1, "id", 23, -1),)))
+print([row.new for row in reader.read(pgo.Insert(None, 1, (b"5",)))])
+try:
+    RowReader()
+except pgo.PgoutputError as error:
+    print(error)
+"""
+
+
+def test_without_psycopg() -> None:
+    """Rows of bytes need no psycopg; rows of Python values say what to install, or how to ask for the bytes."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PSYCOPG], capture_output=True, text=True, check=True)
+    rows, error = done.stdout.splitlines()
+    assert rows == "[{'id': b'5'}]"
+    assert "pip install '.[postgres]'" in error
+    assert "RowReader(values='raw')" in error

@@ -1,12 +1,10 @@
-"""Emits the fast engine: every layout as straight-line Python, one function to parse and one to build a message."""
+"""Emits the fast engine: every layout as straight-line Python."""
 
-from collections.abc import Iterator
-
-from tools.generate.codec_build import Builder
-from tools.generate.codec_parse import Parser
-from tools.generate.codec_runs import Formats
-from tools.generate.text import docstring, formatted, header, snake_case
-from tools.language import Message, Spec
+from tools.generate.codec_build import build_message, build_part
+from tools.generate.codec_formats import Module
+from tools.generate.codec_parse import parse_message, read_message, read_part
+from tools.generate.text import docstring, formatted, header
+from tools.language import Spec
 
 __all__ = ["emit_codec"]
 
@@ -16,48 +14,48 @@ from struct import Struct, unpack_from
 from typing import Any, Final
 
 from pgoutput_construct.wire import {messages} as m
-from pgoutput_construct.wire.fast import PAD, Reject, new, number, setters, string_bytes
+from pgoutput_construct.wire.fast import NOTHING, PAD, Reject, draft, number, string_bytes
 from pgoutput_construct.wire.types import Lsn, Timestamp
+"""
+
+ABOUT = "It raises one of fast.REJECTIONS for whatever it does not accept; the definitions then say what is wrong."
+
+TABLES = """
+PARSERS: Final[Mapping[int, Callable[..., Any]]] = {{{parsers}}}
+\"\"\"What parses the whole of its bytes, by the first of them: ``(data, *parameters) -> message``.\"\"\"
+READERS: Final[Mapping[int, Callable[..., tuple[Any, int]]]] = {{{readers}}}
+\"\"\"What reads a message inside other bytes: ``(data, at, size, *parameters) -> message, end``. It may read as many
+bytes as PAD has behind ``size``, and an ``end`` beyond ``size`` means that the message is not there.\"\"\"
+BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {{{builders}}}
+\"\"\"What builds an object of each class: ``(message, *parameters) -> bytes``.\"\"\"
 """
 
 
 def emit_codec(spec: Spec, messages: str) -> str:
     """Return the module of parse and build functions for the classes of the module ``messages``."""
-    formats = Formats()
-    parser, builder = Parser(spec, formats), Builder(spec, formats)
+    module = Module(spec)
     functions = [
-        *(parser.part(part) for part in spec.parts_in_order),
-        *(parser.message(message) for message in spec.messages),
-        *(builder.part(part) for part in spec.parts_in_order),
-        *(builder.message(message) for message in spec.messages),
+        *(read_part(module, part) for part in spec.parts_in_order),
+        *(f(module, message) for message in spec.messages for f in (read_message, parse_message)),
+        *(build_part(module, part) for part in spec.parts_in_order),
+        *(build_message(module, message) for message in spec.messages),
     ]
     chunks = [
         header(spec),
-        docstring([f"{spec.title}: the fast engine, the same layouts as straight-line Python.", "", *_about()], ""),
+        docstring([f"{spec.title}: the fast engine, the same layouts as straight-line Python.", "", ABOUT], ""),
         IMPORTS.format(messages=messages),
-        '__all__ = ["BUILDERS", "PARSERS"]',
-        formats.constants(),
-        "\n".join(parser.setters()),
+        '__all__ = ["BUILDERS", "PARSERS", "READERS"]',
+        module.constants(),
         *functions,
-        _table("PARSERS", "int", [f"{m.tag[0]}: parse_{_name(m)}" for m in spec.messages], "parses each first byte"),
-        _table(
-            "BUILDERS",
-            "type",
-            [f"m.{m.class_name}: build_{_name(m)}" for m in spec.messages],
-            "builds each class",
-        ),
+        _tables(module),
     ]
     return formatted("\n\n".join(chunks))
 
 
-def _about() -> Iterator[str]:
-    yield "It raises one of fast.REJECTIONS for whatever it does not accept; the definitions then say what is wrong."
-
-
-def _name(message: Message) -> str:
-    return snake_case(message.class_name)
-
-
-def _table(name: str, key: str, rows: list[str], text: str) -> str:
-    body = "".join(f"{row},\n" for row in rows)
-    return f"{name}: Final[Mapping[{key}, Callable[..., Any]]] = {{\n{body}}}\n" + docstring([f"What {text}."], "")
+def _tables(module: Module) -> str:
+    known = [(message.tag[0], message.class_name) for message in module.spec.messages]
+    return TABLES.format(
+        parsers="".join(f"{tag}: {module.function('parse', cls)},\n" for tag, cls in known),
+        readers="".join(f"{tag}: {module.function('_read', cls)},\n" for tag, cls in known),
+        builders="".join(f"m.{cls}: {module.function('build', cls)},\n" for _, cls in known),
+    )

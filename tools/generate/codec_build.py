@@ -1,214 +1,168 @@
-"""The build half of the codec: pieces of bytes, joined at the end."""
+"""The build half of the codec: functions that append to ``pieces``, which are joined at the end."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import groupby
 
-from tools.generate.codec_runs import (
-    INDENT,
-    REJECT,
-    Formats,
-    Lines,
-    Run,
-    code,
-    condition,
-    indented,
-    is_fixed,
-    runs,
-    variable,
-)
-from tools.generate.text import docstring, snake_case
-from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
+from tools.generate.codec_formats import Module, Names, without_extension
+from tools.generate.text import docstring
+from tools.generate.writer import Writer
+from tools.language import Alternative, Choice, Field, Message, Part, Repeat
 from tools.language.model import Element, Structure
 
-__all__ = ["Builder"]
+__all__ = ["build_message", "build_part"]
 
+REJECT = "    raise Reject"
 Source = Callable[[str], str]
-"""Where the value of a field is."""
+"""The expression of each field's value."""
 
 
-class Builder:
-    """Emits build functions; ``pieces`` is the list that they fill."""
+def build_message(module: Module, message: Message) -> str:
+    """Return the function that builds one message."""
+    build, cls = _Function(module), message.class_name
+    signature = ", ".join([f"message: m.{cls}", *module.spec.signature])
+    with build.block(f"def {module.function('build', cls)}({signature}) -> bytes:"):
+        build.write(docstring([f"Build {cls}."], "").strip())
+        if message.needs:
+            build.write(f"if proto_version < {message.needs}:", REJECT)
+        build.write("pieces: list[bytes] = []")
+        build.structure(message, "message.{}".format)
+        build.line('return b"".join(pieces)')
+    return str(build.write)
 
-    def __init__(self, spec: Spec, formats: Formats) -> None:
-        self.formats = formats
-        self.parameters = "".join(f", {p.name}: {p.type}" for p in spec.parameters)
-        self.arguments = "".join(f", {p.name}" for p in spec.parameters)
 
-    def message(self, message: Message) -> str:
-        """Return the function that builds one message."""
-        name = snake_case(message.class_name)
-        head = f"def build_{name}(message: m.{message.class_name}{self.parameters}) -> bytes:"
-        lines = [docstring([f"Build {message.class_name}."]).strip(), *self._message_body(message)]
-        return "\n".join([head, *indented(iter(lines))])
+def build_part(module: Module, part: Part) -> str:
+    """Return the function that builds a part into the pieces."""
+    build = _Function(module)
+    signature = ", ".join(["value: Any", "pieces: list[bytes]", *module.spec.signature])
+    with build.block(f"def {module.function('_build', part.name)}({signature}) -> None:"):
+        build.value(part, part.name, "value")
+    return str(build.write)
 
-    def _message_body(self, message: Message) -> Lines:
-        if message.since and not message.unasked:
-            yield f"if proto_version < {message.since}:"
-            yield REJECT
-        yield "pieces: list[bytes] = []"
-        yield from self._structure(message, "message.")
-        yield 'return b"".join(pieces)'
 
-    def part(self, part: Part) -> str:
-        """Return the function that builds a part into the pieces."""
-        head = f"def _build_{snake_case(part.name)}(value: Any, pieces: list[bytes]{self.parameters}) -> None:"
-        single = part.single
-        if single is None:
-            body = list(self._record(part, part.name, "value"))
-        else:
-            body = list(self._structure(part, "", {single.name: "value"}))
-        return "\n".join([head, *indented(iter(body))])
+class _Function:
+    """One function; numbers wait until something else is written, and are then packed by one struct."""
 
-    def _record(self, structure: Structure, cls: str, source: str) -> Lines:
-        yield f"if not isinstance({source}, m.{cls}):"
-        yield REJECT
-        yield from self._structure(structure, f"{source}.")
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.write = Writer()
+        self.names = Names(module.spec)
+        self.waiting: list[tuple[str, str]] = []
+        """Codes and values."""
 
-    def _structure(self, structure: Structure, prefix: str, names: dict[str, str] | None = None) -> Lines:
-        """Yield what builds a structure; ``prefix`` or ``names`` say where each field's value is."""
-        known = dict(names or {})
-        for name, measured in structure.sizes.items():
-            yield f"{variable(name)} = len({known.get(measured, prefix + measured)})"
-            known[name] = variable(name)
+    def line(self, *lines: str) -> None:
+        """Write lines, behind what packs the numbers that wait."""
+        self.flush()
+        self.write(*lines)
 
-        def source(name: str) -> str:
-            return known.get(name, prefix + name)
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Write a block; nothing waits beyond it."""
+        self.flush()
+        with self.write.block(head):
+            yield
+            self.flush()
 
-        for step in runs(structure.elements):
-            if isinstance(step, Run):
-                yield from self._run(step, source)
-            elif isinstance(step, Repeat):
-                yield from self._repeat(step, source(step.name))
-            elif isinstance(step, Choice):
-                yield from self._choice(step, source(step.name), source(step.kind_name))
+    def flush(self) -> None:
+        """Write what packs the numbers that wait."""
+        waiting, self.waiting = self.waiting, []
+        if waiting:
+            pack = self.module.pack("".join(code for code, _ in waiting))
+            self.write(f"pieces.append({pack}({', '.join(value for _, value in waiting)}))")
+
+    def structure(self, structure: Structure, source: Source) -> None:
+        """Write what builds the elements of a structure; those under one condition stand in one block."""
+
+        def value(name: str) -> str:
+            return f"len({source(structure.sizes[name])})" if name in structure.sizes else source(name)
+
+        for condition, elements in groupby(structure.elements, lambda e: e.condition if isinstance(e, Field) else ""):
+            if condition:
+                self._conditional(condition, list(elements), structure, value)
             else:
-                yield from self._field(step, source(step.name))
+                for element in elements:
+                    self._element(element, value)
 
-    def _run(self, run: Run, source: Source) -> Lines:
-        for field in run.fields:
-            yield from _check(field, source(field.name))
-        if not run.condition:
-            yield self._pack(run.fields, source)
-            return
-        yield f"if {run.condition}:"
-        yield INDENT + self._pack(run.present(True), source)
-        yield "else:"
-        for field in run.fields:
-            if field.conditional:
-                yield f"{INDENT}if {source(field.name)} is not None:"
-                yield f"{INDENT * 2}raise Reject"
-        if run.present(False):
-            yield INDENT + self._pack(run.present(False), source)
+    def _conditional(self, condition: str, elements: list[Element], structure: Structure, source: Source) -> None:
+        with self.block(f"if {condition}:"):
+            for element in elements:
+                self._element(element, source)
+        absent = [f"{source(element.name)} is not None" for element in elements if element in structure.exposed]
+        if absent:
+            self.write(f"elif {' or '.join(absent)}:", REJECT)
 
-    def _pack(self, fields: Sequence[Field], source: Source) -> str:
-        codes = "".join(code(field) for field in fields)
-        values = ", ".join(_packed(field, source(field.name)) for field in fields)
-        return f"pieces.append({self.formats.pack(codes)}({values}))"
-
-    def _field(self, field: Field, value: str) -> Lines:
-        if not field.conditional:
-            yield from self._content(field, value)
-            return
-        yield f"if {condition(field)}:"
-        yield from indented(self._content(field, value))
-        yield f"elif {value} is not None:"
-        yield REJECT
-
-    def _content(self, field: Field, value: str) -> Lines:
-        if field.part:
-            yield f"_build_{snake_case(field.part)}({value}, pieces{self.arguments})"
-        elif field.type is not None and field.type.notation == "String":
-            yield f"pieces.append(string_bytes({value}))"
+    def _element(self, element: Element, source: Source) -> None:
+        value = source(element.name)
+        if isinstance(element, Repeat):
+            self._repeat(element, value)
+        elif isinstance(element, Choice):
+            self._choice(element, value, source(element.kind_name))
+        elif element.size is not None:
+            self._number(element, value)
+        elif element.part:
+            self.line(f"{self.module.function('_build', element.part)}({value}, pieces{self.module.arguments})")
+        elif element.is_text:
+            self.line(f"pieces.append(string_bytes({value}))")
         else:
-            yield f"if not isinstance({value}, bytes):"
-            yield REJECT
-            yield f"pieces.append({value})"
+            self.write(f"if not isinstance({value}, bytes):", REJECT)
+            self.line(f"pieces.append({value})")
 
-    def _repeat(self, repeat: Repeat, value: str) -> Lines:
-        item = f"{repeat.name}_item"
-        yield f"if not isinstance({value}, (tuple, list)):"
-        yield REJECT
-        yield f"for {item} in {value}:"
-        single = repeat.item.single
-        if single is None:
-            yield from indented(self._record(repeat.item, str(repeat.class_name), item))
+    def _number(self, field: Field, value: str) -> None:
+        if field.constant_number is not None:
+            value = str(field.constant_number)
+        elif field.bits:
+            self.write(f"if {value} & ~{field.mask:#x}:", REJECT)
+        elif field.values:
+            self.write(f"if {value} not in {tuple(field.values)!r}:", REJECT)
+        self.waiting.append((field.code, f"ord({value})" if field.is_letter else value))
+
+    def value(self, structure: Structure, class_name: str | None, value: str) -> None:
+        """Write what builds a structure inside another: known by its one field, an object of its class, or either."""
+        if structure.extended:
+            with self.block(f"if {structure.extension}:"):
+                self._object(structure, str(class_name), value)
+            with self.block("else:"):
+                self.value(without_extension(structure), None, value)
+        elif structure.single is not None:
+            self.structure(structure, lambda _: value)
         else:
-            yield from indented(self._structure(repeat.item, "", {single.name: item}))
+            self._object(structure, str(class_name), value)
 
-    def _choice(self, choice: Choice, value: str, kind: str) -> Lines:
-        if choice.valued:
-            yield from self._valued(choice, value)
-            return
-        for index, alternative in enumerate(choice.alternatives):
-            version = f" and proto_version >= {alternative.since}" if alternative.since else ""
-            yield f'{"elif" if index else "if"} {kind} == "{alternative.tag.decode()}"{version}:'
-            yield f"{INDENT}pieces.append({alternative.tag!r})"
-            yield from indented(self._then(alternative, value))
-        if choice.optional:
-            yield f"elif {kind} is not None or {value} is not None:"
-        else:
-            yield "else:"
-        yield REJECT
+    def _object(self, structure: Structure, class_name: str, value: str) -> None:
+        self.write(f"if not isinstance({value}, m.{class_name}):", REJECT)
+        self.structure(structure, f"{value}.{{}}".format)
 
-    def _then(self, alternative: Alternative, value: str) -> Lines:
-        if alternative.then is None:
-            yield f"if {value} is not None:"
-            yield REJECT
-        elif isinstance(alternative.then, str):
-            yield f"_build_{snake_case(alternative.then)}({value}, pieces{self.arguments})"
-        else:
-            yield from self._single(alternative.then, value)
+    def _repeat(self, repeat: Repeat, value: str) -> None:
+        self.write(f"if not isinstance({value}, (tuple, list)):", REJECT)
+        item = self.names(f"{repeat.name}_item")
+        with self.block(f"for {item} in {value}:"):
+            self.value(repeat.item, repeat.class_name, item)
 
-    def _single(self, structure: Structure, value: str) -> Lines:
-        assert structure.single is not None
-        yield from self._structure(structure, "", {structure.single.name: value})
+    def _choice(self, choice: Choice, value: str, kind: str) -> None:
+        test = _shows if choice.valued else _says
+        for number, each in enumerate(sorted(choice.alternatives, key=lambda a: a.python != "bytes")):
+            condition = f" and {each.condition}" if each.condition else ""
+            with self.block(f"{'elif' if number else 'if'} {test(each, value, kind)}{condition}:"):
+                self.waiting.append(("B", str(each.tag[0])))
+                self._branch(each, value, choice.valued)
+        self.write(f"elif {kind} is not None or {value} is not None:" if choice.optional else "else:", REJECT)
 
-    def _valued(self, choice: Choice, value: str) -> Lines:
-        ordered = sorted(choice.alternatives, key=lambda a: a.python != "bytes")
-        for index, alternative in enumerate(ordered):
-            python = str(alternative.python)
-            name = python if python in ("None", "bytes") else f"m.{python}"
-            test = f"{value} is {name}" if alternative.then is None else f"type({value}) is {name}"
-            version = f" and proto_version >= {alternative.since}" if alternative.since else ""
-            yield f"{'elif' if index else 'if'} {test}{version}:"
-            yield from indented(self._tagged(alternative, value))
-        yield "else:"
-        yield REJECT
-
-    def _tagged(self, alternative: Alternative, value: str) -> Lines:
-        """Yield the tag and what follows it; a length is packed together with the tag."""
-        then = alternative.then
-        sized = isinstance(then, Structure) and len(then.elements) == 2 and is_fixed(then.elements[0])
-        if isinstance(then, Structure) and sized and len(then.sizes) == 1:
-            pack = self.formats.pack("B" + code(_first(then.elements)))
-            yield f"pieces.append({pack}({alternative.tag[0]}, len({value})))"
-            yield f"pieces.append({value})"
-            return
-        yield f"pieces.append({alternative.tag!r})"
-        if then is not None:
-            yield from self._then(alternative, value)
+    def _branch(self, alternative: Alternative, value: str, valued: bool) -> None:
+        if isinstance(alternative.then, str):
+            self.line(f"{self.module.function('_build', alternative.then)}({value}, pieces{self.module.arguments})")
+        elif alternative.then is not None:
+            self.value(alternative.then, None, value)
+        elif not valued:
+            self.write(f"if {value} is not None:", REJECT)
 
 
-def _first(elements: Sequence[Element]) -> Field:
-    first = elements[0]
-    assert isinstance(first, Field)
-    return first
+def _shows(alternative: Alternative, value: str, _kind: str) -> str:
+    """Return the test of a branch that shows in the value."""
+    python = str(alternative.python)
+    name = python if python in ("None", "bytes") else f"m.{python}"
+    return f"{value} is {name}" if alternative.then is None else f"type({value}) is {name}"
 
 
-def _check(field: Field, value: str) -> Lines:
-    if field.constant is not None:
-        return
-    if field.bits:
-        test = f"{value} & ~{sum(field.bits):#x}"
-    elif field.values:
-        test = f"{value} not in {tuple(field.values)!r}"
-    else:
-        return
-    yield f"if {f'{value} is not None and ' if field.conditional else ''}{test}:"
-    yield REJECT
-
-
-def _packed(field: Field, value: str) -> str:
-    if field.constant is not None:
-        return str(field.constant[0] if isinstance(field.constant, bytes) else field.constant)
-    letters = field.values and all(isinstance(v, str) for v in field.values)
-    return f"ord({value})" if letters else value
+def _says(alternative: Alternative, _value: str, kind: str) -> str:
+    """Return the test of a branch whose tag stands beside the value."""
+    return f'{kind} == "{alternative.letter}"'

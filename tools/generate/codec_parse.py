@@ -1,332 +1,326 @@
-"""The parse half of the codec. Where a position is not known before, it is the variable ``at``."""
+"""The parse half of the codec: functions that read ``data`` from the position ``at`` on."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
-from tools.generate.codec_checks import checks, plain_number, shared_length
-from tools.generate.codec_runs import (
-    AHEAD,
-    INDENT,
-    REJECT,
-    Formats,
-    Lines,
-    Run,
-    code,
-    condition,
-    indented,
-    runs,
-    variable,
-)
-from tools.generate.text import docstring, snake_case
-from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
-from tools.language.model import Structure
+from tools.generate.codec_formats import AHEAD, Fixed, Module, Names, length_code, size_of, without_extension
+from tools.generate.text import docstring
+from tools.generate.writer import Writer
+from tools.language import Alternative, Choice, Field, Message, Part, Repeat
+from tools.language.model import Element, Structure
 
-__all__ = ["Parser"]
+__all__ = ["parse_message", "read_message", "read_part"]
+
+REJECT = "    raise Reject"
 
 
-class Parser:
-    """Emits parse functions."""
+def parse_message(module: Module, message: Message) -> str:
+    """Return the function that parses bytes that are one message, neither less nor more."""
+    write = Writer()
+    cls, signature = message.class_name, f", {module.signature}" if module.signature else ""
+    padded = "data + PAD" if cls in module.looking_ahead else "data"
+    with write.block(f"def {module.function('parse', cls)}(data: bytes{signature}) -> m.{cls}:"):
+        write(docstring([f"Parse {cls}."], "").strip())
+        write(f"message, end = {module.function('_read', cls)}({padded}, 0, len(data){module.arguments})")
+        write("if end != len(data):", REJECT, "return message")
+    return str(write)
 
-    def __init__(self, spec: Spec, formats: Formats) -> None:
-        self.formats = formats
-        self.parts = {part.name: part for part in spec.parts}
-        self.taken: set[str] = set()
-        self.parameters = "".join(f", {p.name}: {p.type}" for p in spec.parameters)
-        self.arguments = "".join(f", {p.name}" for p in spec.parameters)
-        self.classes: dict[str, tuple[str, ...]] = {}
 
-    def setters(self) -> Lines:
-        """Yield the lines that define the setters of the classes that were used."""
-        for cls, names in self.classes.items():
-            if names:
-                yield f"{', '.join(_setter(cls, name) for name in names)}, = setters(m.{cls})"
+def read_message(module: Module, message: Message) -> str:
+    """Return the function that reads one message, and where it ends."""
+    read = _Function(module, message.class_name)
+    with read.head(f"m.{message.class_name}"):
+        if message.needs:
+            read.write(f"if proto_version < {message.needs}:", REJECT)
+        read.waiting.append(Fixed("x", ""))  # the tag: whoever chose this function has looked at it
+        found = read.elements(message.elements[1:])
+        read.line(f"return {read.object(message, message.class_name, found, 'message')}, at")
+    return str(read.write)
 
-    def message(self, message: Message) -> str:
-        """Return the functions that parse one message and the items in it."""
-        self.taken = {element.name for element in message.elements}
-        head = f"def parse_{snake_case(message.class_name)}(data: bytes{self.parameters}) -> m.{message.class_name}:"
-        lines = [docstring([f"Parse {message.class_name}."]).strip(), *self._message_body(message)]
-        return "\n".join([*self._items(message), head, *indented(iter(lines))])
 
-    def part(self, part: Part) -> str:
-        """Return the functions that parse a part from a position on, and the items in it."""
-        return "\n".join([*self._items(part), self._from_position(part, part.name)])
+def read_part(module: Module, part: Part) -> str:
+    """Return the function that reads a part, and where it ends."""
+    read = _Function(module, part.name)
+    with read.head("Any"):
+        value = read.value(part, part.name)
+        read.line(f"return {value}, at")
+    return str(read.write)
 
-    def _items(self, structure: Structure) -> Lines:
-        """Yield a function for each class of items: their fields may have the names of fields around them."""
-        for inner in structure.inside():
-            for element in inner.elements:
-                if isinstance(element, Repeat) and element.item.single is None:
-                    yield self._from_position(element.item, str(element.class_name)) + "\n\n"
 
-    def _from_position(self, structure: Structure, name: str) -> str:
-        self.taken = {element.name for element in structure.elements}
-        head = f"def _parse_{snake_case(name)}(data: bytes, at: int{self.parameters}) -> tuple[Any, int]:"
-        body = list(self._elements(structure, None))
-        if structure.single is not None:
-            body.append(f"return {variable(structure.single.name)}, at")
+class _Function:
+    """One function; fields of fixed size wait until something else is written, and are then read by one struct."""
+
+    def __init__(self, module: Module, class_name: str) -> None:
+        self.module = module
+        self.class_name = class_name
+        self.write = Writer()
+        self.names = Names(module.spec)
+        self.waiting: list[Fixed] = []
+
+    @contextmanager
+    def head(self, returns: str) -> Iterator[None]:
+        """Write the head of the function, and its body inside."""
+        name = self.module.function("_read", self.class_name)
+        signature = ", ".join(["data: bytes", "at: int", "size: int", *self.module.spec.signature])
+        with self.block(f"def {name}({signature}) -> tuple[{returns}, int]:"):
+            yield
+
+    def line(self, *lines: str) -> None:
+        """Write lines, behind what reads the fields that wait."""
+        self.flush()
+        self.write(*lines)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Write a block; no field waits beyond it."""
+        self.flush()
+        with self.write.block(head):
+            yield
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what reads the fields that wait, at most one condition among them, and what checks them."""
+        fixed, self.waiting = self.waiting, []
+        condition = next((each.condition for each in fixed if each.condition), "")
+        always = [each for each in fixed if not each.condition]
+        if condition:
+            with self.write.block(f"if {condition}:"):
+                self._unpack(fixed)
+                self._check(each for each in fixed if each.condition)
+            with self.write.block("else:"):
+                self.write(" = ".join(each.variable for each in fixed if each.condition) + " = None")
+                self._unpack(always)
         else:
-            body += [*self._object(structure, name, "item"), "return item, at"]
-        return "\n".join([head, *indented(iter(body))])
+            self._unpack(fixed)
+        self._check(always)
 
-    def _message_body(self, message: Message) -> Lines:
-        if message.since and not message.unasked:
-            yield f"if proto_version < {message.since}:"
-            yield REJECT
-        steps = list(runs(message.elements))
-        if len(steps) == 1 and isinstance(steps[0], Run):
-            yield from self._variants(steps[0], self._sized)
-            yield from checks(steps[0])
+    def _unpack(self, fixed: list[Fixed]) -> None:
+        variables = [each.variable for each in fixed if each.code != "x"]
+        if variables:
+            unpack = self.module.unpack("".join(each.code for each in fixed))
+            self.write(f"{', '.join(variables)}{',' * (len(variables) == 1)} = {unpack}(data, at)")
+        if fixed:
+            self.write(f"at += {size_of(fixed)}")
+
+    def _check(self, fixed: Iterable[Fixed]) -> None:
+        for each in fixed:
+            if each.field is not None:
+                self.write(*_checks(each.field, each.variable))
+
+    def elements(self, elements: Iterable[Element]) -> Mapping[str, str]:
+        """Write what reads elements; return the expressions of their values by name."""
+        found: dict[str, str] = {}
+        for element in elements:
+            self._element(element, found)
+        return found
+
+    def _element(self, element: Element, found: dict[str, str]) -> None:
+        if isinstance(element, Repeat):
+            found[element.name] = self._repeat(element, found[element.count])
+        elif isinstance(element, Choice):
+            self._choice(element, found)
+        elif element.size is not None:
+            self._fixed(element, found)
+        elif element.conditional:
+            found[element.name] = name = self.names(element.name)
+            self.line(f"{name}: Any = None")
+            with self.block(f"if {element.condition}:"):
+                value = self._content(element, found)
+                self.line(f"{name} = {value}")
         else:
-            yield "size = len(data)"
-            yield "data += PAD"
-            yield from self._elements(message, 0)
-            yield "if at != size:"
-            yield REJECT
-        yield from self._object(message, message.class_name, "message")
-        yield "return message"
+            found[element.name] = self._content(element, found)
 
-    def _sized(self, fields: Sequence[Field]) -> Lines:
-        """Yield what reads a message of one run: its size is known, so it is compared once."""
-        codes = _codes(fields, skip_tag=True)
-        yield f"if len(data) != {self.formats.size(codes)}:"
-        yield REJECT
-        yield from self._unpack(fields, codes, "0")
+    def _fixed(self, field: Field, found: dict[str, str]) -> None:
+        if {each.condition for each in self.waiting} - {"", field.condition} and field.condition:
+            self.flush()
+        found[field.name] = name = self.names(field.name)
+        self.waiting.append(Fixed(field.code, name, field))
 
-    def _variants(self, run: Run, emit: Callable[[Sequence[Field]], Lines]) -> Lines:
-        if not run.condition:
-            yield from emit(run.fields)
-            return
-        yield f"if {run.condition}:"
-        yield from indented(emit(run.present(True)))
-        yield "else:"
-        absent = [variable(field.name) for field in run.fields if field.conditional]
-        yield f"{INDENT}{' = '.join(absent)} = None"
-        yield from indented(emit(run.present(False)))
-
-    def _unpack(self, fields: Sequence[Field], codes: str, at: str) -> Lines:
-        names = [variable(field.name) for field in fields[1 if codes.startswith("x") else 0 :]]
-        if names:
-            yield f"{', '.join(names)}{',' if len(names) == 1 else ''} = {self.formats.unpack(codes)}(data, {at})"
-
-    def _elements(self, structure: Structure, start: int | None) -> Lines:
-        """Yield what reads a structure's elements; ``start`` is the position, None where ``at`` holds it."""
-        for step in runs(structure.elements):
-            if isinstance(step, Run):
-                yield from self._run(step, start)
-            elif isinstance(step, Repeat):
-                yield from self._repeat(step)
-            elif isinstance(step, Choice):
-                yield from self._choice(step)
-            else:
-                yield from self._field(step)
-            start = None
-
-    def _run(self, run: Run, start: int | None) -> Lines:
-        def emit(fields: Sequence[Field]) -> Lines:
-            codes = _codes(fields, skip_tag=start == 0)
-            yield from self._unpack(fields, codes, "at" if start is None else str(start))
-            size = self.formats.size(codes)
-            yield f"at += {size}" if start is None else f"at = {start + size}"
-
-        yield from self._variants(run, emit)
-        yield from checks(run)
-
-    def _field(self, field: Field) -> Lines:
-        """Yield what reads one field of no fixed size."""
-        if not field.conditional:
-            yield from self._content(field)
-            return
-        yield f"{variable(field.name)} = None"
-        yield f"if {condition(field)}:"
-        yield from indented(self._content(field))
-
-    def _content(self, field: Field) -> Lines:
-        name = variable(field.name)
+    def _content(self, field: Field, found: Mapping[str, str]) -> str:
+        """Write what reads a field whose size varies; return its value."""
         if field.part:
-            yield from self._part_content(field.part, name)
-        elif field.type is not None and field.type.notation == "String":
-            yield 'end = data.index(b"\\0", at)'
-            yield f'{name} = data[at:end].decode("utf-8", "surrogateescape")'
-            yield "at = end + 1"
+            return self._part(field.part)
+        name = self.names(field.name)
+        if field.is_text:
+            self.line('end = data.index(b"\\0", at)', f'{name} = data[at:end].decode("utf-8", "surrogateescape")')
+            self.line("at = end + 1")
         elif field.length:
-            yield f"end = at + {variable(field.length)}"
-            yield f"{name} = data[at:end]"
-            yield "at = end"
+            self.line(f"end = at + {found[field.length]}", f"{name} = data[at:end]", "at = end")
         else:
-            yield "if at > size:"
-            yield REJECT
-            yield f"{name} = data[at:size]"
-            yield "at = size"
+            self.line("if at > size:", REJECT, f"{name} = data[at:size]", "at = size")
+        return name
 
-    def _part_content(self, name: str, target: str) -> Lines:
-        """Yield a part in place, which saves a call a row; by its function where names would meet."""
-        part = self.parts[name]
-        if part.single is None or self.taken & {element.name for element in part.elements}:
-            yield f"{target}, at = _parse_{snake_case(name)}(data, at{self.arguments})"
-            return
-        yield from self._elements(part, None)
-        yield f"{target} = {variable(part.single.name)}"
+    def _part(self, name: str) -> str:
+        """Write a part that is known by its one value in place, which saves a call for each row."""
+        part = self.module.spec.part(name)
+        if part.single is not None:
+            return self.value(part, name)
+        value = self.names("part")
+        self.line(f"{value}, at = {self._call(name)}")
+        return value
 
-    def _repeat(self, repeat: Repeat) -> Lines:
-        number = plain_number(repeat)
-        if number is not None:
-            yield from self._numbers(repeat, number)
-            return
-        name = variable(repeat.name)
-        single = repeat.item.single
-        shared = shared_length(single) if isinstance(single, Choice) and len(repeat.item.elements) == 1 else None
-        if isinstance(single, Choice) and shared:
-            yield from self._looking_ahead(repeat, single, shared)
-            return
-        yield f"{name}: Any = []"
-        yield f"for _ in range({variable(repeat.count)}):"
-        yield from indented(self._item(repeat, f"{name}.append"))
-        yield f"{name} = tuple({name})"
+    def _call(self, part: str) -> str:
+        if part in self.module.looking_ahead:
+            self.module.looking_ahead.add(self.class_name)
+        return f"{self.module.function('_read', part)}(data, at, size{self.module.arguments})"
 
-    def _looking_ahead(self, repeat: Repeat, choice: Choice, shared: str) -> Lines:
-        """Values whose branches all start with a length: one read takes a short value and the head of the next one.
+    def value(self, structure: Structure, class_name: str | None) -> str:
+        """Write what reads a structure inside another; return its value: its one field, or an object of its class."""
+        if structure.extended:
+            return self._extended(structure, str(class_name))
+        found = self.elements(structure.elements)
+        if structure.single is not None:
+            return found[structure.single.name]
+        return self.object(structure, str(class_name), found, "item")
 
-        That is a sixth faster than a read for each head and a slice for each value.
+    def _extended(self, structure: Structure, class_name: str) -> str:
+        name = self.names("item")
+        with self.block(f"if {structure.extension}:"):
+            value = self.object(structure, class_name, self.elements(structure.elements), "extended")
+            self.line(f"{name} = {value}")
+        with self.block("else:"):
+            value = self.value(without_extension(structure), None)
+            self.line(f"{name} = {value}")
+        return name
+
+    def object(self, structure: Structure, class_name: str, found: Mapping[str, str], name: str) -> str:
+        """Write what makes an object of a class, as fast.draft says; return it."""
+        name = self.names(name) if name != "message" else name
+        self.line(f"{name} = {self.module.draft(class_name)}()")
+        self.line(*(f"{name}.{field} = {found[field]}" for field in structure.field_names))
+        self.line(f"{name}.__class__ = m.{class_name}")
+        return name
+
+    def _repeat(self, repeat: Repeat, count: str) -> str:
+        item = repeat.item
+        if not item.extended:
+            return self._items(item, repeat, count)
+        name = self.names(repeat.name)
+        with self.block(f"if {item.extension}:"):
+            items = self._appended(item, repeat, count)
+            self.line(f"{name} = {items}")
+        with self.block("else:"):
+            items = self._items(without_extension(item), repeat, count)
+            self.line(f"{name} = {items}")
+        return name
+
+    def _items(self, item: Structure, repeat: Repeat, count: str) -> str:
+        """Write what reads the items of a repeat, in the quickest way that its one field allows."""
+        alone = item.single if len(item.elements) == 1 else None
+        if isinstance(alone, Field) and alone.size and not (alone.conditional or alone.values or alone.bits):
+            return self._numbers(alone, repeat, count)
+        if isinstance(alone, Choice) and (code := length_code(alone)):
+            return self._looking_ahead(alone, code, repeat, count)
+        return self._appended(item, repeat, count)
+
+    def _appended(self, item: Structure, repeat: Repeat, count: str) -> str:
+        name = self.names(repeat.name)
+        self.line(f"{name}: Any = []")
+        with self.block(f"for _ in range({count}):"):
+            if item.extended:
+                value = self.object(item, str(repeat.class_name), self.elements(item.elements), "item")
+            else:
+                value = self.value(item, repeat.class_name)
+            self.line(f"{name}.append({value})")
+        return f"tuple({name})"
+
+    def _numbers(self, field: Field, repeat: Repeat, count: str) -> str:
+        """Write what reads plain numbers at once, after their size was compared with what is left."""
+        name = self.names(repeat.name)
+        self.line(f"end = at + {field.size} * {count}", "if end > size:", REJECT)
+        self.line(f'{name} = unpack_from(f">{{{count}}}{field.code}", data, at)', "at = end")
+        return name if field.python == "int" else f"tuple([number({field.python}, value) for value in {name}])"
+
+    def _looking_ahead(self, choice: Choice, code: str, repeat: Repeat, count: str) -> str:
+        """Write what reads values whose branches all start with a length.
+
+        One read takes a short value and the head of the next one, its tag and length: that is a sixth faster than a
+        read for each head and a slice for each value.
         """
-        name, head = variable(repeat.name), 1 + self.formats.size(shared)
-        unpack, ahead = self.formats.unpack("B" + shared), self.formats.ahead("B" + shared)
-        yield f"{name}: Any = []"
-        yield f"kind, length = {unpack}(data, at)"
-        yield f"at += {head}"
-        yield f"for _ in range({variable(repeat.count)}):"
-        for index, alternative in enumerate(sorted(choice.alternatives, key=lambda a: a.python != "bytes")):
-            yield f"{INDENT}{'elif' if index else 'if'} {_taken(alternative)}"
-            yield from indented(indented(_ahead(alternative, name, unpack, ahead, head)))
-        yield f"{INDENT}else:"
-        yield INDENT + REJECT
-        yield f"at -= {head}"
-        yield f"{name} = tuple({name})"
+        self.module.looking_ahead.add(self.class_name)
+        name = self.names(repeat.name)
+        head = (Fixed("B", "tag"), Fixed(code, "length"))
+        self.waiting += head
+        self.line(
+            f"if {count} > size:  # each takes a byte at least",
+            REJECT,
+            f"{name} = NOTHING * {count}  # reading ahead: see PAD",
+        )
+        with self.block(f"for index in range({count}):"):
+            for number, each in enumerate(_classes_last(choice)):
+                with self.block(f"{'elif' if number else 'if'} {_taken(each)}"):
+                    self._ahead(each, f"{name}[index]", code, size_of(head))
+            self.write("else:", REJECT)
+        self.line(f"at -= {size_of(head)}")
+        return f"tuple({name})"
 
-    def _numbers(self, repeat: Repeat, field: Field) -> Lines:
-        """A repeat of plain numbers is read at once, after its size was compared with what is left."""
-        name, count = variable(repeat.name), variable(repeat.count)
-        yield f"end = at + {self.formats.size(code(field))} * {count}"
-        yield "if end > len(data):"
-        yield REJECT
-        yield f'{name} = unpack_from(f">{{{count}}}{code(field)}", data, at)'
-        if field.type is not None and field.type.python != "int":
-            yield f"{name} = tuple([number({field.type.python}, value) for value in {name}])"
-        yield "at = end"
-
-    def _item(self, repeat: Repeat, put: str) -> Lines:
-        single = repeat.item.single
-        if single is None:
-            yield f"item, at = _parse_{snake_case(str(repeat.class_name))}(data, at{self.arguments})"
-            yield f"{put}(item)"
-        elif isinstance(single, Choice) and len(repeat.item.elements) == 1:
-            yield from self._valued(single, f"{put}(", ")")
-        else:
-            yield from self._elements(repeat.item, None)
-            yield f"{put}({variable(single.name)})"
-
-    def _valued(self, choice: Choice, before: str, after: str) -> Lines:
-        """A choice whose branch shows in the value."""
-        yield "kind = data[at]"
-        ordered = sorted(choice.alternatives, key=lambda alternative: alternative.python != "bytes")
-        for index, alternative in enumerate(ordered):
-            yield f"{'elif' if index else 'if'} {_taken(alternative)}"
-            yield from indented(self._branch(alternative, before, after))
-        yield "else:"
-        yield REJECT
-
-    def _branch(self, alternative: Alternative, before: str, after: str) -> Lines:
-        python = str(alternative.python)
-        yield "at += 1"
+    def _ahead(self, alternative: Alternative, target: str, code: str, head: int) -> None:
+        unpack, ahead = self.module.unpack("B" + code), self.module.ahead("B" + code)
         if alternative.then is None:
-            yield f"{before}{python if python == 'None' else 'm.' + python}{after}"
+            if alternative.python != "None":
+                self.line(f"{target} = m.{alternative.python}")
+            self.line(f"tag, length = {unpack}(data, at - {head - 1})", "at += 1")
             return
-        value = yield from self._then(alternative, "value")
-        yield f"{before}{value if python == 'bytes' else f'm.{python}({value})'}{after}"
+        value = target if alternative.python == "bytes" else "value"
+        self.line("end = at + length")
+        with self.block(f"if length < {AHEAD}:"):
+            self.line(f"{value}, tag, length = {ahead}[length](data, at)")
+        with self.block("else:"):
+            self.line(f"{value} = data[at:end]", f"tag, length = {unpack}(data, end)")
+        if value != target:
+            self.line(f"{target} = m.{alternative.python}(value)")
+        self.line(f"at = end + {head}")
 
-    def _then(self, alternative: Alternative, target: str) -> Generator[str, None, str]:
-        """Yield what reads the content of a branch; return the variable that holds it, the target where it can be."""
-        if isinstance(alternative.then, str):
-            yield f"{target}, at = _parse_{snake_case(alternative.then)}(data, at{self.arguments})"
-            return target
-        assert alternative.then is not None and alternative.then.single is not None
-        yield from self._elements(alternative.then, None)
-        return variable(alternative.then.single.name)
-
-    def _choice(self, choice: Choice) -> Lines:
-        name, kind = variable(choice.name), variable(choice.kind_name)
-        if choice.valued:
-            yield from self._valued(choice, f"{name} = ", "")
-            return
-        if choice.optional:
-            yield f"{kind}: Any = None"
-            yield f"{name}: Any = None"
-        yield "kind = data[at]"
-        for index, alternative in enumerate(choice.alternatives):
-            yield f"{'elif' if index else 'if'} {_taken(alternative)}"
-            yield f'{INDENT}{kind} = "{alternative.tag.decode()}"'
-            yield f"{INDENT}at += 1"
-            value = "None"
-            if alternative.then is not None:
-                value = yield from _indented(self._then(alternative, name))
-            if value != name:
-                yield f"{INDENT}{name} = {value}"
+    def _choice(self, choice: Choice, found: dict[str, str]) -> None:
+        for name in choice.names:
+            found[name] = self.names(name)
+            self.line(f"{found[name]}: Any = None")
+        self.line("tag = data[at]")
+        for number, each in enumerate(_classes_last(choice)):
+            with self.block(f"{'elif' if number else 'if'} {_taken(each)}"):
+                self.line("at += 1")
+                if not choice.valued:
+                    self.line(f'{found[choice.kind_name]} = "{each.letter}"')
+                self._branch(each, found[choice.name])
         if not choice.optional:
-            yield "else:"
-            yield REJECT
+            self.write("else:", REJECT)
 
-    def _object(self, structure: Structure, cls: str, target: str) -> Lines:
-        """Yield what fills an object: setting the fields of a frozen class one by one is twice as fast as its init."""
-        names = tuple(_object_fields(structure))
-        self.classes[cls] = names
-        yield f"{target} = new(m.{cls})"
-        for name in names:
-            yield f"{_setter(cls, name)}({target}, {variable(name)})"
-
-
-def _ahead(alternative: Alternative, name: str, unpack: str, ahead: str, head: int) -> Lines:
-    python = str(alternative.python)
-    if alternative.then is None:
-        yield f"{name}.append({python if python == 'None' else 'm.' + python})"
-        yield f"kind, length = {unpack}(data, at - {head - 1})"
-        yield "at += 1"
-        return
-    yield "end = at + length"
-    yield f"if length < {AHEAD}:"
-    yield f"{INDENT}value, kind, length = {ahead}[length](data, at)"
-    yield "else:"
-    yield f"{INDENT}value = data[at:end]"
-    yield f"{INDENT}kind, length = {unpack}(data, end)"
-    yield f"{name}.append({'value' if python == 'bytes' else f'm.{python}(value)'})"
-    yield f"at = end + {head}"
+    def _branch(self, alternative: Alternative, target: str) -> None:
+        if alternative.then is None:
+            value = "None" if alternative.python is None else alternative.python
+        elif isinstance(alternative.then, str):
+            self.line(f"{target}, at = {self._call(alternative.then)}")
+            value = target
+        else:
+            value = self.value(alternative.then, None)
+        if alternative.python not in (None, "None", "bytes"):
+            value = f"m.{value}" if alternative.then is None else f"m.{alternative.python}({value})"
+        if value not in ("None", target):
+            self.line(f"{target} = {value}")
 
 
-def _indented(lines: Generator[str, None, str]) -> Generator[str, None, str]:
-    while True:
-        try:
-            yield INDENT + next(lines)
-        except StopIteration as end:
-            return str(end.value)
+def _classes_last(choice: Choice) -> list[Alternative]:
+    """Return the alternatives, plain bytes first: most values are text."""
+    return sorted(choice.alternatives, key=lambda alternative: alternative.python != "bytes")
 
 
 def _taken(alternative: Alternative) -> str:
-    version = f" and proto_version >= {alternative.since}" if alternative.since else ""
-    return f"kind == {alternative.tag[0]}{version}:  # {alternative.name}"
+    condition = f" and {alternative.condition}" if alternative.condition else ""
+    return f"tag == {alternative.tag[0]}{condition}:  # {alternative.name}"
 
 
-def _object_fields(structure: Structure) -> Iterator[str]:
-    for element in structure.exposed:
-        if isinstance(element, Choice) and not element.valued:
-            yield element.kind_name
-        yield element.name
-
-
-def _setter(cls: str, name: str) -> str:
-    return f"_{snake_case(cls)}_{name}"
-
-
-def _codes(fields: Sequence[Field], skip_tag: bool) -> str:
-    """Return the format of a run; the tag of a message was looked at before, so it is skipped."""
-    codes = [code(field) for field in fields]
-    if skip_tag and isinstance(fields[0].constant, bytes):
-        codes[0] = "x"
-    return "".join(codes)
+def _checks(field: Field, name: str) -> Iterator[str]:
+    """Yield what checks and converts a number that was read."""
+    if field.constant_number is not None:
+        yield f"if {name} != {field.constant_number}:"
+        yield REJECT
+    elif field.bits:
+        yield f"if {name} & ~{field.mask:#x}:"
+        yield REJECT
+    elif field.values:
+        yield f"if {name} not in {bytes(field.codes) if field.is_letter else field.codes!r}:"
+        yield REJECT
+        if field.is_letter:
+            yield f"{name} = chr({name})"
+    elif field.python != "int":
+        yield f"{name} = number({field.python}, {name})"

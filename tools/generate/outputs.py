@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from tools.generate.builtin_types import emit_builtin_types
 from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
 from tools.generate.kernels import emit_kernels
@@ -14,18 +16,20 @@ from tools.generate.reference import emit_reference
 from tools.generate.reference_table import emit_fields
 from tools.generate.strategies import emit_strategies
 from tools.generate.text import GENERATED
-from tools.language import Spec, load
+from tools.language import load
+from tools.language.builtin_types import load_types
 
 __all__ = ["OUTPUTS", "Output", "orphans", "render"]
 
 
 @dataclass(frozen=True)
 class Output:
-    """One generated file: its path under the project, its specification, and what emits it."""
+    """One generated file: its path, its specification, what emits it, and what loads the specification."""
 
     path: str
     spec: str
-    emit: Callable[[Spec], str]
+    emit: Callable[[Any], str]
+    load: Callable[[Path], Any] = load
 
 
 WIRE = "pgoutput_construct/wire"
@@ -51,6 +55,7 @@ OUTPUTS = (
         "replication.yaml",
         partial(emit_reference, others=(("the messages inside", "reference.md"),)),
     ),
+    Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
     Output(f"{TESTING}/strategies.py", "pgoutput.yaml", partial(emit_strategies, messages="messages")),
     Output(f"{TESTING}/frame_strategies.py", "replication.yaml", partial(emit_strategies, messages="frames")),
@@ -59,7 +64,8 @@ OUTPUTS = (
 
 def render(spec_folder: Path) -> Mapping[str, str]:
     """Return the text of every output by its path; raise SpecError for a broken specification."""
-    specs = {name: load(spec_folder / name) for name in {output.spec for output in OUTPUTS}}
+    loads = {output.spec: output.load for output in OUTPUTS}
+    specs = {name: load(spec_folder / name) for name, load in loads.items()}
     return {output.path: output.emit(specs[output.spec]) for output in OUTPUTS}
 
 

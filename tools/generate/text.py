@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from tools.language import Spec
+from tools.language.builtin_types import TypeTable
 from tools.language.errors import SpecError
 
 __all__ = ["COMMAND", "GENERATED", "docstring", "formatted", "header", "python_class", "snake_case"]
@@ -15,7 +16,7 @@ GENERATED = "Generated from spec/"
 """What the first line of every generated file contains."""
 
 
-def header(spec: Spec) -> str:
+def header(spec: Spec | TypeTable) -> str:
     """Return the first line of a generated Python file."""
     return f"# {GENERATED}{spec.file} by: {COMMAND}. Do not edit."
 

@@ -33,7 +33,7 @@ from tools.language.records import Deviation, Document, Option
 from tools.language.rules import check
 from tools.language.source import Place, Source, read
 
-__all__ = ["SPEC", "load", "load_text"]
+__all__ = ["SPEC", "check_shape", "load", "load_text", "read_text"]
 
 SPEC = Path(__file__).parents[2] / "spec"
 """The folder of the specifications."""
@@ -41,26 +41,30 @@ SPEC = Path(__file__).parents[2] / "spec"
 
 def load(path: Path) -> Spec:
     """Read a specification file; raise SpecError with file, line and remedy when it breaks a rule."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}. Give a UTF-8 YAML file.") from None
-    return load_text(text, path.name)
+    return load_text(read_text(path), path.name)
 
 
 def load_text(text: str, file: str = "spec.yaml") -> Spec:
     """Read a specification from text; see load."""
     source = read(text, file)
     _check_marks(text, source)
-    _check_shape(source)
+    check_shape(source)
     spec = _Loader(source).spec()
     check(spec, source)
     return spec
 
 
+def read_text(path: Path) -> str:
+    """Read a file of the specification; raise SpecError for one that is missing or not UTF-8."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}. Give a UTF-8 YAML file.") from None
+
+
 @cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(json.loads((SPEC / "language.schema.json").read_text("utf-8")))
+def _validator(schema: str) -> Draft202012Validator:
+    return Draft202012Validator(json.loads((SPEC / schema).read_text("utf-8")))
 
 
 @cache
@@ -78,18 +82,19 @@ def _check_marks(text: str, source: Source) -> None:
         raise source.error(marks[0][0], problem, "Write in place of each mark what the comments of propose ask for.")
 
 
-def _check_shape(source: Source) -> None:
-    problems = [_shape_problem(error, source) for error in _validator().iter_errors(source.data)]
+def check_shape(source: Source, schema: str = "language.schema.json") -> None:
+    """Raise SpecError, with every line and its rule, for data that a JSON Schema of the folder spec refuses."""
+    problems = [_shape_problem(error, source, schema) for error in _validator(schema).iter_errors(source.data)]
     if problems:
         raise SpecError("\n".join(problems))
 
 
-def _shape_problem(error: ValidationError, source: Source) -> str:
+def _shape_problem(error: ValidationError, source: Source, schema: str) -> str:
     error = best_match([error]) or error
     place = tuple(error.absolute_path)
     expected = error.schema.get(str(error.validator)) if isinstance(error.schema, Mapping) else error.schema
     problem = f"{'/'.join(map(str, place)) or 'the file'}: {error.message[:300]}"
-    remedy = f"The rule '{error.validator}' of spec/language.schema.json wants {json.dumps(expected)[:300]}."
+    remedy = f"The rule '{error.validator}' of spec/{schema} wants {json.dumps(expected)[:300]}."
     return str(source.error(place, problem, remedy))
 
 

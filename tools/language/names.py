@@ -8,9 +8,9 @@ from construct import Container
 __all__ = ["MACHINERY", "RESERVED_CLASSES", "RESERVED_FIELDS", "RESERVED_PARAMETERS"]
 
 MACHINERY = frozenset(
-    {"at", "bytes", "chr", "data", "end", "in_stream", "isinstance", "item", "kind", "len", "length", "list", "m"}
-    | {"message", "new", "number", "ord", "parallel", "pieces", "proto_version", "range", "size", "start"}
-    | {"string_bytes", "tuple", "type", "unpack_from", "value"}
+    {"at", "bytes", "chr", "data", "end", "in_stream", "index", "isinstance", "len", "length", "list", "m", "message"}
+    | {"number", "ord", "parallel", "pieces", "proto_version", "range", "size", "string_bytes", "tag", "tuple", "type"}
+    | {"unpack_from", "value"}
 )
 """What the codec calls its own variables, and what it calls: a field of that name is written apart there."""
 

@@ -1,0 +1,160 @@
+"""What the engines of a generated package must agree on."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pgoutput_construct.errors import DecodeError, EncodeError
+from pgoutput_construct.wire.fast import REJECTIONS
+from pgoutput_construct.wire.trace import _trace, _tracing
+from tests.spec_fuzz.checked_reads import Window
+from tests.spec_fuzz.package import Package
+
+__all__ = ["Engines"]
+
+REFUSED = "refused"
+BEFORE, AFTER = b"\x00\x01before", b"\xff\x00after\x00"
+"""What stands around a payload in its batch."""
+Parameters = Mapping[str, Any]
+
+
+def outcome(call: Callable[[], Any]) -> str:
+    """Return what a call gives, types of values included, or that it refuses."""
+    try:
+        return repr(call())
+    except (DecodeError, EncodeError, *REJECTIONS):
+        return REFUSED
+
+
+class Engines:
+    """The engines of one package under given parameters."""
+
+    def __init__(self, package: Package, parameters: Parameters) -> None:
+        self.package = package
+        self.parameters = parameters
+        self.given = tuple(parameters.values())
+
+    def check_message(self, message: Any) -> bytes:
+        """Check all that is true of a message that can be sent; return its bytes."""
+        data = self.package.reference.build(message, self.parameters)
+        built: bytes = self.package.codec.BUILDERS[type(message)](message, *self.given)
+        assert built == data, f"codec builds {built.hex()}, definitions {data.hex()}"
+        assert self.check_bytes(data) == repr(message), "what comes back is another message"
+        self.check_headers(message, data)
+        self.check_values(message, data)
+        self.check_trace(data)
+        return data
+
+    def check_bytes(self, data: bytes) -> str:
+        """Check that the engines accept or refuse the same, and give the same; return what they give."""
+        reference = outcome(lambda: self.package.reference.parse(data, self.parameters))
+        fast = outcome(lambda: self.package.codec.PARSERS[data[0]](data, *self.given))
+        assert fast == reference, f"{data.hex()}: codec parses {fast}, definitions {reference}"
+        valid = self.index(data)["valid"][0]
+        assert valid == (reference != REFUSED), f"{data.hex()}: kernels say {valid}, definitions {reference}"
+        return reference
+
+    def check_built(self, message: Any) -> None:
+        """Check that the engines build the same from a message that may be none, or refuse it both."""
+        reference = outcome(lambda: self.package.reference.build(message, self.parameters))
+        fast = outcome(lambda: self.package.codec.BUILDERS[type(message)](message, *self.given))
+        assert fast == reference, f"{message!r}: codec builds {fast}, definitions {reference}"
+
+    def check_prefix(self, data: bytes, more: bytes) -> None:
+        """Check that a message at the front of other bytes is found, whatever follows it."""
+        message, size = self.package.reference.parse_prefix(BEFORE + data + more, len(BEFORE), self.parameters)
+        assert (repr(message), size) == (repr(self.package.reference.parse(data, self.parameters)), len(data))
+
+    def check_trace(self, data: bytes) -> None:
+        """Check that the fields cover every byte, and that the specification knows each of them."""
+        tracing = _tracing(self.package.messages.BY_TAG, self.package.definitions.DEFINITIONS)
+        fields = self.package.fields.FIELDS
+        trace = _trace(tracing, data, self.parameters, fields)
+        assert trace.fault is None, f"{data.hex()}: {trace.fault}"
+        assert [piece.key for piece in trace.pieces if piece.key not in fields] == []
+        ends = [0, *(piece.end for piece in trace.pieces)]
+        assert [piece.start for piece in trace.pieces] == ends[:-1]
+        assert ends[-1] == len(data)
+
+    def index(self, data: bytes) -> dict[str, list[Any]]:
+        """Return what the kernels keep of one payload."""
+        kernels = self.package.kernels
+        window = Window(data, BEFORE, AFTER)
+        kept: dict[str, list[Any]] = {
+            name: [-1 if dtype is np.int64 else 0] for name, dtype in kernels.ROW_FIELDS.items()
+        }
+        found: dict[str, list[Any]] = {"tags": [0], "valid": [False]}
+        given = [window, [window.start], [window.end], *self.kernel_parameters(kernels.index)]
+        kernels.index(*given, *found.values(), *kept.values())
+        return found | kept
+
+    def kernel_parameters(self, function: Any) -> list[Any]:
+        """Return the parameters as the kernels take them: a state's by row, the others once."""
+        names = [name for name in inspect.signature(function).parameters if name in {"streams", *self.parameters}]
+        by_row = [self.parameters.get("in_stream", False)]
+        return [by_row if name == "streams" else self.parameters[name] for name in names]
+
+    def check_headers(self, message: Any, data: bytes) -> None:
+        """Check that the header fields which the kernels read are those of the message."""
+        name, read, fields = self.package.kernels.READERS[data[0]]
+        assert name == type(message).__name__
+        if read is None:
+            return
+        window = Window(data, BEFORE, AFTER)
+        columns = [[[None] for _ in range(_width(form))] for _, form in fields]
+        outs = [out for column in columns for out in column]
+        read(window, [window.start], *self.kernel_parameters(read), *outs)
+        for (field, form), column in zip(fields, columns, strict=True):
+            value = getattr(message, field)
+            if form.endswith("?"):
+                present = bool(column.pop()[0])
+                assert present == (value is not None), f"{name}.{field} is {value!r}, has_{field} {present}"
+            if value is not None:
+                read_value = _header(form.rstrip("?"), [out[0] for out in column], window)
+                expected = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+                if isinstance(expected, int) and read_value is not None:  # arrays view them as signed or not
+                    read_value, expected = (number % self.modulus(data[:1], field) for number in (read_value, expected))
+                assert read_value == expected, f"{name}.{field} is {value!r}, kernels read {read_value!r}"
+
+    def modulus(self, tag: bytes, field: str) -> int:
+        """Return how many numbers a field of a message can hold."""
+        message = next(message for message in self.package.spec.messages if message.tag == tag)
+        element: Any = next(element for element in message.elements if element.name == field)
+        return 1 << 8 * int(element.type.bytes)
+
+    def check_values(self, message: Any, data: bytes) -> None:
+        """Check that the values of the rows in a message are found where they are."""
+        kernels = self.package.kernels
+        kept = self.index(data)
+        window = Window(data, BEFORE, AFTER)
+        for element in next(m for m in self.package.spec.messages if m.class_name == type(message).__name__).exposed:
+            find = kernels.TUPLES.get(getattr(element, "part", None))
+            if find is None or element.name not in kernels.ROW_FIELDS:
+                continue
+            row = getattr(message, element.name)
+            place = kept[element.name][0]
+            assert (row is None) == (place == -1), f"{element.name} is {row!r}, its place {place}"
+            if row is not None:
+                self._check_row(find, window, place, row)
+
+    def _check_row(self, find: Any, window: Window, place: int, row: Any) -> None:
+        tags, starts, lengths = (np.full((max(len(row), 1), 1), -1, object) for _ in range(3))
+        wrong = find(window, [place], len(row), tags, starts, lengths)
+        assert wrong == -1, f"the row at {place} has not the {len(row)} values of {row!r}"
+        for column, value in enumerate(row):
+            start, length = starts[column, 0], lengths[column, 0]
+            found = window.data[start : start + length]
+            assert found == (value if isinstance(value, bytes) else b""), f"value {column} of {row!r} reads {found!r}"
+
+
+def _width(form: str) -> int:
+    return (2 if form.startswith("bytes") else 1) + form.endswith("?")
+
+
+def _header(form: str, values: list[Any], window: Window) -> Any:
+    if form == "bytes":
+        start, length = values
+        return window.data[start : start + length]
+    return bytes([values[0]]) if form == "letter" and values[0] is not None else values[0]

@@ -1,0 +1,64 @@
+"""Stands in for columnar/jit.py: kernels in plain Python that may read nothing outside their payload.
+
+Stronger than numba's own run, where a read beyond the payload is a read of the next one.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["OutsideError", "Window", "find_nul", "kernel", "u8", "u16", "u32", "u64"]
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+class OutsideError(AssertionError):
+    """A kernel has read beyond its payload."""
+
+
+class Window:
+    """The bytes of a batch, of which only those of one payload may be read."""
+
+    def __init__(self, payload: bytes, before: bytes, after: bytes) -> None:
+        self.data = before + payload + after
+        self.start = len(before)
+        self.end = len(before) + len(payload)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def read(self, at: int, size: int) -> int:
+        """Return an unsigned number; raise OutsideError for bytes of other payloads."""
+        if not self.start <= at <= self.end - size:
+            raise OutsideError(f"{size} bytes are read at {at}, outside {self.start}..{self.end}")
+        return int.from_bytes(self.data[at : at + size], "big")
+
+
+def kernel(function: Function) -> Function:
+    """Return the function as it is."""
+    return function
+
+
+def u8(data: Window, at: int) -> int:
+    """Read a byte."""
+    return data.read(at, 1)
+
+
+def u16(data: Window, at: int) -> int:
+    """Read two bytes."""
+    return data.read(at, 2)
+
+
+def u32(data: Window, at: int) -> int:
+    """Read four bytes."""
+    return data.read(at, 4)
+
+
+def u64(data: Window, at: int) -> int:
+    """Read eight bytes as a signed number: numba's are signed."""
+    value = data.read(at, 8)
+    return value - (1 << 64) if value >> 63 else value
+
+
+def find_nul(data: Window, at: int, end: int) -> int:
+    """Return the position of the next NUL, -1 where there is none before the end."""
+    return next((place for place in range(at, end) if u8(data, place) == 0), -1)

@@ -1,0 +1,71 @@
+"""One specification, taken through everything that follows from it."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from pgoutput_construct.testing import damaged
+from tests.spec_fuzz.agreement import Engines
+from tests.spec_fuzz.package import Package, generated
+from tools.language import Spec, load_text
+
+__all__ = ["explore", "follow"]
+
+JUNK = st.one_of(
+    st.none(), st.integers(), st.floats(), st.text(max_size=2), st.binary(max_size=3), st.booleans(),
+    st.lists(st.none() | st.integers(0, 300) | st.binary(max_size=2), max_size=2).map(tuple),
+)  # fmt: skip
+"""Values that a field may be given by mistake."""
+
+
+def follow(text: str, data: st.DataObject) -> None:
+    """Load a specification and explore what it generates."""
+    spec = load_text(text, "fuzzed.yaml")
+    with generated(spec) as package:
+        for _ in range(3):
+            explore(package, data)
+
+
+def explore(package: Package, data: st.DataObject) -> None:
+    """Draw parameters and a message under them, and check that the engines agree on all that is near it."""
+    parameters = data.draw(_parameters(package.spec), "parameters")
+    engines = Engines(package, parameters)
+    version = parameters.get("proto_version", 0)
+    makers = [
+        (since, make) for since, make in package.strategies.STRATEGIES.values() if version >= since or not version
+    ]
+    if not makers:
+        return
+    message = data.draw(data.draw(st.sampled_from(makers), "maker")[1](**parameters), "message")
+    payload = engines.check_message(message)
+    for size in range(min(len(payload), 64)):
+        engines.check_bytes(payload[:size])
+    engines.check_bytes(payload + b"\0")
+    for _ in range(4):
+        engines.check_bytes(data.draw(damaged(st.just(payload)), "damaged"))
+    for at in range(1, min(len(payload), 24)):
+        engines.check_bytes(payload[:at] + bytes([payload[at] ^ data.draw(st.integers(1, 255))]) + payload[at + 1 :])
+    if not _open_ended(package.spec, payload[:1]):
+        engines.check_prefix(payload, data.draw(st.binary(max_size=3), "more"))
+    engines.check_built(_spoilt(message, data))
+    Engines(package, data.draw(_parameters(package.spec), "others")).check_built(message)
+    Engines(package, data.draw(_parameters(package.spec), "others")).check_bytes(payload)
+
+
+def _parameters(spec: Spec) -> st.SearchStrategy[dict[str, Any]]:
+    versions = [version.version for version in spec.versions] or [1, 2]
+    each = {p.name: st.booleans() if p.type == "bool" else st.sampled_from(versions) for p in spec.parameters}
+    return st.fixed_dictionaries(each)
+
+
+def _open_ended(spec: Spec, tag: bytes) -> bool:
+    last = next(message for message in spec.messages if message.tag == tag).elements[-1]
+    return getattr(last, "notation", "") == "Byten" and not getattr(last, "length", None)
+
+
+def _spoilt(message: Any, data: st.DataObject) -> Any:
+    """Return a message with any value in one of its fields."""
+    values = {name: getattr(message, name) for name in message.__dataclass_fields__ if name != "TAG"}
+    if values:
+        values[data.draw(st.sampled_from(sorted(values)))] = data.draw(JUNK)
+    return type(message)(**values)

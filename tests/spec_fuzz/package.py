@@ -1,0 +1,87 @@
+"""Everything that a specification generates, as modules that live in memory."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+from pgoutput_construct.wire.reference import Reference
+from tools.generate import text as generated_text
+from tools.generate.codec import emit_codec
+from tools.generate.definitions import emit_definitions
+from tools.generate.kernels import emit_kernels
+from tools.generate.messages import emit_messages
+from tools.generate.reference import emit_reference
+from tools.generate.reference_table import emit_fields
+from tools.generate.strategies import emit_strategies
+from tools.language import Spec
+
+__all__ = ["Package", "generated", "texts"]
+
+NAME = "fuzzed"
+"""The package of the modules, while they are there."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """The generated modules of one specification."""
+
+    spec: Spec
+    messages: ModuleType
+    definitions: ModuleType
+    codec: ModuleType
+    kernels: ModuleType
+    strategies: ModuleType
+    fields: ModuleType
+    reference: Reference
+
+
+def texts(spec: Spec, tidy: bool = False) -> dict[str, str]:
+    """Return the text of every output by its module; ``tidy`` runs ruff over them, as the generator does."""
+    with patch.object(generated_text, "_ruff", generated_text._ruff if tidy else _as_it_is):
+        return {
+            "messages": emit_messages(spec, union="AnyMessage"),
+            "definitions": emit_definitions(spec, messages="messages"),
+            "codec": emit_codec(spec, messages="messages"),
+            "kernels": emit_kernels(spec),
+            "strategies": emit_strategies(spec, messages="messages"),
+            "fields": emit_fields(spec),
+            "reference": emit_reference(spec),
+        }
+
+
+def _as_it_is(command: str, source: str, *arguments: str) -> str:
+    return source
+
+
+@contextmanager
+def generated(spec: Spec, compiled: bool = False, tidy: bool = False) -> Iterator[Package]:
+    """Generate everything and import it, the kernels in plain Python unless ``compiled``; afterwards it is gone."""
+    loaded: dict[str, ModuleType] = {}
+    try:
+        for name, text in texts(spec, tidy).items():
+            if name != "reference":
+                loaded[name] = _module(name, _moved(text, compiled))
+        reference = Reference(loaded["messages"].BY_TAG, loaded["definitions"].DEFINITIONS)
+        yield Package(spec, **loaded, reference=reference)
+    finally:
+        for name in loaded:
+            sys.modules.pop(f"{NAME}.{name}", None)
+
+
+def _moved(text: str, compiled: bool) -> str:
+    """Return a module's text with the imports that lead to the other generated modules."""
+    text = text.replace("from pgoutput_construct.wire import messages as m", f"from {NAME} import messages as m")
+    return text if compiled else text.replace("pgoutput_construct.columnar.jit", "tests.spec_fuzz.checked_reads")
+
+
+def _module(name: str, text: str) -> ModuleType:
+    module: Any = ModuleType(f"{NAME}.{name}")
+    parent = sys.modules.setdefault(NAME, ModuleType(NAME))
+    sys.modules[module.__name__] = module
+    setattr(parent, name, module)
+    exec(compile(text, f"<{name}>", "exec"), module.__dict__)
+    return module

@@ -1,0 +1,326 @@
+"""Specifications as plain data: any that the language allows, drawn by Hypothesis."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from hypothesis import strategies as st
+
+from tests.spec_fuzz.words import CLASSES, CONSTANTS, FLAGS, MESSAGES, NAMES, STATES, TAGS, TEXTS
+
+__all__ = ["as_yaml", "specifications"]
+
+T = TypeVar("T")
+Data = dict[str, Any]
+Group = list[Data]
+"""Elements that must stay together: an optional choice and the tag behind it."""
+
+_TYPES = yaml.safe_load((Path(__file__).parents[2] / "spec" / "types.yaml").read_text("utf-8"))["types"]
+_NUMBERS = [row for row in _TYPES if "bytes" in row]
+_PLAIN = [row for row in _NUMBERS if row["python"] == "int" and "(" not in row["notation"]]
+_SIZES = [row for row in _PLAIN if not row.get("signed")]
+DEEPEST = 2
+"""Structures inside structures."""
+
+
+@st.composite
+def specifications(draw: st.DrawFn) -> Data:
+    """Return the data of a specification; nearly all of them keep the rules of the language."""
+    return _Author(draw).specification()
+
+
+def as_yaml(data: Data) -> str:
+    """Return data as the text of a specification."""
+    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes blocks out, since the language has no aliases of them."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+class _Author:
+    """Writes one specification."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.versions: Sequence[int] = ()
+        self.flags: list[str] = []
+        self.states: list[str] = []
+        self.parts: list[str] = []
+        self.classes = set[str]()
+        self.extras: list[Data] = []
+
+    def one(self, values: Sequence[T]) -> T:
+        return self.draw(st.sampled_from(values))
+
+    def chance(self, percent: int) -> bool:
+        return self.draw(st.integers(0, 99)) >= 100 - percent  # false when it shrinks
+
+    def up_to(self, least: int, most: int) -> int:
+        return self.draw(st.integers(least, most))
+
+    def specification(self) -> Data:
+        self.versions = self.one([(1, 2, 5), (1,), (1, 2), ()])
+        self.flags = self.draw(st.lists(st.sampled_from(FLAGS), max_size=3, unique=True))
+        self.states = self.draw(st.lists(st.sampled_from(STATES), max_size=3, unique=True))
+        parts = [self.part() for _ in range(self.up_to(0, 3))]
+        tags = self.draw(st.lists(st.sampled_from("BCDEFGIMPQRSTUVWbcdefg"), min_size=1, max_size=4, unique=True))
+        messages = [self.message(tag) for tag in tags]
+        parameters: Data = {name: {"type": "bool"} for name in self.flags}
+        if self.versions or self.chance(20):
+            parameters["proto_version"] = {"type": "int"}
+        order = self.draw(st.permutations(sorted(parameters)))
+        data: Data = {"protocol": "fuzzed", "title": self.one(TEXTS), "source": "nowhere"}
+        if self.versions:
+            data["versions"] = [{"version": v, "server": 9 + v} for v in self.versions]
+        data["parameters"] = {name: parameters[name] for name in order}
+        if self.states:
+            data["states"] = [self.state(name) for name in self.states]
+        return data | {"messages": messages, "parts": self.draw(st.permutations(parts))}
+
+    def state(self, name: str) -> Data:
+        return {"name": name} | ({"sets": self.one(self.flags)} if self.flags and self.chance(60) else {})
+
+    def class_name(self, pool: Sequence[str] = CLASSES, spare: str = "Class") -> str:
+        free = [name for name in pool if name.replace(" ", "") not in self.classes]
+        name = self.one(free) if free else f"{spare}{len(self.classes)}"
+        self.classes.add(name.replace(" ", ""))
+        return name
+
+    def part(self) -> Data:
+        name = self.class_name()
+        if self.chance(40):  # a row, as TupleData is one
+            number, names = self.one(_SIZES), set[str]()
+            count = self.field(names, number)
+            repeat = {"type": "repeat_1", "name": self.name(names), "count": count["name"]}
+            blocks = [{"type": "header", "fields": [count]}, repeat | {"blocks": [self.valued(set(), 1)]}]
+            part = {"name": name, "blocks": blocks}
+        else:
+            part = {"name": name, "blocks": self.blocks(0, 1)}
+        self.parts.append(name)
+        return part
+
+    def message(self, tag: str) -> Data:
+        message: Data = {"name": self.class_name(MESSAGES)} | self.described()
+        if self.versions and self.chance(25):
+            message["since"] = self.one(self.versions)
+            message |= {"unasked": "Seen."} if self.chance(30) else {}
+        if self.states:
+            message["in"] = self.one([self.states, self.states, self.states[:1]])
+            message |= {"enters": self.one(self.states)} if self.chance(30) else {}
+        first = {"field": f"Byte1('{tag}')", "name": "tag"}
+        return message | {"blocks": self.blocks(0, 0, first)}
+
+    def blocks(self, depth: int, least: int, first: Data | None = None) -> list[Data]:
+        """Return the blocks of a structure; ``first`` is the tag of a message."""
+        names = {"tag"} if first else set[str]()
+        groups: list[Group] = []
+        for _ in range(self.up_to(least, 4)):
+            self.add(groups, names, depth)
+        elements = [*([first] if first else []), *(element for group in groups for element in group)]
+        if first and self.chance(15):
+            last = {"field": "Byten", "name": self.name(names)}
+            elements.append(last | (self.condition() if self.chance(30) else {}))
+        return self.gathered(elements)
+
+    def gathered(self, elements: list[Data]) -> list[Data]:
+        """Return elements as blocks: fields together, now and then in two blocks."""
+        blocks: list[Data] = []
+        for element in elements:
+            if "field" not in element:
+                blocks.append(element)
+            elif blocks and "fields" in blocks[-1] and not self.chance(10):
+                blocks[-1]["fields"].append(element)
+            else:
+                blocks.append({"type": "body" if blocks else "header", "fields": [element]})
+        for at, block in enumerate(blocks):
+            if "fields" in block and self.chance(5):
+                for place, field in enumerate(block["fields"]):
+                    field["field"] = f"{at + 1}_{place + 1}_{field['field']}"
+        return blocks
+
+    def add(self, groups: list[Group], names: set[str], depth: int) -> None:
+        """Add an element to a structure, with what it needs in front of it or behind it."""
+        makers = [self.number, self.number, self.text, self.constant, self.bytes_, self.reference]
+        makers += [self.repeat, self.choice, self.choice] if depth < DEEPEST else []
+        self.one(makers)(groups, names, depth)
+
+    def number(self, groups: list[Group], names: set[str], depth: int) -> None:
+        groups.append([self.conditional(self.marked(names))])
+
+    def text(self, groups: list[Group], names: set[str], depth: int) -> None:
+        groups.append([self.conditional({"field": "String", "name": self.name(names)})])
+
+    def constant(self, groups: list[Group], names: set[str], depth: int) -> None:
+        groups.append([self.fixed(names)])
+
+    def bytes_(self, groups: list[Group], names: set[str], depth: int) -> None:
+        size = self.measure(groups, names)
+        groups.append([{"field": "Byten", "name": self.name(names), "length": size}])
+
+    def reference(self, groups: list[Group], names: set[str], depth: int) -> None:
+        if self.parts:
+            groups.append([self.conditional({"field": self.one(self.parts), "name": self.name(names)})])
+
+    def repeat(self, groups: list[Group], names: set[str], depth: int) -> None:
+        count = self.measure(groups, names)
+        repeat: Data = {"type": "repeat_1", "name": self.name(names), "count": count} | self.described()
+        blocks = self.item(depth + 1)
+        groups.append([repeat | {"class": self.class_name(), "blocks": blocks}])
+
+    def item(self, depth: int) -> list[Data]:
+        """Return the blocks of an item; one thing alone more often than chance would give."""
+        names = set[str]()
+        groups: list[Group] = []
+        what = self.up_to(0, 9)
+        if what < 4:
+            groups.append([self.marked(names)])
+        elif what < 6:
+            return [self.valued(names, depth)]
+        elif what < 7:
+            self.one([self.text, self.bytes_, self.reference])(groups, names, depth)
+        if self.chance(20) or not groups:
+            extra: list[Group] = []
+            self.add(extra, names, depth)
+            groups = extra + groups if self.chance(50) else groups + extra
+        always = self.chance(95)
+        elements = [element for group in groups for element in group]
+        if always and elements and all(_may_be_absent(element) for element in elements):
+            elements.append(self.field(names))
+        return self.gathered(elements) or self.gathered([self.field(names)])
+
+    def choice(self, groups: list[Group], names: set[str], depth: int) -> None:
+        if self.chance(35):
+            groups.append([self.valued(names, depth)])
+            return
+        name = self.name(names, kind=True)
+        tags = self.draw(st.lists(st.sampled_from(TAGS), min_size=1, max_size=3, unique=True))
+        known = set[str]()
+        alternatives = [self.alternative(tag, known, depth) for tag in tags]
+        self.keep_one(alternatives)
+        choice: Data = {"type": "choice_1", "name": name, "alternatives": alternatives} | self.described()
+        if not self.chance(40):
+            groups.append([choice])
+            return
+        free = [tag for tag in TAGS if tag not in tags]
+        behind = {"field": f"Byte1('{self.one(free)}')", "name": self.name(names)}
+        groups.append([choice | {"optional": True}, behind])
+
+    def alternative(self, tag: str, known: set[str], depth: int) -> Data:
+        alternative: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.since(20) | self.described()
+        what = self.up_to(0, 4)
+        if what == 0:
+            return alternative
+        if what == 1 and self.parts:
+            return alternative | {"then": self.one(self.parts)}
+        return alternative | {"then": self.content(depth)}
+
+    def content(self, depth: int) -> list[Data]:
+        """Return the fields of a branch, of which one is exposed."""
+        names = set[str]()
+        groups: list[Group] = []
+        self.one([self.bytes_, self.number, self.text, self.reference])(groups, names, depth)
+        if self.chance(20):
+            groups.insert(self.up_to(0, len(groups)), [self.fixed(names)])
+        fields = [element for group in groups for element in group]
+        return fields or [self.field(names)]
+
+    def valued(self, names: set[str], depth: int) -> Data:
+        """Return a choice whose branch shows in the Python value."""
+        tags = self.draw(st.lists(st.sampled_from(TAGS), min_size=1, max_size=4, unique=True))
+        pythons = self.draw(st.permutations(["bytes", "None", "CONSTANT", "Class"]))
+        same = self.one(_SIZES)["notation"] if self.chance(70) else None
+        known = set[str]()
+        alternatives = []
+        for tag, python in zip(tags, pythons, strict=False):
+            named: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.since(15)
+            named["python"] = self.python(python)
+            then = {"then": self.sized(same)} if python in ("bytes", "Class") else {}
+            alternatives.append(named | then)
+        self.keep_one(alternatives)
+        return {"type": "choice_1", "name": self.name(names), "alternatives": alternatives}
+
+    def keep_one(self, alternatives: list[Data]) -> None:
+        """Let one alternative be there in every version, nearly always."""
+        if not self.chance(2):
+            self.one(alternatives).pop("since", None)
+
+    def python(self, what: str) -> str:
+        if what == "CONSTANT":
+            return self.class_name(CONSTANTS, "CONSTANT_")
+        return self.class_name(CLASSES[:-1]) if what == "Class" else what
+
+    def sized(self, notation: str | None) -> list[Data]:
+        """Return a length and the bytes that it measures, now and then with something else beside them."""
+        names = set[str]()
+        size = {"field": notation or self.one(_SIZES)["notation"], "name": self.name(names)}
+        content = {"field": "Byten", "name": self.name(names), "length": size["name"]}
+        fields = [size, content]
+        if self.chance(10):
+            fields.insert(self.up_to(0, 2), self.fixed(names))
+        return fields if not self.chance(3) else [self.field(names)]
+
+    def measure(self, groups: list[Group], names: set[str]) -> str:
+        """Add a count or length somewhere before what follows, and return its name."""
+        size = self.field(names, self.one(_SIZES))
+        groups.insert(len(groups) - min(self.up_to(0, 2), len(groups)), [size])
+        return str(size["name"])
+
+    def field(self, names: set[str], row: Data | None = None) -> Data:
+        row = row or self.one(_NUMBERS)
+        signed = {"signed": True} if row.get("signed") and row["python"] == "int" else {}
+        return {"field": row["notation"], "name": self.name(names)} | signed | self.described()
+
+    def marked(self, names: set[str]) -> Data:
+        """Return a number, now and then with values or bits."""
+        field = self.field(names)
+        row = next(r for r in _NUMBERS if r["notation"] == field["field"] and r["bytes"])
+        if row["python"] != "int" or not self.chance(40):
+            return field
+        top = 8 * row["bytes"] - 1
+        if self.chance(40):
+            bits = self.draw(st.sets(st.one_of(st.integers(0, 3), st.integers(0, top)), min_size=1, max_size=3))
+            return field | {"bits": {1 << bit: f"bit {bit}" for bit in sorted(bits)}}
+        if row["bytes"] == 1 and self.chance(50):
+            letters = self.draw(st.lists(st.sampled_from("abdfnxyzAZ09"), min_size=1, max_size=3, unique=True))
+            return field | {"values": {letter: f"is {letter}" for letter in letters}}
+        numbers = st.one_of(st.integers(0, 3), st.integers(0, (2 << top) - 1))
+        values = self.draw(st.lists(numbers, min_size=1, max_size=3, unique=True))
+        return field | {"values": {value: f"is {value}" for value in values}}
+
+    def fixed(self, names: set[str]) -> Data:
+        if self.chance(50):
+            return {"field": f"Byte1('{self.one(TAGS)}')", "name": self.name(names)}
+        row = self.one(_SIZES)
+        value = self.one([0, 1, 255, (1 << 8 * row["bytes"]) - 1])
+        return {"field": f"{row['notation']}({value})", "name": self.name(names)}
+
+    def conditional(self, field: Data) -> Data:
+        return field | self.condition() if self.chance(30) else field
+
+    def condition(self) -> Data:
+        when = {"when": self.one(self.flags)} if self.flags and self.chance(60) else {}
+        return when | self.since(50)
+
+    def since(self, percent: int) -> Data:
+        return {"since": self.one(self.versions)} if self.versions and self.chance(percent) else {}
+
+    def described(self) -> Data:
+        return {"description": self.one(TEXTS)} if self.chance(10) else {}
+
+    def name(self, names: set[str], kind: bool = False) -> str:
+        free = [name for name in NAMES if name not in names and not (kind and f"{name}_kind" in names)]
+        name = self.one(free)
+        names |= {name, f"{name}_kind"} if kind else {name}
+        return name
+
+
+def _may_be_absent(element: Data) -> bool:
+    if "field" not in element:
+        return "count" in element or bool(element.get("optional"))
+    return bool({"when", "since", "length"} & set(element))

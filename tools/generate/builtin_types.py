@@ -1,0 +1,65 @@
+"""Emits the table of PostgreSQL's built-in types."""
+
+from collections.abc import Iterator, Mapping
+
+from tools.generate.text import docstring, formatted, header
+from tools.language.builtin_types import BuiltinType, TypeTable
+
+__all__ = ["emit_builtin_types"]
+
+CLASS = '''
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+__all__ = ["BUILTIN_TYPES", "TYPE_NAMES", "BuiltinType"]
+
+class BuiltinType(NamedTuple):
+    """One built-in type, as pg_type has it."""
+
+    name: str
+    """typname; that of an array type is the name of its elements after an underscore."""
+    oid: int
+    """Its OID, the same on every server."""
+    array_oid: int
+    """OID of the array type, 0 where there is none."""
+    size: int
+    """Bytes in memory (typlen), -1 where it varies."""
+    arrow: str
+    """Name of the Arrow type of its columns; ``list`` for arrays, ``string`` for types kept as PostgreSQL's text."""
+    element_oid: int = 0
+    """OID of the elements of an array type, 0 for others."""
+    subtype_oid: int = 0
+    """Of a range the OID of the type of its bounds, of a multirange that of its range, 0 for others."""
+'''
+
+TABLES = '''
+BUILTIN_TYPES: Final[Mapping[int, BuiltinType]] = {row.oid: row for row in _ROWS}
+"""The built-in types and their array types, by OID."""
+
+TYPE_NAMES: Final[Mapping[str, BuiltinType]] = {row.name: row for row in _ROWS}
+"""The same by name."""
+'''
+
+
+def emit_builtin_types(table: TypeTable) -> str:
+    """Return the module that holds the table."""
+    oids = {row.name: row.oid for row in table.types}
+    rows = "".join(f"{line},\n" for row in table.types for line in _rows(row, oids))
+    chunks = [
+        header(table),
+        docstring(["PostgreSQL's built-in types: OIDs, sizes and Arrow types, by OID and by name."], ""),
+        CLASS,
+        f"_ROWS: Final = (\n{rows})",
+        TABLES,
+    ]
+    return formatted("\n\n".join(chunks))
+
+
+def _rows(row: BuiltinType, oids: Mapping[str, int]) -> Iterator[str]:
+    """Return the calls that make a type and its array type."""
+    subtype = f", subtype_oid={oids[row.subtype]}" if row.subtype else ""
+    yield f'BuiltinType("{row.name}", {row.oid}, {row.array_oid}, {row.size}, "{row.arrow}"{subtype})'
+    if row.array_oid:
+        # Only arrays whose elements stand between commas are read as lists; those of box stay PostgreSQL's text.
+        arrow = "list" if row.delimiter == "," else "string"
+        yield f'BuiltinType("_{row.name}", {row.array_oid}, 0, -1, "{arrow}", element_oid={row.oid})'
