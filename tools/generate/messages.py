@@ -146,7 +146,8 @@ class _Classes:
 
     def _part(self, name: str) -> list[str]:
         part = self.spec.part(name)
-        return self._inside(part, name) if part.extended else [name]
+        members = self._inside(part, name)
+        return members if part.extended or members == ["None"] else [name]
 
     def _inside(self, structure: Structure, class_name: str | None) -> list[str]:
         """Return the types of a structure inside another: of its principal, of its class, or both."""
