@@ -48,12 +48,10 @@ CASES = {
     "a quote as a tag": Case(
         "the codec and the strategies wrote tags between double quotes",
         _first(_CHOICE.format(name="one", tag="""'Byte1(''"'')'"""), "parameters: {proto_version: {type: int}}"),
-        "codec, strategies",
     ),
     "a backslash as a tag": Case(
         "the codec and the strategies wrote tags between double quotes",
         _first(_CHOICE.format(name="one", tag=r"""'Byte1(''\'')'"""), "parameters: {proto_version: {type: int}}"),
-        "codec, strategies",
     ),
     "a choice named as a parameter": Case(
         "the local variable hid the parameter",
@@ -65,7 +63,6 @@ CASES = {
     "a choice without versions": Case(
         "Kind asked for the protocol version where there is none",
         _first(_CHOICE.format(name="one", tag="Byte1('a')")),
-        "definitions",
     ),
     "a number behind a choice": Case(
         "the column of the headers stayed zero",
@@ -130,7 +127,6 @@ CASES = {
     "a length of 64 bits": Case(
         "a length beyond 2**63 was negative, and the walk went backwards",
         _first("{field: Int64, name: size}\n{field: Byten, name: content, length: size}\n{field: Int8(0), name: more}"),
-        "kernels",
     ),
     "a row's value with a constant in front": Case(
         "the length was read where the constant is",
@@ -159,7 +155,6 @@ CASES = {
     "a field called cls": Case(
         "the strategies' function has an argument of that name",
         _first("{field: Int8, name: cls}"),
-        "strategies",
     ),
     "items of a later version": Case(
         "the strategies drew items of nothing",
@@ -178,7 +173,6 @@ CASES = {
             "parameters: {proto_version: {type: int}}\nparts: [{name: Nothing, blocks: [{type: choice_1, name: value,"
             " alternatives: [{field: Byte1('n'), name: nothing, python: None}]}]}]",
         ),
-        "messages",
     ),
 }
 """By a name that says what is special."""
