@@ -1,6 +1,7 @@
 """Specifications as plain data: any that the language allows, drawn by Hypothesis."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.spec_fuzz.words import CLASSES, CONSTANTS, FLAGS, MESSAGES, NAMES, STATES, TAGS, TEXTS
 
-__all__ = ["as_yaml", "specifications"]
+__all__ = ["as_yaml", "broken_specifications", "specifications"]
 
 T = TypeVar("T")
 Data = dict[str, Any]
@@ -126,7 +127,7 @@ class _Author:
         if first and self.chance(15):
             last = {"field": "Byten", "name": self.name(names)}
             elements.append(last | (self.condition() if self.chance(30) else {}))
-        return self.gathered(elements)
+        return self.gathered(elements or [self.field(names)])
 
     def gathered(self, elements: list[Data]) -> list[Data]:
         """Return elements as blocks: fields together, now and then in two blocks."""
@@ -225,10 +226,10 @@ class _Author:
         names = set[str]()
         groups: list[Group] = []
         self.one([self.bytes_, self.number, self.text, self.reference])(groups, names, depth)
+        groups = groups or [[self.field(names)]]
         if self.chance(20):
             groups.insert(self.up_to(0, len(groups)), [self.fixed(names)])
-        fields = [element for group in groups for element in group]
-        return fields or [self.field(names)]
+        return [element for group in groups for element in group]
 
     def valued(self, names: set[str], depth: int) -> Data:
         """Return a choice whose branch shows in the Python value."""
@@ -263,7 +264,7 @@ class _Author:
         fields = [size, content]
         if self.chance(10):
             fields.insert(self.up_to(0, 2), self.fixed(names))
-        return fields if not self.chance(3) else [self.field(names)]
+        return fields
 
     def measure(self, groups: list[Group], names: set[str]) -> str:
         """Add a count or length somewhere before what follows, and return its name."""
@@ -282,7 +283,7 @@ class _Author:
         row = next(r for r in _NUMBERS if r["notation"] == field["field"] and r["bytes"])
         if row["python"] != "int" or not self.chance(40):
             return field
-        top = 8 * row["bytes"] - 1
+        top = 8 * row["bytes"] - 1 - bool(row.get("signed"))
         if self.chance(40):
             bits = self.draw(st.sets(st.one_of(st.integers(0, 3), st.integers(0, top)), min_size=1, max_size=3))
             return field | {"bits": {1 << bit: f"bit {bit}" for bit in sorted(bits)}}
@@ -301,7 +302,8 @@ class _Author:
         return {"field": f"{row['notation']}({value})", "name": self.name(names)}
 
     def conditional(self, field: Data) -> Data:
-        return field | self.condition() if self.chance(30) else field
+        condition = self.condition() if self.chance(30) else {}
+        return field | condition | ({"positional": True} if condition and self.chance(15) else {})
 
     def condition(self) -> Data:
         when = {"when": self.one(self.flags)} if self.flags and self.chance(60) else {}
@@ -324,3 +326,41 @@ def _may_be_absent(element: Data) -> bool:
     if "field" not in element:
         return "count" in element or bool(element.get("optional"))
     return bool({"when", "since", "length"} & set(element))
+
+
+@st.composite
+def broken_specifications(draw: st.DrawFn) -> Data:
+    """Return the data of a specification with one thing in it changed, removed, or written twice."""
+    data = draw(specifications())
+    holders = list(_holders(data))
+    holder = draw(st.sampled_from(holders))
+    places = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+    if places:
+        place = draw(st.sampled_from(places))
+        others = [value for other in holders for value in (other.values() if isinstance(other, dict) else other)]
+        match draw(st.sampled_from(["remove", "replace", "move", "again"])):
+            case "remove":
+                del holder[place]
+            case "replace":
+                holder[place] = draw(st.sampled_from(WRONG))
+            case "move":
+                holder[place] = deepcopy(draw(st.sampled_from(others)))
+            case "again" if isinstance(holder, list):
+                holder.append(deepcopy(holder[place]))
+    return data
+
+
+WRONG = (
+    None, True, 0, 1, 2, -1, 256, 1 << 64, 1.5, "", "alpha", "Alpha", "None", "bytes", "class", "items", "tag",
+    "Int8", "Int64", "Byten", "String", "Byte1('A')", "Int8(7)", "Int64(99999999999999999999)", "1_1_Int8", "\u2028",
+    [], {}, ["idle"], [{"field": "Int8", "name": "alpha"}], {1: "one"}, {"a": "letter"}, {3: "two bits"},
+)  # fmt: skip
+"""What may stand where something else is expected."""
+
+
+def _holders(data: Any) -> Iterator[Any]:
+    """Yield all mappings and lists in data."""
+    if isinstance(data, dict | list):
+        yield data
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from _holders(value)
