@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
-from pgoutput_construct.columnar.gather import first_bytes, flagged
+from pgoutput_construct.columnar.gather import first_bytes, look_up
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array, payload_bounds
 from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema, rows_schema
 from pgoutput_construct.columnar.table import table_rows
@@ -127,7 +127,7 @@ class BatchDecoder:
 
     def _read_relations(self, index: BatchIndex, scopes: Numbers) -> list[RowError]:
         errors = []
-        for row in np.flatnonzero(index.valid & flagged(index.tags, _DESCRIBES)).tolist():
+        for row in np.flatnonzero(index.valid & look_up(index.tags, _DESCRIBES)).tolist():
             stream_xid = None if scopes[row] == OUTSIDE else int(scopes[row])
             try:
                 self.history.read(ControlMessage(self._next_seq + row, stream_xid, index.message(row)))
@@ -173,4 +173,4 @@ def _groups(numbers: Numbers) -> Iterator[tuple[int, Numbers | slice]]:
 def _changers(array: pa.Array) -> list[int]:
     """Return the payloads after which others are laid out, by their first byte."""
     data, starts, ends = payload_bounds(array)
-    return np.flatnonzero(flagged(first_bytes(data, starts, ends), _CHANGES_SCOPE)).tolist()
+    return np.flatnonzero(look_up(first_bytes(data, starts, ends), _CHANGES_SCOPE)).tolist()

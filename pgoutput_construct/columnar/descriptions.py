@@ -1,5 +1,6 @@
 """Which description each of many rows has, without a loop over the rows."""
 
+from bisect import bisect_right
 from typing import Final
 
 import numpy as np
@@ -32,7 +33,9 @@ def find_descriptions(history: RelationHistory, oids: Numbers, scopes: Numbers, 
         mine = slice(None) if same else np.flatnonzero(keys == key)
         scope = int(key >> 32) - 1
         starts, known = history.changes(int(key & 0xFFFFFFFF), None if scope == OUTSIDE else scope)
-        if starts:
+        if same and bisect_right(starts, int(seqs.min())) == (last := bisect_right(starts, int(seqs.max()))):
+            descriptions.fill(known[last - 1] if last else UNDESCRIBED)
+        elif starts:
             found = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], "right") - 1
             descriptions[mine] = np.where(found >= 0, np.asarray(known, np.int64)[found], UNDESCRIBED)
     return descriptions

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.jit import WORD, copy_word, kernel, u8
 
-__all__ = ["binary", "empty_lists", "first_bytes", "flagged", "nulls", "scatter", "strings"]
+__all__ = ["binary", "empty_lists", "first_bytes", "look_up", "nulls", "scatter", "strings"]
+
+
+Entry = TypeVar("Entry", bound=np.generic)
 
 
 @kernel
@@ -47,9 +50,9 @@ def _look_up(tags: Any, table: Any, out: Any) -> None:
         out[row] = table[tags[row]]
 
 
-def flagged(tags: NDArray[np.uint8], table: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return what a table of 256 flags says of each tag: numpy takes five times as long."""
-    out = np.empty(len(tags), np.bool_)
+def look_up(tags: NDArray[np.uint8], table: NDArray[Entry]) -> NDArray[Entry]:
+    """Return what a table of 256 entries says of each tag: numpy takes five times as long."""
+    out = np.empty(len(tags), table.dtype)
     _look_up(tags, table, out)
     return out
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import flagged, scatter, strings
+from pgoutput_construct.columnar.gather import look_up, scatter, strings
 from pgoutput_construct.columnar.rows import Payloads, States
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.errors import DecodeError
@@ -60,7 +60,7 @@ class BatchIndex:
         deque(in_order(self._walk, parts, threads), maxlen=0)
         comes = self._comes()
         if not comes.all():
-            self.valid &= flagged(self.tags, comes)
+            self.valid &= look_up(self.tags, comes)
 
     def _walk(self, rows: slice) -> None:
         kept = (column[rows] for column in (self.tags, self.valid, *self.rows.values()))
@@ -88,7 +88,7 @@ class BatchIndex:
 
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
-        changes = np.flatnonzero(self.valid & flagged(self.tags, _HOLDS_ROWS))
+        changes = np.flatnonzero(self.valid & look_up(self.tags, _HOLDS_ROWS))
         found = [(changes, self.rows["relation_oid"][changes].astype(np.int64))]
         found += [self._listed(tag, gather) for tag, gather in kernels.LISTS.items()]
         rows, oids = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -105,7 +105,7 @@ class BatchIndex:
     @cached_property
     def is_row(self) -> Flags:
         """Which payloads change rows, and are messages."""
-        return self.valid & flagged(self.tags, IS_ROW)
+        return self.valid & look_up(self.tags, IS_ROW)
 
     def malformed(self) -> Numbers:
         """Return the indexes of the payloads that are no messages."""
@@ -160,7 +160,7 @@ def index_batch(
     """Walk a batch of payloads once and return its index.
 
     ``in_stream`` tells of each payload whether it stands inside a stream, None for none; ``others`` are the other
-    options and states of MoreOptions, a state for each payload. A payload that is no message is flagged and stops
+    options and states of MoreOptions, a state for each payload. A payload that is no message is look_up and stops
     nothing. ``threads`` walk parts of the batch at the same time.
     """
     chunk = payload_array(payloads)

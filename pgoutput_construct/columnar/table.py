@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import empty_lists, nulls, scatter
+from pgoutput_construct.columnar.gather import empty_lists, look_up, nulls, scatter
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.threads import in_order
@@ -205,13 +205,14 @@ class _Side:
     def blank(self, positions: Sequence[int], rows: NDArray[np.bool_]) -> None:
         """Take columns of some rows for nulls."""
         if rows.any():
-            self.tags[np.ix_(positions, np.flatnonzero(rows[self.rows]))] = kernels.VALUE_TAGS["null"]
+            chosen = np.flatnonzero(rows[self.rows])
+            self.tags[np.array(positions, np.int64)[:, None], chosen] = kernels.VALUE_TAGS["null"]
 
     def read(self) -> None:
         """Read all columns that have values."""
-        seen = {name: (self.tags == code).any(axis=1) for name, code in SENT.items()}
+        self.seen = {name: np.count_nonzero(self.tags == code, axis=1) for name, code in SENT.items()}
         for position, column in self.table.readers.items() if self.present.any() else ():
-            formats = [name for name in SENT if seen[name][position]]
+            formats = [name for name in SENT if self.seen[name][position]]
             if formats:
                 self.arrays[column.name] = self._read(position, column, formats)
 
@@ -260,7 +261,8 @@ class _Side:
         code, tags, cast = SENT[name], self.tags[position], column.casts[name]
         if cast is None:
             return self._one_by_one(position, column, name, tags == code)
-        values = Values(self.table.index.data, self.starts[position], self.lengths[position], tags, code)
+        count = int(self.seen[name][position])
+        values = Values(self.table.index.data, self.starts[position], self.lengths[position], tags, code, count)
         try:
             array, left = cast(values, column.target)
         except ValueError:  # Arrow's own: a text is not UTF-8, or no number
@@ -290,7 +292,8 @@ def _without(rows: Numbers, errors: list[RowError]) -> Numbers:
 
 def _ops(tags: NDArray[np.uint8]) -> pa.Array:
     """Return the name of each row's operation, copied as a column's texts are."""
-    values = Values(_OP_NAMES, _OP_STARTS[tags], _OP_LENGTHS[tags], np.zeros(len(tags), np.uint8), 0)
+    same = np.zeros(len(tags), np.uint8)
+    values = Values(_OP_NAMES, look_up(tags, _OP_STARTS), look_up(tags, _OP_LENGTHS), same, 0, len(tags))
     return TEXT(values, pa.string())[0]
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import inlined, kernel, u8, u32
 from pgoutput_construct.columnar.kernels import VALUE_TAGS
-from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Flags, Values, array_of
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
 
 __all__ = ["list_of"]
 
@@ -103,20 +103,21 @@ def _split(
 def list_of(element: Cast) -> Cast:
     """Return the cast of arrays whose elements have this cast."""
 
-    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+    def cast(values: Values, kind: pa.DataType) -> Result:
         # An element takes four bytes in binary format; in text at least one, and a comma or brace.
         room = int(values.lengths.sum(dtype=np.int64)) // (2 if values.code == TEXT_TAG else 4) + len(values)
         starts, lengths, tags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
         state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
         missing = _split(*values.given, starts, lengths, tags, ends, state)
         total = int(ends[-1])
-        inner = Values(values.data, starts[:total], lengths[:total], tags[:total], values.code)
+        count = int(np.count_nonzero(tags[:total] == values.code))
+        inner = Values(values.data, starts[:total], lengths[:total], tags[:total], values.code, count)
         items, left = element(inner, kind.value_type)
         if left is not None:
             owners = np.searchsorted(ends, np.flatnonzero(left), "right") - 1
             state[owners] = LEFT
-            missing = len(values)
-        lists, left = array_of(pa.int32(), state, missing, ends)
+            missing = len(values) + 1  # more than are null
+        lists, left = array_of(values, pa.int32(), state, missing, ends)
         buffers = lists.buffers()
         return pa.Array.from_buffers(kind, len(values), buffers, children=[items]), left
 
