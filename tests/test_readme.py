@@ -1,22 +1,83 @@
 """What the README says is so."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pgoutput_construct.demo.server import EmbeddedServer
+from tests.live.recording import Recording
+
+if TYPE_CHECKING:
+    import psycopg
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
+PROGRAM, PIPELINE, BATCH = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+"""The blocks of code, in their order; a new one needs a test."""
+
+
 def test_library_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """The first example runs as it stands, and prints what its comment says."""
-    code = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
+    code = PROGRAM
     assert len(code.splitlines()) <= 11
     exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out.strip()
     assert printed == "Insert.new.columns[2] 15"
     assert f"# {printed}" in code
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_pipeline_example_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
+    """The second captures until Ctrl-C, and then writes and rebuilds the table."""
+    with server18.connect() as admin:
+        admin.execute("CREATE DATABASE readme")
+    with server18.connect(dbname="readme") as connection:
+        connection.execute("CREATE TABLE orders (id int PRIMARY KEY, total numeric(8, 2))")
+        connection.execute("CREATE PUBLICATION my_publication FOR TABLE orders")
+        dsn = server18.dsn.replace("/postgres?", "/readme?")
+        command = [sys.executable, "-c", f"dsn = {dsn!r}\n{PIPELINE}"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE)
+        try:
+            _wait(connection, process, "active")
+            connection.execute("INSERT INTO orders VALUES (1, 5.25)")
+            (end,) = connection.execute("SELECT pg_current_wal_lsn()").fetchone() or ()
+            _wait(connection, process, f"confirmed_flush_lsn >= '{end}'")
+            process.send_signal(signal.SIGINT)
+            printed = process.communicate(timeout=120)[0].decode()
+        finally:
+            process.kill()
+            process.wait()
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = 'warehouse'"
+            )
+    assert process.returncode == 0
+    assert (tmp_path / "tables" / "public.orders").is_dir() and "5.25" in printed
+
+
+def _wait(connection: "psycopg.Connection[Any]", process: "subprocess.Popen[bytes]", condition: str) -> None:
+    """Wait until the slot is as it should be; the process that makes it so must be running."""
+    deadline = time.monotonic() + 60
+    query = f"SELECT {condition} FROM pg_replication_slots WHERE slot_name = 'warehouse'"
+    while connection.execute(query.encode()).fetchone() != (True,):
+        assert process.poll() is None and time.monotonic() < deadline, condition
+        time.sleep(0.1)
+
+
+def test_batch_example_runs(recordings: dict[str, Recording], capsys: pytest.CaptureFixture[str]) -> None:
+    """The third decodes the payloads of a recording."""
+    exec(compile(BATCH, "README.md", "exec"), {"payloads": list(recordings["18-v4-text"].payloads)})
+    assert "item id: int" in capsys.readouterr().out
 
 
 def test_compatibility_table_names_tests_that_exist() -> None:
@@ -41,6 +102,6 @@ def test_folders_exist(folder: str) -> None:
 
 def test_commands_exist() -> None:
     """Each command of the table is one."""
-    from pgoutput_construct.cli.group import COMMANDS
+    from pgoutput_construct.cli.commands import COMMANDS
 
     assert set(re.findall(r"^\| `pgoutput (\w+)", README, re.MULTILINE)) <= set(COMMANDS)

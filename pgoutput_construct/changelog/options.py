@@ -1,16 +1,14 @@
-"""What a client asks of pgoutput, checked before the server sees it."""
+"""What a client asks of pgoutput, checked before the server sees it; and under which options a log was captured."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.wire.messages import OPTION_SERVERS, OPTION_VALUES, PROTOCOL_VERSIONS
-from pgoutput_construct.wire.options import Streaming
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, Streaming, problems
+from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions
 
 __all__ = ["LOG_FORMAT", "LogOptions", "StreamOptions", "Streaming", "best_proto_version"]
-
-_STREAMING_SINCE = OPTION_VALUES["streaming"]
-_SWITCHES = ("binary", "messages", "origin", "two_phase")
-"""The options that are on or off (origin: asked for or not), and that older servers do not have."""
 
 
 def best_proto_version(server_version: int) -> int:
@@ -23,8 +21,8 @@ def best_proto_version(server_version: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamOptions:
-    """The options of ``START_REPLICATION ... LOGICAL`` that pgoutput knows.
+class StreamOptions(ReplicationOptions):
+    """The options of ``START_REPLICATION ... LOGICAL`` that pgoutput knows; the specification names them.
 
     Source: PostgreSQL documentation, section "Logical Streaming Replication Parameters".
     """
@@ -33,45 +31,43 @@ class StreamOptions:
     """Name of the replication slot."""
     publications: tuple[str, ...]
     """Names of the publications, at least one."""
-    proto_version: int = 1
-    """Protocol version, 1 to 4."""
-    streaming: Streaming = "off"
-    """Needs protocol version 2 for ``on``, 4 for ``parallel``."""
-    binary: bool = False
-    """Values in their types' binary format, where there is one (PostgreSQL 14)."""
-    messages: bool = False
-    """Also what ``pg_logical_emit_message`` writes (PostgreSQL 14)."""
-    origin: str | None = None
-    """``none``: only changes that no replication brought; ``any`` or None: all changes (PostgreSQL 16)."""
-    two_phase: bool = False
-    """Prepared transactions when they are prepared; needs protocol version 3."""
 
     def __post_init__(self) -> None:
         if not self.slot or not self.publications or not all(self.publications):
             raise ReplicationError("name a slot and at least one publication")
-        needed = _STREAMING_SINCE.get(self.streaming)
-        if needed is None:
-            raise ReplicationError(f"streaming is {self.streaming!r}: choose one of {', '.join(_STREAMING_SINCE)}")
-        self._need(f"streaming={self.streaming}", needed)
-        if self.two_phase:
-            self._need("two_phase", 3)
+        for problem in problems(self.replication_options()):
+            raise ReplicationError(problem)
+
+    def replication_options(self) -> dict[str, object]:
+        """Return the options beside the names of slot and publications."""
+        return {field.name: getattr(self, field.name) for field in fields(ReplicationOptions)}
+
+    def layout(self) -> dict[str, Any]:
+        """Return the options that decide how messages are laid out: the keywords of Session."""
+        return {name: getattr(self, name) for name in LAYOUT_OPTIONS}
+
+    def asked(self) -> dict[str, object]:
+        """Return those that are not as PostgreSQL has them when nothing is said."""
+        return {name: value for name, value in self.replication_options().items() if value != OPTIONS[name].default}
 
     def check_server(self, server_version: int) -> None:
         """Raise ReplicationError when a server of this version (``180004``) does not know an option."""
-        major = server_version // 10000
-        if not 1 <= self.proto_version <= best_proto_version(server_version):
-            best = best_proto_version(server_version)
-            raise ReplicationError(
-                f"PostgreSQL {major} does not know proto_version={self.proto_version}: choose 1 to {best}"
-            )
-        for option in _SWITCHES:
-            since = OPTION_SERVERS[option]
-            if getattr(self, option) and major < since:
-                raise ReplicationError(f"the option {option} needs PostgreSQL {since}, the server is {major}")
+        major, best = server_version // 10000, best_proto_version(server_version)
+        if self.proto_version > best:
+            choice = f"choose 1 to {best}"
+            raise ReplicationError(f"PostgreSQL {major} does not know proto_version={self.proto_version}: {choice}")
+        for name, server in self._needs():
+            if major < server:
+                raise ReplicationError(f"the option {name} needs PostgreSQL {server}, the server is {major}")
 
-    def _need(self, option: str, proto_version: int) -> None:
-        if self.proto_version < proto_version:
-            raise ReplicationError(f"{option} needs proto_version {proto_version} or higher, not {self.proto_version}")
+    def _needs(self) -> Iterator[tuple[str, int]]:
+        """Yield the options that were asked for, each with the PostgreSQL that it needs."""
+        for name, value in self.asked().items():
+            option = OPTIONS[name]
+            if not option.values:
+                continue
+            yield name, option.server
+            yield f"{name}={value!r}", option.values[value].server
 
 
 LOG_FORMAT = 1

@@ -1,20 +1,25 @@
 """The change log as its readers see it: segments, entries, and errors that name both."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import Segment, list_segments, read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["ChangeLog", "LogEntry", "explain"]
+
+
+_BATCH_ROWS = 10_000
 
 
 class LogEntry(NamedTuple):
@@ -35,14 +40,21 @@ class LogEntry(NamedTuple):
     """The message as received."""
     segment: str
     """The name of the file that it is in."""
+    others: Mapping[str, bool] = MappingProxyType({})
+    """The stream states that later versions of the protocol brought, as ``in_stream``."""
+
+    @property
+    def states(self) -> dict[str, bool]:
+        """The stream state as keywords of parse."""
+        return {"in_stream": self.in_stream, **self.others}
 
 
 class ChangeLog:
     """The change log in a directory, as it is now: segments that come later need a new object.
 
     The log may hold incomplete copies of transactions, left by a capture that was interrupted: then the
-    transaction is there again, whole, later. A Begin after a Begin without its Commit (or Prepare) voids the
-    first; a Stream Start with ``first_segment=1`` voids the earlier streams of its xid. No whole transaction
+    transaction is there again, complete, later. A Begin after a Begin without its Commit (or Prepare) voids the
+    first; a Stream Start with ``first_segment=1`` voids the earlier streams of its xid. No complete transaction
     is there twice.
     """
 
@@ -107,10 +119,17 @@ def explain(entry: LogEntry, error: PgoutputError) -> ChangeLogError:
 
 
 def _table_entries(table: "pa.Table", name: str) -> Iterator[LogEntry]:
-    for batch in table.to_batches():
-        # Timestamps as integers: datetime cannot hold all of them.
-        columns = [batch.column(index) for index in range(batch.num_columns)]
-        columns[2] = columns[2].cast("int64")
-        for seq, wal_start, sent, in_stream, xid, payload in zip(*(c.to_pylist() for c in columns), strict=True):
-            time = Timestamp(sent - UNIX_TO_POSTGRES)
-            yield LogEntry(seq, Lsn(wal_start), time, in_stream, xid, payload, name)
+    # Timestamps as integers: datetime cannot hold all of them.
+    sent = table.schema.get_field_index("send_time")
+    numbers = table.set_column(sent, "send_time", table["send_time"].cast("int64"))
+    for batch in numbers.to_batches(max_chunksize=_BATCH_ROWS):
+        yield from (entry_of(row, name) for row in batch.to_pylist())
+
+
+def entry_of(row: Mapping[str, Any], segment: str) -> LogEntry:
+    """Return a row of a segment (``SCHEMA``, its send_time as an integer) as an entry."""
+    states = {name: row[name] for name in STATE_PARAMETERS}
+    in_stream, time = states.pop("in_stream"), Timestamp(row["send_time"] - UNIX_TO_POSTGRES)
+    return LogEntry(
+        row["seq"], Lsn(row["wal_start"]), time, in_stream, row["stream_xid"], row["payload"], segment, states
+    )

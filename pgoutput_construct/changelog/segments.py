@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 from pgoutput_construct.changelog.options import LOG_FORMAT, LogOptions
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = [
     "SCHEMA",
@@ -31,13 +33,13 @@ SCHEMA = pa.schema(
         pa.field("seq", pa.int64(), nullable=False),
         pa.field("wal_start", pa.int64(), nullable=False),
         pa.field("send_time", pa.timestamp("us", "UTC"), nullable=False),
-        pa.field("in_stream", pa.bool_(), nullable=False),
+        *(pa.field(name, pa.bool_(), nullable=False) for name in STATE_PARAMETERS),
         pa.field("stream_xid", pa.int64()),
         pa.field("payload", pa.binary(), nullable=False),
     ]
 )
-"""The columns. ``in_stream`` and ``stream_xid`` are the state in which the payload is to be parsed: that
-before the message, so a Stream Start is outside and a Stream Stop inside.
+"""The columns. ``in_stream`` (and whatever else states set) and ``stream_xid`` are the state in which the payload is to
+be parsed: that before the message, so a Stream Start is outside and a Stream Stop inside.
 """
 
 _PATTERN = "segment-{:020d}.parquet"
@@ -49,7 +51,7 @@ _DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, Overflow
 
 @dataclass(frozen=True)
 class Position:
-    """How far the log is whole, which is where a capture goes on."""
+    """How far the log is complete, which is where a capture resumes."""
 
     complete_lsn: Lsn = field(default_factory=Lsn)
     """Everything that the server sends before this position is in the log."""
@@ -76,7 +78,7 @@ class Segment:
     last_seq: int
     """``seq`` of its last row; the rows between are without gaps."""
     position: Position
-    """How far the log is whole with this segment."""
+    """How far the log is complete with this segment."""
     checks: dict[str, int]
     """CRC-32 of each column's values."""
 
@@ -109,16 +111,26 @@ def read_segment(segment: Segment) -> pa.Table:
     """Read one segment with its checks; raise ChangeLogError when a byte of what it says has changed."""
     try:
         table = pq.read_table(segment.path, page_checksum_verification=True, use_threads=False, partitioning=None)
+        table = _with_later_states(table)
         if not table.schema.equals(SCHEMA):
             raise ValueError(f"its columns are {table.schema.names}")
         table.validate(full=True)
         seqs = table["seq"].to_pylist()
         if seqs != list(range(segment.first_seq, segment.last_seq + 1)):
             raise ValueError(f"its seqs are not {segment.first_seq} to {segment.last_seq}")
-        if changed := [name for name, check in _checks(table).items() if segment.checks.get(name) != check]:
+        checks = _checks(table)
+        if changed := [name for name, check in segment.checks.items() if checks.get(name) != check]:
             raise ValueError(f"the checksum of {', '.join(changed)} does not match")
     except _DAMAGE as error:
         raise _damaged(_damaged_place(segment), error) from error
+    return table
+
+
+def _with_later_states(table: pa.Table) -> pa.Table:
+    """Add the states that the specification did not have when the segment was written, as not entered."""
+    for place, name in enumerate(SCHEMA.names):
+        if name in STATE_PARAMETERS and name not in table.schema.names:
+            table = table.add_column(place, SCHEMA.field(name), pa.array(np.zeros(table.num_rows, np.bool_)))
     return table
 
 
@@ -131,7 +143,7 @@ def _damaged_place(segment: Segment) -> str:
             first = segment.first_seq
             for group in range(file.num_row_groups):
                 rows = file.metadata.row_group(group).num_rows
-                bad = {name for name in SCHEMA.names if not _is_readable(file, group, name)}
+                bad = {name for name in file.schema_arrow.names if not _is_readable(file, group, name)}
                 unreadable |= bad
                 seqs += [first, first + rows - 1] if bad else []
                 first += rows
@@ -151,7 +163,7 @@ def _is_readable(file: pq.ParquetFile, group: int, name: str) -> bool:
 
 
 def write_segment(directory: Path, table: pa.Table, options: LogOptions, position: Position) -> Segment:
-    """Write one segment so that it is either whole and durable or not there: beside, fsync, rename, fsync.
+    """Write one segment so that it is either complete and durable or not there: beside, fsync, rename, fsync.
 
     ``table`` has the columns of ``SCHEMA`` and at least one row. Raises ChangeLogError when the file exists.
     """
@@ -220,7 +232,7 @@ def _segment(path: Path, content: dict[str, Any]) -> Segment:
         raise ValueError(f"its format is {options['log_format']}, this program reads {LOG_FORMAT}")
     names = {known.name for known in fields(LogOptions)}
     options = LogOptions(
-        **{key: value for key, value in options.items() if key in names}
+        **{key: value for key, value in options.items() if key in names and value is not None}
         | {"publications": tuple(options["publications"])}
     )
     position = content.pop("position")

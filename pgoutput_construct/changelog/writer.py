@@ -24,6 +24,7 @@ from pgoutput_construct.changelog.segments import (
 )
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 if TYPE_CHECKING:
@@ -116,14 +117,16 @@ class LogWriter:
             )
         self.options = options
 
-    def append(self, frame: "XLogData", in_stream: bool, stream_xid: int | None) -> int:
+    def append(self, frame: "XLogData", in_stream: bool, stream_xid: int | None, **others: bool) -> int:
         """Add one payload with the state in which it is to be parsed; return its seq."""
         if frame.wal_start > _INT64_MAX:
             raise _beyond(frame.wal_start)
         sent = frame.send_time + UNIX_TO_POSTGRES
         if not self._rows:
             self._oldest = time.monotonic()
-        self._rows.append((self.next_seq, int(frame.wal_start), sent, in_stream, stream_xid, frame.data))
+        given = {"in_stream": in_stream, **others}
+        states = [given.get(name, False) for name in STATE_PARAMETERS]
+        self._rows.append((self.next_seq, int(frame.wal_start), sent, *states, stream_xid, frame.data))
         self._bytes += len(frame.data)
         self.next_seq += 1
         return self.next_seq - 1
@@ -139,7 +142,7 @@ class LogWriter:
     def publish(self, position: Position) -> Segment | None:
         """Make all appended rows durable as one segment; None when there are none.
 
-        ``position``: how far the log is whole with these rows. Only after this may it be confirmed to the
+        ``position``: how far the log is complete with these rows. Only after this may it be confirmed to the
         server.
         """
         if not self._rows:

@@ -1,20 +1,25 @@
 """The command ``pgoutput``, also ``python -m pgoutput_construct.cli``."""
 
+import signal
 import sys
+
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.extras import lacking
 
 __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; without click, say how to install it."""
+    """Run the command line; without click, say how to install all that the command needs."""
+    # A shell without job control starts background jobs with SIGINT ignored, and Python would leave it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if lacking("cli"):
+        command = next((argument for argument in sys.argv[1:] if argument in COMMANDS), "decode")
+        sys.exit(f"Error: {lacking(*COMMANDS[command].extras)}")
     try:
         from pgoutput_construct.cli.group import cli
 
         cli(prog_name="pgoutput")
-    except ModuleNotFoundError as error:
-        if error.name != "click":
-            raise
-        sys.exit("Error: the command line needs click: pip install 'pgoutput-construct[cli]'")
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -5,17 +5,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import UnsupportedOperation
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import click
 
-from pgoutput_construct.cli.lines import Given, parse_line
+from pgoutput_construct.cli.lines import parse_line
+from pgoutput_construct.cli.options import choose, layout_options
 from pgoutput_construct.cli.progress import with_progress
 from pgoutput_construct.cli.source import ByteSource, open_source, standard_input, standard_output
-from pgoutput_construct.cli.state import in_stream_after
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.state import CHANGES_SCOPE, StreamState
 from pgoutput_construct.wire import build
-from pgoutput_construct.wire.messages import PROTOCOL_VERSIONS
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["build_command"]
 
@@ -48,25 +49,16 @@ _FORMATS: Final[Mapping[str, Callable[[bytes, Iterable[str]], bytes]]] = {
     type=click.Choice(list(_FORMATS)),
     default="hex",
     show_default=True,
-    help="Hexadecimal digits, one message a line; bytes with a newline after each message; or nothing but the bytes.",
+    help="Hexadecimal digits, one message per line; bytes with a newline after each message; or the bytes alone.",
 )
 @click.option("--output", "-o", default="-", metavar="FILE", help="Where to write.  [default: standard output]")
-@click.option(
-    "--proto-version",
-    type=click.IntRange(min(PROTOCOL_VERSIONS), max(PROTOCOL_VERSIONS)),
-    help="Build for this protocol version.  [default: as each line says, else 1]",
-)
-@click.option(
-    "--streaming",
-    type=click.Choice(["off", "on", "parallel"]),
-    help="Build for this option streaming.  [default: as each line says, else off]",
-)
-def build_command(file: str, form: str, output: str, proto_version: int | None, streaming: str | None) -> None:
+@layout_options("as each line says")
+def build_command(file: str, form: str, output: str, given: Mapping[str, Any]) -> None:
     """Build the messages in JSON lines, the inverse of pgoutput decode.
 
-    FILE has one message a line. Without FILE, or with -, standard input is read. Whether a message stands inside a
-    stream is what its line says (in_stream), else what the messages before it say. A line that is wrong ends the
-    work with status 1; what was built before it has been written.
+    FILE has one message per line. Without FILE, or with -, standard input is read. Whether a message stands inside a
+    stream is taken from its line (in_stream), else from the messages before it. Building stops at the first invalid
+    line with exit status 1; the messages before it have been written.
 
     \b
     Examples:
@@ -77,7 +69,7 @@ def build_command(file: str, form: str, output: str, proto_version: int | None, 
     write = _FORMATS[form]
     with _open_output(output, file) as target, open_source(file, target.flush) as source:
         try:
-            payloads = _build_lines(source, Given(proto_version, streaming))
+            payloads = _build_lines(source, given)
             for payload, before in with_progress(payloads, source.done, "messages"):
                 target.write(write(payload, before))
         finally:
@@ -86,7 +78,7 @@ def build_command(file: str, form: str, output: str, proto_version: int | None, 
 
 @contextmanager
 def _open_output(path: str, source: str) -> Iterator[IO[bytes]]:
-    """Open what is written to, which empties a file that is there: only once the input is there, and another one."""
+    """Open the output, which truncates an existing file: only after the input is known to exist and to be another."""
     given = _status(source)
     if path == "-":
         yield standard_output()
@@ -98,7 +90,7 @@ def _open_output(path: str, source: str) -> Iterator[IO[bytes]]:
 
 
 def _status(source: str) -> os.stat_result | None:
-    """Return what the system says of the input; None for a standard input that is none of the system's."""
+    """Return the input's status; None for a standard input without a file descriptor."""
     if source != "-":
         return Path(source).stat()
     try:
@@ -107,16 +99,18 @@ def _status(source: str) -> os.stat_result | None:
         return None
 
 
-def _build_lines(source: ByteSource, given: Given) -> Iterator[tuple[bytes, list[str]]]:
-    in_stream = False
+def _build_lines(source: ByteSource, given: Mapping[str, Any]) -> Iterator[tuple[bytes, list[str]]]:
+    state, said = StreamState(), dict[str, bool]()
     for number, text in enumerate(source.lines(), 1):
         if not text.strip():
             continue
         try:
             line = parse_line(text)
-            in_stream = line.options.get("in_stream", in_stream)
-            payload = build(line.message, *given.over(line.options), in_stream)
+            said |= {name: line.options[name] for name in STATE_PARAMETERS if name in line.options}
+            payload = build(line.message, **{**choose(given, line.options), **state.parameters, **said})
         except PgoutputError as error:
             raise PgoutputError(f"{source.name}: line {number}: {error}") from error
         yield payload, line.before
-        in_stream = in_stream_after(line.message, in_stream)
+        if type(line.message) in CHANGES_SCOPE:
+            state.follow(line.message)
+            said = {}

@@ -1,4 +1,4 @@
-"""``pgoutput demo``: the main job end to end, on a server of its own."""
+"""``pgoutput demo``: the whole pipeline on an embedded server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,23 +23,26 @@ SCALE = click.FloatRange(0.01, 1000)
 VERSION = click.Choice(["16", "18"])
 
 
-@click.command("demo", short_help="Run a shop on a real PostgreSQL, and rebuild it in Spark.")
+@click.command("demo", short_help="Run a shop on a real PostgreSQL and rebuild its tables in Spark.")
 @click.option("--output", type=DIRECTORY, help="Folder for the files.  [default: pgoutput-demo/TIME]")
-@click.option("--scale", type=SCALE, default=1.0, show_default=True, help="How much work; 1 is about 40,000 changes.")
+@click.option("--scale", type=SCALE, default=1.0, show_default=True, help="Amount of work; 1 is about 40,000 changes.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
-@click.option("--binary", is_flag=True, help="Have values sent in binary format.")
-@click.option("--postgres", "version", type=VERSION, default="18", show_default=True, help="Which embedded PostgreSQL.")
+@click.option("--binary", is_flag=True, help="Request values in binary format.")
+@click.option(
+    "--postgres", "version", type=VERSION, default="18", show_default=True, help="Version of the embedded PostgreSQL."
+)
 def demo_command(output: Path | None, scale: float, master: str, binary: bool, version: str) -> None:
     """Start an embedded PostgreSQL, run a shop on it, capture every change, and rebuild the shop in Spark.
 
-    Ends with a table: per table its inserts, updates, deletes and rows, and whether the rebuilt table equals
-    SELECT * from the source. The exit status is 1 if any differs.
+    Prints for each table its inserts, updates, deletes and rows, and whether the rebuilt table equals SELECT * from
+    the source. The exit status is 1 if any table differs.
 
     \b
     Examples:
       pgoutput demo
       pgoutput demo --scale 5 --binary --output /tmp/shop
     """
+    require(*COMMANDS["demo"].extras)
     from rich.console import Console
 
     from pgoutput_construct.demo.pipeline import DemoOptions, run_demo
@@ -61,7 +67,7 @@ def _directory(output: Path | None) -> Path:
 
 @contextmanager
 def _progress(console: "Console") -> Iterator[Any]:
-    """A line a step; on a terminal a spinner tells how the step gets on."""
+    """Print a line per step; on a terminal a spinner shows the progress of the current one."""
     with console.status("") as status:
         current = ""
 

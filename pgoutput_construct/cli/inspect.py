@@ -1,17 +1,20 @@
 """``pgoutput inspect``: the bytes of one message, field by field."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pgoutput_construct.cli.inspect_names import labels
 from pgoutput_construct.cli.inspect_rows import Detail, Row, RowKind, dump
 from pgoutput_construct.cli.inspect_source import Asked, Subject, find
-from pgoutput_construct.cli.lines import Given
+from pgoutput_construct.cli.options import as_arguments, layout_options, noun, state_options
+from pgoutput_construct.cli.words import counted
 from pgoutput_construct.errors import DecodeError, PgoutputError
+from pgoutput_construct.wire import parse, parse_frame
 from pgoutput_construct.wire.frames import XLogData
-from pgoutput_construct.wire.messages import PROTOCOL_VERSIONS
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS
 from pgoutput_construct.wire.trace import Trace, trace, trace_frame
 
 __all__ = ["inspect_command"]
@@ -19,27 +22,16 @@ __all__ = ["inspect_command"]
 
 @click.command("inspect")
 @click.argument("source", default="-")
-@click.option("--index", type=click.IntRange(min=1), default=1, show_default=True, help="Which message of a file.")
-@click.option("--seq", type=click.IntRange(min=0), help="Which message of a change log.")
-@click.option("--frame", is_flag=True, help="The digits are a frame, as one CopyData of a connection carries it.")
-@click.option("--all", "everything", is_flag=True, help="Leave nothing out of wide rows and long values.")
 @click.option(
-    "--proto-version",
-    type=click.IntRange(min(PROTOCOL_VERSIONS), max(PROTOCOL_VERSIONS)),
-    help="The option proto_version of START_REPLICATION.  [default: as SOURCE says, else 1]",
+    "--index", type=click.IntRange(min=1), default=1, show_default=True, help="Number of the message in a file."
 )
-@click.option(
-    "--streaming",
-    type=click.Choice(["off", "on", "parallel"]),
-    help="The option streaming of START_REPLICATION.  [default: as SOURCE says, else off]",
-)
-@click.option(
-    "--in-stream/--outside-stream",
-    default=None,
-    help="Whether it stands between Stream Start and Stream Stop.  [default: as the messages before it say]",
-)
-@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Save the picture as an SVG image.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Save the picture as a page.")
+@click.option("--seq", type=click.IntRange(min=0), help="Position (seq) of the message in a change log.")
+@click.option("--frame", is_flag=True, help="SOURCE is a frame, as one CopyData message carries it.")
+@click.option("--all", "everything", is_flag=True, help="Show wide rows and long values in full.")
+@layout_options("as SOURCE says")
+@state_options
+@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Save the output as an SVG image.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Save the output as an HTML page.")
 def inspect_command(
     source: str,
     *,
@@ -47,20 +39,19 @@ def inspect_command(
     seq: int | None,
     frame: bool,
     everything: bool,
-    proto_version: int | None,
-    streaming: str | None,
-    in_stream: bool | None,
+    given: Mapping[str, Any],
+    states: Mapping[str, bool],
     svg: Path | None,
     html: Path | None,
 ) -> None:
     """Show the bytes of one message, field by field.
 
-    Each field has its offset, type, value and meaning. SOURCE is hexadecimal digits; or a file with lines of them,
-    or of pg_recvlogical, of which --index chooses a message; or a change log (a directory), of which --seq chooses
-    one. Without SOURCE, or with -, standard input is read. Where a Relation before the message is known, tables and
-    columns have their names.
+    For each field its offset, type, value and meaning are shown. SOURCE is hexadecimal digits; a file with lines of
+    them, or written by pg_recvlogical, from which --index chooses a message; or a change log (a directory), from
+    which --seq chooses one. Without SOURCE, or with -, standard input is read. Tables and columns are named where a
+    Relation message before this one is known.
 
-    A message that is not valid is shown up to the fault, with status 1.
+    An invalid message is shown up to the error, and the exit status is 1.
 
     \b
     Examples:
@@ -69,26 +60,22 @@ def inspect_command(
       pgoutput inspect changes.bin --index 3
       pgoutput inspect changelog/ --seq 120 --svg change.svg
     """
-    asked = Asked(index, seq, frame, in_stream, Given(proto_version, streaming))
-    subject = find(source, asked)
+    subject = find(source, Asked(index, seq, frame, given, states))
     traces = list(_traces(subject, frame))
     _show(subject, traces, everything, svg, html)
-    for each, _ in traces:
-        if each.fault is not None:
-            raise _explained(subject, each.fault.error) from each.fault.error
+    _check(subject, frame)
 
 
 def _traces(subject: Subject, frame: bool) -> Iterator[tuple[Trace, int]]:
     """Yield the frame and the message in it, or the message alone, each with the offset of its first byte."""
-    options = subject.proto_version, subject.streaming, subject.in_stream
     if not frame:
-        yield trace(subject.payload, *options), 0
+        yield trace(subject.payload, **subject.options), 0
         return
     outer = trace_frame(subject.payload)
     yield outer, 0
     if outer.name == XLogData.__name__ and outer.fault is None:
         data = outer.pieces[-1]
-        yield trace(data.value, *options), data.start
+        yield trace(data.value, **subject.options), data.start
 
 
 def _show(
@@ -121,19 +108,28 @@ def _rows(subject: Subject, traces: list[tuple[Trace, int]], everything: bool) -
 
 def _title(subject: Subject, traces: list[Trace]) -> str:
     names = [_name(each) for each in traces]
-    where = "inside a stream" if subject.in_stream else "outside a stream"
-    how = f"proto_version {subject.proto_version}, streaming {subject.streaming}, {where}"
-    size = len(subject.payload)
-    parts = [" with ".join(names), f"{size} byte{'s' * (size != 1)}", how, subject.place]
+    options = ", ".join(f"{name} {subject.options[name]}" for name in LAYOUT_OPTIONS)
+    states = [_state(name, subject.options[name]) for name in STATE_PARAMETERS]
+    size = counted(len(subject.payload), "byte")
+    parts = [" with ".join(names), size, ", ".join([options, *states]), subject.place]
     return " · ".join(part for part in parts if part)
+
+
+def _state(name: str, on: bool) -> str:
+    """Say where in the stream a message is read: ``inside a stream`` for ``in_stream``."""
+    return f"{'inside' if on else 'outside'} a {noun(name)}"
 
 
 def _name(each: Trace) -> str:
     return "no message" if each.name is None else each.fields[each.name].notation
 
 
-def _explained(subject: Subject, error: DecodeError) -> PgoutputError:
-    place = f"{subject.place}: " if subject.place else ""
-    asked = f"--proto-version {subject.proto_version} --streaming {subject.streaming}"
-    inside = " --in-stream" if subject.in_stream else ""
-    return PgoutputError(f"{place}{error} (read with {asked}{inside})")
+def _check(subject: Subject, frame: bool) -> None:
+    """Raise PgoutputError for what parse refuses: it may know the likely mistake, and which messages never come."""
+    try:
+        outer = parse_frame(subject.payload) if frame else None
+        if outer is None or isinstance(outer, XLogData):
+            parse(subject.payload if outer is None else outer.data, **subject.options)
+    except DecodeError as error:
+        place = f"{subject.place}: " if subject.place else ""
+        raise PgoutputError(f"{place}{error} (read with {as_arguments(subject.options)})") from error

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
-from pgoutput_construct.cli.state import in_stream_after
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import RelationCache
+from pgoutput_construct.stream.state import StreamState
 from pgoutput_construct.wire import parse
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 from pgoutput_construct.wire.trace import Trace
@@ -18,21 +18,21 @@ _TABLE: Final = re.compile(r".*\.relation_oids?(\[\d+\])?")
 
 
 class Before:
-    """What the messages before say: whether the next stands inside a stream, and which tables there are."""
+    """What the messages before say: where in the stream the next one stands, and which tables there are."""
 
     def __init__(self) -> None:
-        self.in_stream = False
+        self.state = StreamState()
         self.relations = RelationCache()
 
     def take(self, message: PgoutputMessage) -> None:
         """Take in the next message."""
         self.relations.update(message)
-        self.in_stream = in_stream_after(message, self.in_stream)
+        self.state.follow(message)
 
-    def read(self, payload: bytes, proto_version: int, streaming: str) -> None:
+    def read(self, payload: bytes, options: Mapping[str, Any]) -> None:
         """Take in the next payload; one that is no message says nothing."""
         try:
-            self.take(parse(payload, proto_version, streaming, self.in_stream))
+            self.take(parse(payload, **{**options, **self.state.parameters}))
         except PgoutputError:
             return
 

@@ -2,16 +2,17 @@
 
 import io
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from rich.console import Console
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from pgoutput_construct.cli.inspect_export import to_html, to_svg
 from pgoutput_construct.cli.inspect_rows import Row, RowKind
 
 __all__ = ["Picture"]
@@ -25,12 +26,11 @@ LINES: Final = 2
 COLOURS: Final = ("cyan", "green", "yellow", "magenta", "bright_blue", "bright_green")
 """Fields have them in turn, so that neighbours differ."""
 VALUE: Final = 96
-"""Columns of a value, which goes on in the next line."""
+"""Columns of a value, which continues on the next line."""
 WIDE: Final = 1000
 """Columns of a pipe, which wraps nothing."""
-
-_FONTS: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
-"""What makes a picture load fonts from elsewhere."""
+WIDEST_FILE: Final = 180
+"""Columns of a file, in which longer lines wrap."""
 
 
 class Picture(NamedTuple):
@@ -55,20 +55,20 @@ class Picture(NamedTuple):
         sys.stdout.buffer.flush()
 
     def svg(self) -> str:
-        """Return it as an SVG image that needs nothing from elsewhere."""
-        return _FONTS.sub("", self._recorded().export_svg(title="pgoutput inspect"))
+        """Return it as an SVG image."""
+        return to_svg(self.title, self._lines_of_file())
 
     def html(self) -> str:
         """Return it as a page."""
-        return self._recorded().export_html(inline_styles=True)
+        return to_html(self.title, self._lines_of_file())
 
-    def _recorded(self) -> Console:
-        options: dict[str, Any] = {"file": io.StringIO(), "record": True, "highlight": False, "legacy_windows": False}
-        console = Console(force_terminal=True, color_system="truecolor", width=WIDE, **options)
-        widths = [Measurement.get(console, console.options, each).maximum for each in (self._table(), self._heading())]
-        console.width = min(max(widths), 180)
-        self._draw(console)
-        return console
+    def _lines_of_file(self) -> list[list[Segment]]:
+        """Lay it out as wide as it needs, up to a limit."""
+        console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=WIDE)
+        parts = self._heading(), self._table()
+        widths = [Measurement.get(console, console.options, part).maximum for part in parts]
+        options = console.options.update(width=min(max(widths), WIDEST_FILE), highlight=False)
+        return [line for part in parts for line in console.render_lines(part, options, pad=False)]
 
     def _draw(self, console: Console) -> None:
         console.print(self._heading())

@@ -7,6 +7,7 @@ from enum import Enum
 from itertools import groupby
 from typing import Any, Final
 
+from pgoutput_construct.cli.words import counted
 from pgoutput_construct.wire.described import Described
 from pgoutput_construct.wire.trace import Fault, Piece, Trace
 
@@ -44,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much is shown, and what is known beside the bytes."""
+    """How much is shown, and the names that are known from other messages."""
 
     all: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -119,8 +120,8 @@ class _Rows:
     def left_out(self, repeat: str, pieces: list[Piece]) -> Iterator[Row]:
         """Yield one row for the items in the middle of a repeat."""
         indexes = [index for piece in pieces for each, index in _items(piece.path) if each == repeat]
-        first, last = indexes[0], indexes[-1]
-        text = f"{last - first + 1} items, {pieces[-1].end - pieces[0].start} bytes: --all shows them"
+        first, last, size = indexes[0], indexes[-1], pieces[-1].end - pieces[0].start
+        text = f"{counted(last - first + 1, 'item')}, {counted(size, 'byte')}: --all shows them"
         row = self._row(RowKind.LEFT_OUT, pieces[0].start, pieces[0].start, f"{repeat}[{first}]", meaning=text)
         yield Row(row.kind, row.start, b"", row.depth, f"{row.name} to [{last}]", meaning=text)
 
@@ -139,7 +140,7 @@ class _Rows:
         )
         left = len(self.trace.data) - fault.end
         if left:
-            text = f"{left} byte{'s' * (left > 1)} not read"
+            text = f"{counted(left, 'byte')} not read"
             yield self._row(RowKind.UNREAD, fault.end, len(self.trace.data), "", meaning=text)
 
     def _row(self, kind: RowKind, start: int, end: int, path: str, **words: str) -> Row:

@@ -1,28 +1,30 @@
-"""What inspect looks at: one payload, found in digits, a file, or a change log."""
+"""The payload that inspect shows: from digits, a file, or a change log."""
 
 import io
-import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
 import click
 
+from pgoutput_construct.cli.hexlines import hex_lines, payload_of
 from pgoutput_construct.cli.inspect_names import Before
-from pgoutput_construct.cli.lines import Given
+from pgoutput_construct.cli.options import choose, first_with
 from pgoutput_construct.cli.recvlogical import read_recvlogical
 from pgoutput_construct.cli.source import ByteSource, standard_input
+from pgoutput_construct.cli.words import counted
 from pgoutput_construct.errors import DecodeError, PgoutputError
-from pgoutput_construct.wire import build, parse_frame
+from pgoutput_construct.extras import require
+from pgoutput_construct.stream.relations import DESCRIBING
+from pgoutput_construct.stream.state import ControlMessage, StreamState
+from pgoutput_construct.wire import parse, parse_frame
 from pgoutput_construct.wire.frames import XLogData
-from pgoutput_construct.wire.messages import Relation, StreamAbort, StreamCommit, StreamPrepare
+from pgoutput_construct.wire.messages import BY_TAG
 
 __all__ = ["Asked", "Subject", "find"]
-
-DESCRIBING: Final = (Relation, StreamCommit, StreamAbort, StreamPrepare)
-"""What changes which tables are known."""
 
 _DIGITS: Final = re.compile(r"(\\x)?[0-9A-Fa-f\s]*")
 
@@ -34,17 +36,18 @@ class Asked:
     index: int
     seq: int | None
     frame: bool
-    in_stream: bool | None
-    given: Given
+    given: Mapping[str, Any]
+    """Options of START_REPLICATION."""
+    states: Mapping[str, bool]
+    """Where in the stream the message stands."""
 
-    def options(self, known: Mapping[str, Any]) -> tuple[int, str]:
-        """Return proto_version and streaming; inside a stream the defaults are the first that have streams."""
-        streams = self.in_stream and self.given.proto_version != 1
-        return self.given.over({**({"proto_version": 2, "streaming": "on"} if streams else {}), **known})
+    def options(self, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the options of the layouts; inside a stream the defaults are the first that have streams."""
+        return choose(self.given, {**first_with(self.states), **(known or {})})
 
-    def inside(self, known: bool) -> bool:
-        """Return whether the message is read as inside a stream."""
-        return known if self.in_stream is None else self.in_stream
+    def all(self, options: Mapping[str, Any], states: Mapping[str, bool]) -> dict[str, Any]:
+        """Return the keywords of parse: options, and the state that was asked for, else the one that is known."""
+        return {**options, **states, **self.states}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +55,14 @@ class Subject:
     """One payload (or frame), where it was, and how it is to be read."""
 
     payload: bytes
-    proto_version: int
-    streaming: str
-    in_stream: bool
+    options: Mapping[str, Any]
+    """The keywords of parse."""
     place: str = ""
     before: Before = field(default_factory=Before)
 
 
 def find(source: str, asked: Asked) -> Subject:
-    """Return what SOURCE and the options name; raise PgoutputError, or a usage error for what cannot be."""
+    """Return what SOURCE and the options name; raise PgoutputError, or a usage error for options that do not fit."""
     path = _path(source)
     if path is not None and path.is_dir():
         return _in_change_log(path, asked)
@@ -75,7 +77,7 @@ def find(source: str, asked: Asked) -> Subject:
 
 
 def _path(source: str) -> Path | None:
-    """Return the path of what is there under that name; nothing for digits, which may be too long for a name."""
+    """Return the path of an existing file or directory; None for digits, which may be too long for a name."""
     try:
         return Path(source) if source not in ("-", "") and Path(source).exists() else None
     except (OSError, ValueError):
@@ -84,16 +86,9 @@ def _path(source: str) -> Path | None:
 
 def _in_argument(source: str, asked: Asked) -> Subject:
     if not _DIGITS.fullmatch(source):
-        raise click.UsageError(f"{source!r:.200} is no file, no directory, and no hexadecimal digits.")
-    proto_version, streaming = asked.options({})
-    return Subject(_payload(source.encode("ascii"), "SOURCE"), proto_version, streaming, bool(asked.in_stream))
-
-
-def _payload(digits: bytes, place: str) -> bytes:
-    try:
-        return bytes.fromhex(digits.strip().removeprefix(b"\\x").decode("ascii"))
-    except ValueError:
-        raise PgoutputError(f"{place}: not an even number of hexadecimal digits") from None
+        raise click.UsageError(f"{source!r:.200} is neither a file, nor a directory, nor hexadecimal digits.")
+    options = asked.all(asked.options(), StreamState().parameters)
+    return Subject(payload_of(source.encode("ascii"), "SOURCE"), options)
 
 
 def _in_file(file: IO[bytes], name: str, asked: Asked) -> Subject:
@@ -102,32 +97,18 @@ def _in_file(file: IO[bytes], name: str, asked: Asked) -> Subject:
     if first.startswith(b"#") or _DIGITS.fullmatch(first.decode("latin-1")):
         return _in_lines(source, asked)
     if asked.frame:
-        raise click.UsageError("--frame needs hexadecimal digits: pg_recvlogical writes no frames.")
+        raise click.UsageError("--frame needs hexadecimal digits: pg_recvlogical writes messages, not frames.")
     return _in_recvlogical(source, file, asked)
 
 
 def _in_lines(source: ByteSource, asked: Asked) -> Subject:
-    known: dict[str, Any] = {}
     before, count = Before(), 0
-    for number, line in enumerate(source.lines(), 1):
-        if line.lstrip().startswith(b"#"):
-            known = known if count else known | _header(line)
-        elif line.strip():
-            count += 1
-            place = f"{source.name}: line {number}"
-            options = asked.options(known)
-            if count == asked.index:
-                return Subject(_payload(line, place), *options, asked.inside(before.in_stream), place, before)
-            before.read(_inner(_payload(line, place), asked.frame), *options)
-    raise PgoutputError(f"{source.name}: there is no message {asked.index}, the file has {count}")
-
-
-def _header(comment: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(comment.lstrip(b"# "))
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+    for count, line in enumerate(hex_lines(source), 1):
+        options = asked.options(line.known)
+        if count == asked.index:
+            return Subject(line.payload, asked.all(options, before.state.parameters), line.place, before)
+        before.read(_inner(line.payload, asked.frame), options)
+    raise PgoutputError(f"{source.name}: no message {asked.index}: the file has {counted(count, 'message')}")
 
 
 def _inner(payload: bytes, frame: bool) -> bytes:
@@ -142,65 +123,64 @@ def _inner(payload: bytes, frame: bool) -> bytes:
 
 
 def _in_recvlogical(source: ByteSource, file: IO[bytes], asked: Asked) -> Subject:
-    options = asked.options({})
+    options = asked.options()
     before, count, end = Before(), 0, 0
     place = f"{source.name}: message {asked.index}"
     try:
-        for decoded in read_recvlogical(source, *options, _ignore):
+        for decoded in read_recvlogical(source, options, _ignore):
             count += 1
-            payload = build(decoded.message, *options, decoded.in_stream)
             if count == asked.index:
-                return Subject(payload, *options, asked.inside(decoded.in_stream), place, before)
+                return Subject(decoded.payload, {**decoded.options, **asked.states}, place, before)
             before.take(decoded.message)
-            end = decoded.place["offset"] + len(payload) + 1
+            end = decoded.place["offset"] + len(decoded.payload) + 1
     except PgoutputError:
         payload = _rest(file, end)
         if count + 1 != asked.index or not payload:
             raise
-        return Subject(payload, *options, asked.inside(before.in_stream), place, before)
-    raise PgoutputError(f"{source.name}: there is no message {asked.index}, the file has {count}")
+        return Subject(payload, asked.all(options, before.state.parameters), place, before)
+    raise PgoutputError(f"{source.name}: no message {asked.index}: the file has {counted(count, 'message')}")
 
 
 def _ignore(text: str) -> None:
-    """Take no notice of a connection that was made again."""
+    """Ignore reconnections: only the message matters."""
 
 
 def _rest(file: IO[bytes], start: int) -> bytes:
-    """Return what stands where no message could be read: to the end of the file, since nothing says how long it is."""
+    """Return the bytes where no message could be read, to the end of the file: nothing says how long it is."""
     file.seek(start)
     return file.read().lstrip(b"\n")
 
 
 def _in_change_log(source: Path, asked: Asked) -> Subject:
     if asked.seq is None:
-        raise click.UsageError("a change log needs --seq: which message to show.")
+        raise click.UsageError("a change log needs --seq, the position of the message.")
     if asked.frame:
-        raise click.UsageError("--frame needs hexadecimal digits: a change log has no frames.")
-    from pgoutput_construct.postgres import ChangeLog
+        raise click.UsageError("--frame needs hexadecimal digits: a change log stores messages, not frames.")
+    require("cli", "changelog")
+    from pgoutput_construct.changelog import ChangeLog
 
     log = ChangeLog(source)
     entry = log.entry(asked.seq)
-    known = {"proto_version": log.options.proto_version, "streaming": log.options.streaming}
-    options = asked.options(known)
+    options = asked.options(log.options.layout())
     before = Before()
-    for payload, stream_xid, in_stream in _descriptions(log, asked.seq):
-        before.in_stream, before.relations.stream_xid = in_stream, stream_xid
-        before.read(payload, *options)
+    for seq, stream_xid, payload, in_stream in _descriptions(log, asked.seq):
+        with suppress(PgoutputError):
+            before.relations.read(ControlMessage(seq, stream_xid, parse(payload, **options, in_stream=in_stream)))
     before.relations.stream_xid = entry.stream_xid
     place = f"{entry.segment}: seq {entry.seq}, WAL {entry.wal_start}, sent {entry.send_time}"
-    return Subject(entry.payload, *options, asked.inside(entry.in_stream), place, before)
+    return Subject(entry.payload, asked.all(options, {"in_stream": entry.in_stream}), place, before)
 
 
-def _descriptions(log: Any, seq: int) -> Iterator[tuple[bytes, int | None, bool]]:
+def _descriptions(log: Any, seq: int) -> Iterator[tuple[int, int | None, bytes, bool]]:
     """Yield the messages before ``seq`` that change which tables are known."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kinds = pa.array([kind.TAG for kind in DESCRIBING], pa.binary())
+    describing = pa.array([tag for tag, message in BY_TAG.items() if message in DESCRIBING], pa.binary())
     for segment in log.segments:
         if segment.first_seq < seq:
             table = log.table(segment)
             tags = pc.binary_slice(table["payload"], 0, 1)
-            wanted = pc.and_(pc.is_in(tags, value_set=kinds), pc.less(table["seq"], seq))
-            rows = table.filter(wanted).select(["payload", "stream_xid", "in_stream"])
+            wanted = pc.and_(pc.is_in(tags, value_set=describing), pc.less(table["seq"], seq))
+            rows = table.filter(wanted).select(["seq", "stream_xid", "payload", "in_stream"])
             yield from zip(*(column.to_pylist() for column in rows.columns), strict=True)

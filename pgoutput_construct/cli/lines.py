@@ -1,4 +1,4 @@
-"""The JSON lines: one message a line, with what is needed to build it again."""
+"""JSON lines: one message per line, with the options and the stream state that building it needs."""
 
 import json
 from collections.abc import Mapping
@@ -6,40 +6,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from pgoutput_construct.errors import EncodeError, PgoutputError
-from pgoutput_construct.stream import Session
 from pgoutput_construct.wire.jsonable import from_json, to_json
 from pgoutput_construct.wire.messages import PgoutputMessage
-from pgoutput_construct.wire.options import Streaming
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS
+from pgoutput_construct.wire.protocol import OPTIONS
 
-__all__ = ["BEFORE", "KEYS", "Decoded", "Given", "Line", "format_line", "parse_line"]
+__all__ = ["BEFORE", "KEYS", "Decoded", "Line", "format_line", "parse_line"]
 
 BEFORE: Final = "before"
-"""The key of lines of the input that stood before a message and are none: comments, and empty ones."""
+"""The key of the comments and empty lines before a message."""
 
-_OPTIONS: Final[Mapping[str, type]] = {"in_stream": bool, "proto_version": int, "streaming": str}
+_OPTIONS: Final[Mapping[str, type]] = {
+    **dict.fromkeys(STATE_PARAMETERS, bool),
+    **{name: type(OPTIONS[name].default) for name in LAYOUT_OPTIONS},
+}
 _PLACES: Final = ("line", "offset", "seq", "wal_start", "send_time", "stream_xid")
 KEYS: Final = frozenset({*_OPTIONS, *_PLACES, BEFORE})
 """The keys of a line that are not the message's; no field of a message may have such a name."""
-
-
-class Given(NamedTuple):
-    """Options of the command line, None where they were not given."""
-
-    proto_version: int | None = None
-    streaming: str | None = None
-
-    def over(self, known: Mapping[str, Any]) -> tuple[int, Streaming]:
-        """Return proto_version and streaming: as given, else as the input says, else PostgreSQL's defaults.
-
-        Raises PgoutputError for options that PostgreSQL would refuse.
-        """
-        said = {key: value for key, value in known.items() if key in self._fields}
-        chosen: dict[str, Any] = {"proto_version": 1, "streaming": "off"} | said
-        chosen |= {key: value for key, value in self._asdict().items() if value is not None}
-        if not isinstance(chosen["streaming"], str):
-            raise PgoutputError(f"streaming must be 'off', 'on' or 'parallel', not {chosen['streaming']!r:.80}")
-        session = Session(**chosen)
-        return session.proto_version, session.streaming
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +30,9 @@ class Decoded:
     """A message, and where and how it was read."""
 
     message: PgoutputMessage
-    proto_version: int
-    streaming: str
-    in_stream: bool
+    payload: bytes
+    options: Mapping[str, Any]
+    """The options and the stream state under which it was read: the keywords of parse."""
     place: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -63,8 +46,7 @@ class Line(NamedTuple):
 
 def format_line(decoded: Decoded) -> bytes:
     """Return a message as one line of JSON in ASCII."""
-    options = {key: getattr(decoded, key) for key in _OPTIONS}
-    return json.dumps({**to_json(decoded.message), **options, **decoded.place}).encode("ascii") + b"\n"
+    return json.dumps({**to_json(decoded.message), **decoded.options, **decoded.place}).encode("ascii") + b"\n"
 
 
 def parse_line(text: bytes) -> Line:
@@ -93,7 +75,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise EncodeError(f"the key {twice!r:.80} is there twice: write it once")
+        raise EncodeError(f"the key {twice!r:.80} occurs twice")
     return value
 
 

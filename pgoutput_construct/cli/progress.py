@@ -1,4 +1,4 @@
-"""Progress of long work, on standard error, for a person who would see nothing else."""
+"""Progress on standard error, where the output goes elsewhere."""
 
 import sys
 import time
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 def with_progress(items: Iterable[Item], done: Callable[[], float | None], noun: str) -> Iterator[Item]:
-    """Pass the items on, and tell how many there were: only on a terminal, and only if the output is elsewhere."""
+    """Yield the items and show their number, if standard error is a terminal and standard output is not."""
     if not _is_terminal(sys.stderr) or _is_terminal(sys.stdout):
         yield from items
         return

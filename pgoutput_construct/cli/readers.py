@@ -1,15 +1,17 @@
-"""What decode reads: each form of input as an iteration over decoded messages."""
+"""What decode reads: every input format as an iteration over decoded messages."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pgoutput_construct.cli.lines import BEFORE, Decoded, Given
+from pgoutput_construct.cli.hexlines import hex_lines
+from pgoutput_construct.cli.lines import BEFORE, Decoded
+from pgoutput_construct.cli.options import as_arguments, choose
 from pgoutput_construct.cli.recvlogical import read_recvlogical
 from pgoutput_construct.cli.source import ByteSource, open_source
 from pgoutput_construct.errors import DecodeError, PgoutputError
+from pgoutput_construct.extras import require
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import parse
 
@@ -22,7 +24,7 @@ _PRINTABLE: Final = frozenset([*range(32, 127), *b"\t\r"])
 
 
 class Reading(NamedTuple):
-    """The messages of an input, and a function that tells which part of it has been read."""
+    """The messages of an input, and a function that returns which part of it has been read."""
 
     messages: Iterator[Decoded]
     done: Callable[[], float | None]
@@ -30,9 +32,9 @@ class Reading(NamedTuple):
 
 @contextmanager
 def open_reading(
-    path: str, form: str, given: Given, warn: Callable[[str], object], before_wait: Callable[[], object]
+    path: str, form: str, given: Mapping[str, Any], warn: Callable[[str], object], before_wait: Callable[[], object]
 ) -> Iterator[Reading]:
-    """Open an input, ``-`` for standard input; ``warn`` is told of what is odd, and no error."""
+    """Open an input, ``-`` for standard input; ``warn`` is called with what is unusual, but no error."""
     if form == "changelog" or (form == "auto" and path != "-" and Path(path).is_dir()):
         yield _open_change_log(path, given)
         return
@@ -41,87 +43,61 @@ def open_reading(
         if chosen == "hex":
             yield Reading(_read_hex(source, given), source.done)
         else:
-            yield Reading(read_recvlogical(source, *given.over({}), warn), source.done)
+            yield Reading(read_recvlogical(source, choose(given), warn), source.done)
 
 
 def _recognize(source: ByteSource) -> str:
-    """Return the form of an input by its first bytes: messages have zero bytes in their numbers, lines have none."""
+    """Return the format of an input by its first bytes: messages have zero bytes in their numbers, lines do not."""
     first = source.peek(_tells).lstrip()
     if first.startswith(b"{"):
-        raise PgoutputError(f"{source.name}: these are lines of JSON: give them to pgoutput build")
+        raise PgoutputError(f"{source.name}: these are JSON lines: use pgoutput build")
     if first.startswith(b"PAR1"):
-        raise PgoutputError(f"{source.name}: a Parquet file: give the directory of the change log that it is in")
+        raise PgoutputError(f"{source.name}: a Parquet file: give the directory of its change log")
     line = first.partition(b"\n")[0]
     return "hex" if line.startswith(b"#") or _PRINTABLE.issuperset(line) else "recvlogical"
 
 
 def _tells(first: bytes) -> bool:
-    """Tell whether these bytes are enough: a whole line, or something that no line of digits has."""
+    """Tell whether these bytes are enough: a complete line, or something that no line of digits has."""
     text = first.lstrip()
     return b"\n" in text or not _PRINTABLE.issuperset(text) or text[:1] in (b"{", b"#") or len(text) >= _LONGEST_DOUBT
 
 
-def _read_hex(source: ByteSource, given: Given) -> Iterator[Decoded]:
-    session: Session | None = None
-    known: Mapping[str, Any] = {}
-    before: list[str] = []
-    for number, line in enumerate(source.lines(), 1):
-        digits = line.strip()
-        if not digits or digits.startswith(b"#"):
-            known = known or (_header(digits) if session is None else {})
-            before.append(line.decode("utf-8", "surrogateescape"))
-            continue
-        session = session or _session(source, given, known)
-        place: dict[str, Any] = {"line": number} | ({BEFORE: before} if before else {})
-        in_stream, before = session.in_stream, []
+def _read_hex(source: ByteSource, given: Mapping[str, Any]) -> Iterator[Decoded]:
+    session, chosen = Session(), dict[str, Any]()
+    for line in hex_lines(source):
+        if not chosen:
+            chosen = _chosen(source, given, line.known)
+            session = Session(**chosen)
+        place: dict[str, Any] = {"line": line.number} | ({BEFORE: line.before} if line.before else {})
+        read_with = {**chosen, **session.state.parameters}
         try:
-            message = session.parse(_payload(digits))
+            message = session.parse(line.payload)
         except PgoutputError as error:
-            raise PgoutputError(f"{source.name}: line {number}: {error}{_doubt(session, error)}") from error
-        yield Decoded(message, session.proto_version, session.streaming, in_stream, place)
+            doubt = f" (read with {as_arguments(chosen)}: these must be the options of START_REPLICATION)"
+            raise PgoutputError(f"{line.place}: {error}{doubt * isinstance(error, DecodeError)}") from error
+        yield Decoded(message, line.payload, read_with, place)
 
 
-def _session(source: ByteSource, given: Given, known: Mapping[str, Any]) -> Session:
+def _chosen(source: ByteSource, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return Session(*given.over(known))
+        return choose(given, known)
     except PgoutputError as error:
         raise PgoutputError(f"{source.name}: {error}") from error
 
 
-def _header(comment: bytes) -> Mapping[str, Any]:
-    """Return the options in a comment such as ``# {"proto_version": 4, "streaming": "parallel"}``."""
-    try:
-        value = json.loads(comment.lstrip(b"#"))
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _payload(digits: bytes) -> bytes:
-    try:
-        return bytes.fromhex(digits.removeprefix(b"\\x").decode("ascii"))
-    except ValueError:
-        raise PgoutputError("a line must be an even number of hexadecimal digits, or a comment (# ...)") from None
-
-
-def _doubt(session: Session, error: PgoutputError) -> str:
-    if not isinstance(error, DecodeError):
-        return ""
-    asked = f"--proto-version {session.proto_version} --streaming {session.streaming}"
-    return f" (read with {asked}: these must be the options of START_REPLICATION)"
-
-
-def _open_change_log(path: str, given: Given) -> Reading:
-    from pgoutput_construct.postgres import ChangeLog
+def _open_change_log(path: str, given: Mapping[str, Any]) -> Reading:
+    require("cli", "changelog")
+    from pgoutput_construct.changelog import ChangeLog
 
     log = ChangeLog(path)
-    known = {"proto_version": log.options.proto_version, "streaming": log.options.streaming}
     count, total = [0], len(log)
-    return Reading(_read_change_log(log, given.over(known), count), lambda: count[0] / total if total else None)
+    messages = _read_change_log(log, choose(given, log.options.layout()), count)
+    return Reading(messages, lambda: count[0] / total if total else None)
 
 
-def _read_change_log(log: Any, options: tuple[int, str], count: list[int]) -> Iterator[Decoded]:
-    from pgoutput_construct.postgres import explain
+def _read_change_log(log: Any, chosen: Mapping[str, Any], count: list[int]) -> Iterator[Decoded]:
+    from pgoutput_construct.changelog import explain
 
     for entry in log:
         place = {
@@ -130,9 +106,10 @@ def _read_change_log(log: Any, options: tuple[int, str], count: list[int]) -> It
             "send_time": str(entry.send_time),
             "stream_xid": entry.stream_xid,
         }
+        read_with = {**chosen, "in_stream": entry.in_stream}
         try:
-            message = parse(entry.payload, *options, entry.in_stream)
+            message = parse(entry.payload, **read_with)
         except PgoutputError as error:
             raise explain(entry, error) from error
         count[0] += 1
-        yield Decoded(message, *options, entry.in_stream, place)
+        yield Decoded(message, entry.payload, read_with, place)

@@ -1,11 +1,13 @@
 """Files of pg_recvlogical: payloads, each followed by a newline, without lengths; the grammar says where each ends."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from pgoutput_construct.cli.lines import BEFORE, Decoded
+from pgoutput_construct.cli.options import as_arguments
 from pgoutput_construct.cli.source import ByteSource
-from pgoutput_construct.cli.state import can_come, in_stream_after
 from pgoutput_construct.errors import DecodeError, PgoutputError
+from pgoutput_construct.stream.state import StreamState
 from pgoutput_construct.wire.engine import parse_prefix
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.reference import LARGEST, IncompleteError
@@ -17,27 +19,28 @@ PATIENCE = 8 << 20
 
 
 def read_recvlogical(
-    source: ByteSource, proto_version: int, streaming: str, warn: Callable[[str], object]
+    source: ByteSource, options: Mapping[str, Any], warn: Callable[[str], object]
 ) -> Iterator[Decoded]:
     """Iterate over the messages of a file; raise PgoutputError with the place in the file.
 
-    ``warn`` is told where the file goes on with another connection, which pg_recvlogical makes by itself.
+    ``options`` are those that decide layouts. ``warn`` is called where the file continues with another connection, to
+    which pg_recvlogical reconnects by itself.
     """
-    front = _Front(source, proto_version, streaming)
-    in_stream, number = False, 0
+    front, state = _Front(source, options), StreamState()
+    number = 0
     while (empty := front.skip_newlines()) is not None:
         number += 1
-        message, size = front.parse(in_stream, number)
-        if in_stream and not can_come(message, in_stream):
+        message, payload = front.parse(state, number)
+        if state.in_stream and not state.permits(type(message)):
             warn(f"{front.place(number)}: {_name(message)} inside a stream: from here on another connection")
-            in_stream = False
-            message, size = front.parse(in_stream, number)
-        if not can_come(message, in_stream):
+            state = StreamState()
+            message, payload = front.parse(state, number)
+        if not state.permits(type(message)):
             raise PgoutputError(f"{front.place(number)}: {_name(message)} outside a stream: its start is missing")
         place = {"offset": front.offset} | ({BEFORE: [""] * empty} if empty else {})
-        front.pass_over(size, _name(message), number)
-        yield Decoded(message, proto_version, streaming, in_stream, place)
-        in_stream = in_stream_after(message, in_stream)
+        front.pass_over(len(payload), _name(message), number)
+        yield Decoded(message, payload, {**options, **state.parameters}, place)
+        state.advance(message)
 
 
 def _name(message: PgoutputMessage) -> str:
@@ -47,9 +50,9 @@ def _name(message: PgoutputMessage) -> str:
 class _Front:
     """The part of a file that is in memory: it starts with the next message, and grows as that needs."""
 
-    def __init__(self, source: ByteSource, proto_version: int, streaming: str) -> None:
+    def __init__(self, source: ByteSource, options: Mapping[str, Any]) -> None:
         self.source = source
-        self.options = proto_version, streaming
+        self.options = options
         self.offset = 0
         """Where in the file the next message starts."""
         self._data = b""
@@ -69,11 +72,12 @@ class _Front:
             count += 1
         return None
 
-    def parse(self, in_stream: bool, number: int) -> tuple[PgoutputMessage, int]:
-        """Return the next message and its size; raise PgoutputError."""
+    def parse(self, state: StreamState, number: int) -> tuple[PgoutputMessage, bytes]:
+        """Return the next message and its bytes; raise PgoutputError."""
         while True:
             try:
-                return parse_prefix(self._data, self._start, *self.options, in_stream)
+                message, size = parse_prefix(self._data, self._start, **{**self.options, **state.parameters})
+                return message, self._data[self._start : self._start + size]
             except IncompleteError as error:
                 missing = str(error)  # and not the error, whose frames keep what was read so far
             except DecodeError as error:
@@ -110,6 +114,4 @@ class _Front:
         return size > 0
 
     def _doubt(self) -> str:
-        proto_version, streaming = self.options
-        asked = f"--proto-version {proto_version} --streaming {streaming}"
-        return f" (read with {asked}: these must be the options that pg_recvlogical was given)"
+        return f" (read with {as_arguments(self.options)}: these must be the options that pg_recvlogical was given)"

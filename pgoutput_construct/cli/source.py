@@ -1,4 +1,4 @@
-"""Input as chunks of bytes: a file or standard input, however large, and a live pipe as it comes."""
+"""Input as chunks of bytes: a file or standard input of any size, and a live pipe without delay."""
 
 import os
 import stat
@@ -38,13 +38,13 @@ class ByteSource:
         return self._read()
 
     def peek(self, enough: Callable[[bytes], bool] = bool) -> bytes:
-        """Return the first bytes, as soon as they are enough, or all; the next chunk brings them again."""
+        """Return the first bytes, as soon as they are enough, or all; the next chunk has them again."""
         while not enough(self._peeked) and (more := self._read()):
             self._peeked += more
         return self._peeked
 
     def lines(self) -> Iterator[bytes]:
-        """Iterate over the lines, without their newlines; raise PgoutputError for one that can be none of ours."""
+        """Iterate over the lines, without their newlines; raise PgoutputError for one longer than any message."""
         parts: list[bytes] = []
         while chunk := self.chunk():
             first, *others = chunk.split(b"\n")
@@ -54,7 +54,7 @@ class ByteSource:
                 yield from others[:-1]
                 parts = others[-1:]
             elif sum(map(len, parts)) > LONGEST_LINE:
-                raise PgoutputError(f"{self.name}: a line is longer than any message: these are not lines of text")
+                raise PgoutputError(f"{self.name}: a line is longer than any message: this is not lines of text")
         if any(parts):
             yield b"".join(parts)
 

@@ -4,13 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from pgoutput_construct.extras import JAVA
+
 __all__ = ["spark_reason"]
 
 _MODULES: Final = frozenset({"pyspark", "py4j"})
 _KNOWN: Final[Mapping[str, str]] = {
-    "PATH_ALREADY_EXISTS": "choose another --output, or give --overwrite to replace what is there",
-    "JAVA_GATEWAY_EXITED": "Spark needs Java 17 or newer, and none could be started: install one, or set JAVA_HOME to "
-    "where it is; tools/java in a clone of this project prints a JAVA_HOME that serves, or what to install",
+    "PATH_ALREADY_EXISTS": "choose another --output, or give --overwrite to replace the existing one",
+    "JAVA_GATEWAY_EXITED": JAVA,
     "on a stopped SparkContext": "the master given as --master cannot be reached, or has ended the application",
     "Could not parse Master URL": "--master is local, local[N], spark://HOST:PORT, yarn, or k8s://HOST:PORT",
 }

@@ -1,8 +1,11 @@
-"""``pgoutput tables``: a change log into one typed Parquet dataset a table, by Spark."""
+"""``pgoutput tables``: decodes a change log into one typed Parquet dataset per table, with Spark."""
 
 from pathlib import Path
 
 import click
+
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.extras import require
 
 __all__ = ["tables_command"]
 
@@ -13,20 +16,23 @@ KINDS = ("insert", "update", "delete", "truncate")
 @click.command("tables", short_help="Decode a change log into typed Parquet datasets.")
 @click.argument("changelog", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--output", "-o", required=True, type=OUTPUT, help="Folder for the datasets.")
-@click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Only this table; may be repeated.")
+@click.option(
+    "--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Decode only this table; can be repeated."
+)
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
-@click.option("--overwrite", is_flag=True, help="Replace datasets that are there.")
+@click.option("--overwrite", is_flag=True, help="Replace existing datasets.")
 def tables_command(changelog: Path, output: Path, tables: tuple[str, ...], master: str, overwrite: bool) -> None:
-    """Decode the committed changes of a change log into one typed Parquet dataset a table, OUTPUT/schema.table.
+    """Decode the committed changes of a change log into one typed Parquet dataset per table, OUTPUT/schema.table.
 
-    CHANGELOG is a directory, as pgoutput_construct.postgres.capture writes it. Each row has the table's columns and
-    _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped; the order is (_commit_lsn, _seq).
+    CHANGELOG is a directory written by pgoutput_construct.postgres.capture. Each row has the table's columns and
+    _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped. Order rows by (_commit_lsn, _seq).
 
     \b
     Examples:
       pgoutput tables changelog/ --output tables/
       pgoutput tables changelog/ --output tables/ --table public.orders --overwrite
     """
+    require(*COMMANDS["tables"].extras)
     from pgoutput_construct.spark import open_log, spark_session, write_tables
 
     spark = spark_session(master)

@@ -1,42 +1,37 @@
 """A whole stream in batches: payloads in their order in, typed rows of every table out."""
 
 from dataclasses import dataclass
+from typing import Final, Unpack
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar import headers
-from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
-from pgoutput_construct.columnar.kernels import READERS
+from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
+from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array, payload_bounds
 from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema, rows_schema
-from pgoutput_construct.columnar.table import IS_ROW, table_rows
-from pgoutput_construct.columnar.versions import OUTSIDE, UNDESCRIBED, find_versions
+from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import PgoutputError, ProtocolError
-from pgoutput_construct.stream.timeline import Description, RelationTimeline
-from pgoutput_construct.stream.transactions import ControlMessage
-from pgoutput_construct.wire.engine import parse
-from pgoutput_construct.wire.messages import (
-    Relation,
-    StreamAbort,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-    StreamStop,
-    Truncate,
-    Type,
-)
-from pgoutput_construct.wire.options import options
+from pgoutput_construct.stream.relations import DESCRIBING, Description, RelationHistory
+from pgoutput_construct.stream.session import Session
+from pgoutput_construct.stream.state import CHANGES_SCOPE, ControlMessage
+from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.wire.protocol import MoreOptions, Streaming
 
 __all__ = ["BatchDecoder", "DecodedBatch", "TableRows"]
 
 Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
-_START, _STOP, _TRUNCATE = StreamStart.TAG[0], StreamStop.TAG[0], Truncate.TAG[0]
-_UNPAIRED = "a Stream Start inside a stream, or a Stream Stop outside one: a message between them is missing"
-_DESCRIBES = np.zeros(256, np.bool_)
-_DESCRIBES[[cls.TAG[0] for cls in (Relation, Type, StreamStart, StreamCommit, StreamAbort, StreamPrepare)]] = True
-"""The tags that change which Relation describes an OID."""
+
+def _tags(classes: frozenset[type[PgoutputMessage]]) -> Flags:
+    found = np.zeros(256, np.bool_)
+    found[[cls.TAG[0] for cls in classes]] = True
+    return found
+
+
+_CHANGES_SCOPE: Final = _tags(CHANGES_SCOPE)
+_DESCRIBES: Final = _tags(DESCRIBING)
 
 
 @dataclass(frozen=True)
@@ -70,96 +65,80 @@ class BatchDecoder:
     later are among the rows: their xid is in the index.
     """
 
-    def __init__(self, proto_version: int = 1, streaming: str = "off") -> None:
-        """Raise PgoutputError for options that PostgreSQL does not know."""
-        options(proto_version, streaming)
-        self.proto_version = proto_version
-        self.streaming = streaming
-        self.timeline = RelationTimeline()
-        self.stream_xid: int | None = None
-        """The top-level xid of the stream that is open after the last batch, None outside a stream."""
+    def __init__(self, proto_version: int = 1, streaming: Streaming = "off", **others: Unpack[MoreOptions]) -> None:
+        """Begin a connection; the options are those of Session. Raises PgoutputError for what PostgreSQL refuses."""
+        self.history = RelationHistory()
+        """The relations of all batches; positions count payloads."""
+        self._session = Session(proto_version, streaming, **others)
         self._next_seq = 0
+
+    @property
+    def stream_xid(self) -> int | None:
+        """The top-level xid of the stream that is open after the last batch, None outside a stream."""
+        return self._session.stream_xid
 
     def decode(self, payloads: Payloads) -> DecodedBatch:
         """Decode the next batch: a binary array (sliced or chunked or not), or a sequence of bytes."""
         array = payload_array(payloads)
-        scopes, errors = self._scopes(array)
-        index = index_batch(array, scopes != OUTSIDE, proto_version=self.proto_version, streaming=self.streaming)
+        scopes, states, errors = self._scopes(array)
+        index = index_batch(array, **{**self._session.options, **states})
         errors += [RowError(row, index.error(row)) for row in index.malformed().tolist()]
         errors += self._read_relations(index, scopes)
-        rows, versions = self._versions(index, scopes, errors)
+        rows, described = self._descriptions(index, scopes, errors)
         tables = []
-        for version in np.unique(versions).tolist():
-            tables += self._table(index, rows[versions == version], version, errors)
+        for description in np.unique(described).tolist():
+            tables += self._table(index, rows[described == description], description, errors)
         self._next_seq += len(index)
         return DecodedBatch(index, tuple(tables), tuple(sorted(errors, key=lambda error: error.row)))
 
-    def _scopes(self, array: pa.Array) -> tuple[Numbers, list[RowError]]:
-        """Return the stream's xid of each payload, OUTSIDE outside; a Stream Stop still stands inside.
+    def _scopes(self, array: pa.Array) -> tuple[Numbers, dict[str, Flags], list[RowError]]:
+        """Return the stream's xid of each payload (OUTSIDE outside), and its state parameters.
 
-        A Stream Start inside a stream, and a Stream Stop outside, are errors; the state after them is what they say.
+        A Stream Stop still stands inside. A Stream Start inside a stream, and a Stream Stop outside, are errors; the
+        state after them is what they say.
         """
-        tags = headers.tags(array)
-        initial = OUTSIDE if self.stream_xid is None else self.stream_xid
-        places = np.flatnonzero((tags == _START) | (tags == _STOP))
-        if not len(places):
-            return np.full(len(array), initial, np.int64), []
-        walk = index_batch(array.take(pa.array(places)), proto_version=self.proto_version, streaming=self.streaming)
-        places, opened = places[walk.valid], self._opened(walk)[walk.valid]
-        before = np.searchsorted(places, np.arange(len(array)), "left") - 1
-        self.stream_xid = initial if not len(opened) else int(opened[-1])
-        self.stream_xid = None if self.stream_xid == OUTSIDE else self.stream_xid
-        open_before = np.append(initial, opened)[: len(opened)] != OUTSIDE
-        wrong = places[open_before == (opened != OUTSIDE)]
-        errors = [RowError(row, ProtocolError(_UNPAIRED)) for row in wrong.tolist()]
-        return np.where(before >= 0, np.append(opened, initial)[before], initial), errors
+        state = self._session.state
+        ends, xids, parameters, errors = [], [self._scope()], [state.parameters], []
+        for row in _changers(array):
+            try:
+                self._session.parse(array[row].as_py())
+            except ProtocolError as error:
+                errors.append(RowError(row, error))
+                self._session.follow(array[row].as_py())
+            except PgoutputError:
+                continue  # the index explains what is wrong with it
+            ends.append(row + 1)
+            xids.append(self._scope())
+            parameters.append(state.parameters)
+        lengths = np.diff([0, *ends, len(array)])
+        states = {name: np.repeat([p[name] for p in parameters], lengths) for name in state.parameters}
+        return np.repeat(np.array(xids, np.int64), lengths), states, errors
 
-    @staticmethod
-    def _opened(walk: BatchIndex) -> Numbers:
-        """Return the scope behind each Stream Start (its xid) and Stream Stop (OUTSIDE)."""
-        opened = np.full(len(walk), OUTSIDE, np.int64)
-        starts = np.flatnonzero(walk.valid & (walk.tags == _START))
-        _, read, fields = READERS[_START]
-        opened[starts] = dict(walk.read(starts, read, fields))["xid"].to_numpy(zero_copy_only=False)
-        return opened
+    def _scope(self) -> int:
+        return OUTSIDE if self.stream_xid is None else self.stream_xid
 
     def _read_relations(self, index: BatchIndex, scopes: Numbers) -> list[RowError]:
         errors = []
         for row in np.flatnonzero(index.valid & _DESCRIBES[index.tags]).tolist():
-            inside = scopes[row] != OUTSIDE
-            message = parse(index.payload(row), self.proto_version, self.streaming, inside)
+            stream_xid = None if scopes[row] == OUTSIDE else int(scopes[row])
             try:
-                self.timeline.read(ControlMessage(self._next_seq + row, int(scopes[row]) if inside else None, message))
+                self.history.read(ControlMessage(self._next_seq + row, stream_xid, index.message(row)))
             except PgoutputError as error:
                 errors.append(RowError(row, error))
         return errors
 
-    def _versions(self, index: BatchIndex, scopes: Numbers, errors: list[RowError]) -> tuple[Numbers, Numbers]:
-        """Return the rows, each as often as it has tables, and the version of each; what has none is an error."""
-        changes = np.flatnonzero(index.valid & IS_ROW[index.tags] & (index.tags != _TRUNCATE))
-        oids = index.rows["relation_oid"][changes].astype(np.int64)
-        rows, tables = self._truncates(index, scopes)
-        rows, oids = np.concatenate([changes, rows]), np.concatenate([oids, tables])
-        versions = find_versions(self.timeline, oids, scopes[rows], rows + self._next_seq)
-        for place in np.flatnonzero(versions == UNDESCRIBED).tolist():
+    def _descriptions(self, index: BatchIndex, scopes: Numbers, errors: list[RowError]) -> tuple[Numbers, Numbers]:
+        """Return the rows, each as often as it has tables, and what describes each; a row without is an error."""
+        rows, oids = index.tables()
+        described = find_descriptions(self.history, oids, scopes[rows], rows + self._next_seq)
+        for place in np.flatnonzero(described == UNDESCRIBED).tolist():
             problem = f"no Relation has described the relation OID {oids[place]} before this row"
             errors.append(RowError(int(rows[place]), ProtocolError(problem)))
-        known = versions != UNDESCRIBED
-        order = np.argsort(rows[known], kind="stable")
-        return rows[known][order], versions[known][order]
+        known = described != UNDESCRIBED
+        return rows[known], described[known]
 
-    def _truncates(self, index: BatchIndex, scopes: Numbers) -> tuple[Numbers, Numbers]:
-        rows: list[int] = []
-        tables: list[int] = []
-        for row in np.flatnonzero(index.valid & (index.tags == _TRUNCATE)).tolist():
-            message = parse(index.payload(row), self.proto_version, self.streaming, scopes[row] != OUTSIDE)
-            assert isinstance(message, Truncate)
-            rows += [row] * len(message.relation_oids)
-            tables += message.relation_oids
-        return np.array(rows, np.int64), np.array(tables, np.int64)
-
-    def _table(self, index: BatchIndex, rows: Numbers, version: int, errors: list[RowError]) -> list[TableRows]:
-        description = self.timeline.descriptions[version]
+    def _table(self, index: BatchIndex, rows: Numbers, place: int, errors: list[RowError]) -> list[TableRows]:
+        description = self.history.descriptions[place]
         try:
             columns = columns_schema(description)
             check_names(columns)
@@ -172,3 +151,10 @@ class BatchDecoder:
             if block.batch is not None:
                 found.append(TableRows(description, block.rows, block.batch))
         return found
+
+
+def _changers(array: pa.Array) -> list[int]:
+    """Return the payloads after which others are laid out, by their first byte."""
+    data, starts, ends = payload_bounds(array)
+    there = np.flatnonzero(starts < ends)
+    return there[_CHANGES_SCOPE[data[starts[there]]]].tolist()

@@ -1,49 +1,36 @@
 """Rows of one table: payloads in, Arrow batches of typed columns out."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.columnar.index import index_batch
-from pgoutput_construct.columnar.rows import Decoded, Payloads, Streams, check_names, rows_schema
+from pgoutput_construct.columnar.rows import Payloads, States, check_names, rows_schema
 from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.stream.timeline import Description
+from pgoutput_construct.stream.relations import Description
 
-__all__ = ["decode_blocks", "decode_rows"]
-
-
-def decode_blocks(
-    payloads: Payloads,
-    in_stream: Streams,
-    description: Description,
-    columns: pa.Schema,
-    *,
-    proto_version: int,
-    streaming: str,
-    threads: int = 1,
-) -> Iterator[Decoded]:
-    """Index payloads (one entry a row), and yield their rows in blocks: see ``table_rows``.
-
-    Raises ProtocolError for columns whose names cannot stand beside each other (check_names).
-    """
-    check_names(columns)
-    index = index_batch(payloads, in_stream, proto_version=proto_version, streaming=streaming)
-    yield from table_rows(index, np.arange(len(index)), description, columns, rows_schema(columns), threads)
+__all__ = ["decode_rows"]
 
 
 def decode_rows(
-    payloads: Payloads, in_stream: Streams, description: Description, columns: pa.Schema, **options: Any
+    payloads: Payloads,
+    in_stream: States,
+    description: Description,
+    columns: pa.Schema,
+    *,
+    threads: int = 1,
+    **options: Any,
 ) -> pa.Table:
-    """Decode the rows of one table into a table of ``rows_schema(columns)``, one chunk a block.
+    """Index payloads, and decode them into a table of ``rows_schema(columns)``, one chunk a block: see ``table_rows``.
 
-    ``options`` are those of ``decode_blocks``. Raises RowError for the first payload that is no such message or does
-    not fit the description.
+    ``options`` are those of ``index_batch``. Raises RowError for the first payload that is no such message or does
+    not fit the description, and ProtocolError for columns whose names cannot stand beside each other (check_names).
     """
-    batches = []
-    for block in decode_blocks(payloads, in_stream, description, columns, **options):
+    check_names(columns)
+    index, schema, batches = index_batch(payloads, in_stream, **options), rows_schema(columns), []
+    for block in table_rows(index, np.arange(len(index)), description, columns, schema, threads):
         if block.errors:
             raise block.errors[0]
         batches.append(block.batch)
-    return pa.Table.from_batches(batches, schema=rows_schema(columns))
+    return pa.Table.from_batches(batches, schema=schema)

@@ -8,31 +8,37 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.rows import Payloads, Streams
 from pgoutput_construct.columnar.gather import scatter, strings
-from pgoutput_construct.errors import DecodeError, EngineError
-from pgoutput_construct.wire.engine import MESSAGES
+from pgoutput_construct.columnar.rows import Payloads, States
+from pgoutput_construct.errors import DecodeError
+from pgoutput_construct.wire.engine import explain, parse
+from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
 from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.protocol import CHANGES, Streaming
 
-__all__ = ["BatchIndex", "index_batch", "payload_array"]
+__all__ = ["BatchIndex", "index_batch", "payload_array", "payload_bounds"]
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-OID_BYTES: Final = 4
+IS_ROW: Final = np.zeros(256, np.bool_)
+IS_ROW[[cls.TAG[0] for cls in CHANGES]] = True
 _HOLDS_ROWS: Final = np.zeros(256, np.bool_)
 _HOLDS_ROWS[list(kernels.ROW_TAGS)] = True
+_OID_BYTES: Final = 4
 
 
 class BatchIndex:
     """What a walk over a batch has found; one entry a payload, in the batch's order."""
 
-    def __init__(self, payloads: pa.Array, states: Mapping[str, Flags], parameters: Mapping[str, int]) -> None:
-        self.data, self.starts, self.ends = _bytes(payloads)
+    def __init__(self, payloads: pa.Array, states: Mapping[str, Flags], layout: Mapping[str, Any]) -> None:
+        self.data, self.starts, self.ends = payload_bounds(payloads)
         self.states = states
         """The parameters that differ from payload to payload."""
-        self.parameters = {name: value for name, value in parameters.items() if name not in states}
-        """The other parameters of the definitions."""
+        self.layout = layout
+        """The options under which all were sent."""
+        self.options = options(**layout)
+        self._parameters = tuple(v for n, v in self.options.parameters().items() if n not in states)
         count = len(self.starts)
         self.tags = np.zeros(count, np.uint8)
         """The first byte of each payload, 0 for an empty one."""
@@ -43,6 +49,7 @@ class BatchIndex:
         }
         """Of messages that hold rows: relation_oid, xid, old_kind, and the positions of old and new (-1 for none)."""
         kernels.index(*self.given(slice(None)), self.tags, self.valid, *self.rows.values())
+        self.valid &= self._comes()[self.tags]
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -51,11 +58,34 @@ class BatchIndex:
         """Return what kernels are given of some payloads: bytes, bounds (or places in them), parameters."""
         bounds = (self.starts[rows], self.ends[rows]) if places is None else (places,)
         states = (self.states[name][rows] for name in kernels.ROW_PARAMETERS)
-        return (self.data, *bounds, *states, *self.parameters.values())
+        return (self.data, *bounds, *states, *self._parameters)
 
     def payload(self, row: int) -> bytes:
         """Return one payload."""
         return self.data[self.starts[row] : self.ends[row]].tobytes()
+
+    def message(self, row: int) -> PgoutputMessage:
+        """Return the message in one payload; raise DecodeError where there is none."""
+        return parse(self.payload(row), **self._options(row))
+
+    def _options(self, row: int) -> dict[str, Any]:
+        return {**self.layout, **{name: bool(state[row]) for name, state in self.states.items()}}
+
+    def tables(self) -> tuple[Numbers, Numbers]:
+        """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
+        changes = np.flatnonzero(self.valid & _HOLDS_ROWS[self.tags])
+        found = [(changes, self.rows["relation_oid"][changes].astype(np.int64))]
+        found += [self._listed(tag, gather) for tag, gather in kernels.LISTS.items()]
+        rows, oids = (np.concatenate(column) for column in zip(*found, strict=True))
+        order = np.argsort(rows, kind="stable") if len(rows) > len(changes) else slice(None)
+        return rows[order], oids[order]
+
+    def _listed(self, tag: int, gather: Any) -> tuple[Numbers, Numbers]:
+        messages = np.flatnonzero(self.valid & (self.tags == tag))
+        room = int((self.ends[messages] - self.starts[messages]).sum()) // _OID_BYTES
+        rows, oids = np.zeros(room, np.int64), np.zeros(room, np.int64)
+        count = gather(*self.given(messages), rows, oids) if len(messages) else 0
+        return messages[rows[:count]], oids[:count]
 
     def malformed(self) -> Numbers:
         """Return the indexes of the payloads that are no messages."""
@@ -63,14 +93,13 @@ class BatchIndex:
 
     def error(self, row: int) -> DecodeError:
         """Return what is wrong with a payload that is no message, as the definitions say it."""
-        parameters = {**self.parameters, **{name: bool(state[row]) for name, state in self.states.items()}}
-        payload = self.payload(row)
-        try:
-            message = MESSAGES.parse(payload, parameters)
-        except DecodeError as error:
-            return error
-        problem = "the kernels refuse what the definitions accept; please report this"
-        raise EngineError(f"{problem}: {payload.hex():.2000} is {message!r:.2000}")
+        return explain(self.payload(row), options(**self._options(row)))
+
+    def _comes(self) -> NDArray[np.bool_]:
+        """Return for each tag whether its message comes under the options."""
+        comes = np.ones(256, np.bool_)
+        comes[[cls.TAG[0] for cls in BY_TAG.values() if self.options.refusal(cls)]] = False
+        return comes
 
     def messages(self) -> pa.RecordBatch:
         """Return a row a payload: the kind, and the header fields of every message as columns (MESSAGE_SCHEMA).
@@ -98,43 +127,25 @@ class BatchIndex:
             read(*self.given(rows), *outs)
         return [(array.name, array.arrow(self.data)) for array in arrays]
 
-    def relations(self) -> tuple[Numbers, Numbers]:
-        """Return the payloads that change tables, each as often as it names one, and the OIDs of the tables.
-
-        They are in order; a Truncate may name several.
-        """
-        changes = np.flatnonzero(self.valid & _HOLDS_ROWS[self.tags])
-        found = [(changes, self.rows["relation_oid"][changes].astype(np.int64))]
-        found += [self._listed(tag, gather) for tag, gather in kernels.LISTS.items()]
-        rows, oids = (np.concatenate(column) for column in zip(*found, strict=True))
-        order = np.argsort(rows, kind="stable") if any(len(some) for some, _ in found[1:]) else slice(None)
-        return rows[order], oids[order]
-
-    def _listed(self, tag: int, gather: Any) -> tuple[Numbers, Numbers]:
-        messages = np.flatnonzero(self.valid & (self.tags == tag))
-        room = int((self.ends[messages] - self.starts[messages]).sum()) // OID_BYTES
-        rows, oids = np.zeros(room, np.int64), np.zeros(room, np.int64)
-        count = gather(*self.given(messages), rows, oids) if len(messages) else 0
-        return messages[rows[:count]], oids[:count]
-
 
 def index_batch(
     payloads: Payloads,
-    in_stream: Streams = None,
+    in_stream: States = None,
     *,
     proto_version: int = 1,
-    streaming: str = "off",
-    **states: Streams,
+    streaming: Streaming = "off",
+    **others: Any,
 ) -> BatchIndex:
     """Walk a batch of payloads once and return its index.
 
-    ``in_stream`` tells of each payload whether it stands inside a stream, None for none; so do ``states`` for other
-    parameters that states set. A payload that is no message is flagged and stops nothing.
+    ``in_stream`` tells of each payload whether it stands inside a stream, None for none; ``others`` are the other
+    options and states of MoreOptions, a state for each payload. A payload that is no message is flagged and stops
+    nothing.
     """
     chunk = payload_array(payloads)
-    given = {"in_stream": in_stream, **states}
-    flags = {name: _flags(given.get(name), len(chunk), name) for name in kernels.ROW_PARAMETERS}
-    return BatchIndex(chunk, flags, options(proto_version, streaming).parameters())
+    given = {"in_stream": in_stream, "proto_version": proto_version, "streaming": streaming, **others}
+    states = {name: _flags(given.pop(name, None), len(chunk), name) for name in kernels.ROW_PARAMETERS}
+    return BatchIndex(chunk, states, given)
 
 
 def payload_array(payloads: Payloads) -> pa.Array:
@@ -168,7 +179,7 @@ def _flags(state: Any, count: int, name: str) -> Flags:
     return np.ascontiguousarray(state, np.bool_)
 
 
-def _bytes(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numbers]:
+def payload_bounds(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numbers]:
     """Return all bytes of a batch without copying them, and where each payload starts and ends; null is empty."""
     large = pa.types.is_large_binary(payloads.type)
     validity, ends, data = payloads.buffers()

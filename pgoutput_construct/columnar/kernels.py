@@ -648,12 +648,16 @@ def find_tuple_data(
     for row in range(len(places)):
         at = places[row]
         if at < 0:
+            for column in range(columns):
+                tags[column, row] = lengths[column, row] = 0
             continue
         _column_count = u16(data, at)
         at += 2
         counts[row] = _column_count
         if _column_count != columns:
             fits = False
+            for column in range(columns):
+                tags[column, row] = lengths[column, row] = 0
             continue
         for column in range(columns):
             kind = u8(data, at)

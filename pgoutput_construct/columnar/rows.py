@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.types import UNTYPED, arrow_type
 from pgoutput_construct.errors import PgoutputError, ProtocolError
-from pgoutput_construct.stream.timeline import Description
+from pgoutput_construct.stream.relations import Description
 
-__all__ = ["META", "Decoded", "Payloads", "RowError", "Streams", "check_names", "columns_schema", "rows_schema"]
+__all__ = ["META", "Decoded", "Payloads", "RowError", "States", "check_names", "columns_schema", "rows_schema"]
 
 Payloads: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes]
 """Payloads: a binary or large binary array, sliced or chunked or not, or a sequence of bytes."""
-Streams: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bool] | NDArray[np.bool_] | None
-"""Whether each payload stands inside a stream; None for none of them."""
+States: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bool] | NDArray[np.bool_] | None
+"""Whether each payload stands in a state, such as a stream; None for none of them."""
 
 
 class RowError(PgoutputError):

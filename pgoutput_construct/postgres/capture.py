@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from pgoutput_construct.changelog.options import LogOptions, Streaming, best_proto_version
+from pgoutput_construct.changelog.options import LogOptions, best_proto_version
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres import slots
@@ -19,6 +19,7 @@ from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire.protocol import OPTIONS, GivenOptions
 
 if TYPE_CHECKING:
     import psycopg
@@ -35,23 +36,21 @@ class _Wishes:
 
     slot: str
     publications: tuple[str, ...]
-    proto_version: int | None
-    streaming: Streaming | None
-    others: dict[str, Any]
+    options: GivenOptions
 
     def resolve(self, server: slots.ServerInfo, earlier: LogOptions | None) -> LogOptions:
         """Fill in what was left open: as the log has it, or else the best that the server knows."""
-        proto = self.proto_version or (earlier.proto_version if earlier else best_proto_version(server.version))
-        best: Streaming = "parallel" if proto >= 4 else "on" if proto >= 2 else "off"
+        given: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
+        proto = given.get("proto_version") or (earlier.proto_version if earlier else best_proto_version(server.version))
+        best = [name for name, value in OPTIONS["streaming"].values.items() if proto >= value.since][-1]
+        defaults = {"proto_version": proto, "streaming": earlier.streaming if earlier else best}
         return LogOptions(
             slot=self.slot,
             publications=self.publications,
-            proto_version=proto,
-            streaming=self.streaming or (earlier.streaming if earlier else best),
             server_version=server.version,
             system_identifier=server.system_identifier,
             database=server.database,
-            **self.others,
+            **{**defaults, **given},
         )
 
 
@@ -61,12 +60,6 @@ def capture(
     publications: Iterable[str],
     directory: str | Path,
     *,
-    proto_version: int | None = None,
-    streaming: Streaming | None = None,
-    binary: bool = False,
-    messages: bool = False,
-    origin: str | None = None,
-    two_phase: bool = False,
     limits: SegmentLimits | None = None,
     until_lsn: Lsn | None = None,
     stop: Callable[[], bool] | None = None,
@@ -74,26 +67,37 @@ def capture(
     status_interval: float = 10.0,
     reconnect_seconds: float = 60.0,
     handle_signals: bool = True,
+    **options: Unpack[GivenOptions],
 ) -> CaptureProgress:
-    """Capture a slot's changes into the change log in ``directory``, going on where the log ends.
+    """Capture a slot's changes into a change log; resume where the log ends.
 
-    Ends when everything before ``until_lsn`` is durable, when ``stop()`` returns True, or on SIGINT or
-    SIGTERM (in the main thread): then what was received is published, what is whole is confirmed, and the
-    connection closed. The slot and the publications must exist. ``proto_version`` and ``streaming`` None
-    mean: as the log has it; in a new log, the best that the server knows. ``on_progress`` is called after
-    each segment and about each second. A status is sent every ``status_interval`` seconds; a lost connection
-    is made again for ``reconnect_seconds``.
+    It ends when everything before ``until_lsn`` is durable, when ``stop()`` returns True, or on SIGINT or SIGTERM (in
+    the main thread): then what was received is published, what is complete is confirmed, and the connection closed.
 
-    Raises ReplicationError (server, slot, connection), ChangeLogError (directory in use, damaged, of other
-    options), DecodeError and ProtocolError (a message that cannot be; what came before it is in the log).
+    Args:
+        dsn: The connection string, as libpq reads it; its password appears in no error.
+        slot: The replication slot, which must exist (create_slot).
+        publications: The publications, which must exist, and be older than the slot.
+        directory: The directory of the change log; it is made where there is none.
+        limits: When a segment is cut.
+        until_lsn: The position up to which changes are captured; None to go on.
+        stop: Asked about every 50 ms; True ends the capture.
+        on_progress: Called after each segment, and about each second.
+        status_interval: Seconds between two status updates to the server.
+        reconnect_seconds: For how long a lost connection is made again.
+        handle_signals: Whether SIGINT and SIGTERM end the capture.
+        options: The options of START_REPLICATION, such as binary, messages and two_phase (ReplicationOptions).
+            proto_version and streaming that are left open are as the log has them; in a new log, the best that the
+            server knows.
+
+    Raises:
+        ReplicationError: The server, the slot, a publication or the connection is not as it must be.
+        ChangeLogError: The directory is in use, or damaged, or its log has other options.
+        DecodeError: A message that is none; what came before it is in the log.
+        ProtocolError: A message that cannot come where it stands; what came before it is in the log.
     """
-    wishes = _Wishes(
-        slot=slot,
-        publications=(publications,) if isinstance(publications, str) else tuple(publications),
-        proto_version=proto_version,
-        streaming=streaming,
-        others={"binary": binary, "messages": messages, "origin": origin, "two_phase": two_phase},
-    )
+    names = (publications,) if isinstance(publications, str) else tuple(publications)
+    wishes = _Wishes(slot=slot, publications=names, options=options)
     with LogWriter(directory, limits) as writer, _signals(handle_signals) as received:
         run = _Capture(dsn, wishes, writer, Ending(until_lsn, stop, received), on_progress)
         return run.run(status_interval, reconnect_seconds)
@@ -147,7 +151,7 @@ class _Capture:
         except BaseException:
             connection.close()
             raise
-        session = Session(proto_version=options.proto_version, streaming=options.streaming)
+        session = Session(**options.layout())
         tracker = TransactionTracker(session, self._writer.position)
         pump = Pump(
             self._writer,
@@ -170,7 +174,6 @@ class _Capture:
         slots.check_publications(connection, self._wishes.publications)
         confirmed = slots.check_slot(connection, self._wishes.slot)
         options = self._wishes.resolve(server, self._writer.options)
-        slots.check_two_phase(connection, options.slot, options.proto_version)
         self._writer.use(options)
         self._check_positions(confirmed, slots.current_lsn(connection))
         return options
@@ -180,7 +183,7 @@ class _Capture:
         if noted and confirmed > noted:
             raise ChangeLogError(
                 f"slot {self._wishes.slot!r} is at {confirmed}, but the log in {self._writer.directory} ends "
-                f"at {noted}: the slot was made anew or moved by another reader, and the changes between are "
+                f"at {noted}: the slot was re-created, or moved by another reader, and the changes between are "
                 "not in the log; begin a new log in an empty directory with a new copy of the tables"
             )
         if noted > current:

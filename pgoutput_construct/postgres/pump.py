@@ -30,7 +30,7 @@ class CaptureProgress:
     segments: int = 0
     """Segments published."""
     transactions: int = 0
-    """Transactions received whole and committed."""
+    """Committed transactions that were received completely."""
     dropped: int = 0
     """Transactions that the server sent again and the log had."""
     empty: int = 0
@@ -99,7 +99,7 @@ class Pump:
         self._next_ask = 0.0
 
     def run(self) -> str:
-        """Return the reason of the end; then all that was received is durable, and what is whole is
+        """Return the reason of the end; then all that was received is durable, and what is complete is
         confirmed.
 
         Raises ReplicationError, DecodeError and ProtocolError, after publishing what came before.
@@ -133,10 +133,10 @@ class Pump:
             self._progress.empty += 1
             return
         tracker = self._tracker
-        in_stream, stream_xid = tracker.in_stream, tracker.stream_xid
+        states, stream_xid = tracker.states, tracker.stream_xid
         transactions, dropped = tracker.transactions, tracker.dropped
         if tracker.admit(frame.data):
-            self._writer.append(frame, in_stream, stream_xid)
+            self._writer.append(frame, stream_xid=stream_xid, **states)
             self._progress.payload_bytes += len(frame.data)
         self._progress.transactions += tracker.transactions - transactions
         self._progress.dropped += tracker.dropped - dropped

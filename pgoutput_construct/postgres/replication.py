@@ -203,13 +203,8 @@ def start_command(options: "StreamOptions", start_lsn: Lsn) -> bytes:
 
 def _pairs(options: "StreamOptions") -> dict[str, str]:
     names = ",".join(_identifier(name) for name in options.publications)
-    pairs: dict[str, Any] = {"proto_version": options.proto_version, "publication_names": names}
-    if options.streaming != "off":
-        pairs["streaming"] = options.streaming
-    if options.origin is not None:
-        pairs["origin"] = options.origin
-    pairs |= {name: "true" for name in ("binary", "messages", "two_phase") if getattr(options, name)}
-    return {key: str(value) for key, value in pairs.items()}
+    asked = {name: "true" if value is True else str(value) for name, value in options.asked().items()}
+    return {"proto_version": str(options.proto_version), "publication_names": names, **asked}
 
 
 def _identifier(name: str) -> str:

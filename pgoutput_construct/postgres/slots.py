@@ -17,7 +17,6 @@ __all__ = [
     "ServerInfo",
     "check_publications",
     "check_slot",
-    "check_two_phase",
     "check_wal_level",
     "create_slot",
     "current_lsn",
@@ -26,7 +25,6 @@ __all__ = [
 ]
 
 Connection = psycopg.Connection[Any]
-_TWO_PHASE_PROTO, _TWO_PHASE_SERVER = 3, 140000
 
 
 @dataclass(frozen=True)
@@ -75,22 +73,6 @@ def check_publications(connection: Connection, publications: "Iterable[str]") ->
                 f"{create.as_string(connection)} (or FOR TABLE ...), and only then create the slot: decoding "
                 "sees the catalog as it was when each change was made"
             )
-
-
-def check_two_phase(connection: Connection, slot: str, proto_version: int) -> None:
-    """Raise ReplicationError when a slot sends prepared transactions, which a protocol version does not have.
-
-    A slot that was made with two_phase sends them whatever its reader asks for (PostgreSQL 14 and newer).
-    """
-    if proto_version >= _TWO_PHASE_PROTO or connection.info.server_version < _TWO_PHASE_SERVER:
-        return
-    query = "SELECT two_phase FROM pg_replication_slots WHERE slot_name = %s"
-    if any(row[0] for row in _rows(connection, query, [slot])):
-        raise ReplicationError(
-            f"slot {slot!r} has two_phase, so the server sends prepared transactions, which proto_version "
-            f"{proto_version} does not have: ask for proto_version {_TWO_PHASE_PROTO} or newer (in an empty directory "
-            "if the log was begun with another), or make a slot without two_phase"
-        )
 
 
 def check_slot(connection: Connection, slot: str) -> Lsn:

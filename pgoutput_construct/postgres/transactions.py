@@ -1,8 +1,9 @@
-"""Which transactions are whole in the log: where to confirm, where to resume, and what was sent twice."""
+"""Which transactions the log holds completely: where to confirm, where to resume, and what was sent twice."""
 
 from typing import TYPE_CHECKING
 
 from pgoutput_construct.changelog.segments import Position
+from pgoutput_construct.stream.state import INSIDE_ONLY, StreamState
 from pgoutput_construct.wire import (
     Begin,
     BeginPrepare,
@@ -15,48 +16,53 @@ from pgoutput_construct.wire import (
     StreamCommit,
     StreamPrepare,
 )
+from pgoutput_construct.wire.protocol import DESCRIPTIONS, MessageFlags
 
 if TYPE_CHECKING:
     from pgoutput_construct.stream import Session
 
 __all__ = ["TransactionTracker"]
 
-_ROWS = frozenset(b"RYIUDTO")
-_SCHEMA_TAGS = frozenset(b"RY")
-_TRANSACTIONAL = 1
+_INSIDE_ONLY = frozenset(message.TAG[0] for message in INSIDE_ONLY)
+_DESCRIPTIONS = frozenset(message.TAG[0] for message in DESCRIPTIONS)
 _REMEMBERED = 256
 
 
 class TransactionTracker:
     """Follows one connection's payloads through the messages that begin and end transactions and streams.
 
-    Rows are not parsed: their first byte says that they change no state. ``position`` is how far the log was
-    whole when the connection began: a server that keeps to the protocol sends nothing again from before it.
+    Rows are not parsed: their tag says that they change no state. ``position`` is how far the log was
+    complete when the connection began: a server that keeps to the protocol sends nothing again from before it.
     """
 
     def __init__(self, session: "Session", position: Position) -> None:
         self._session = session
         self._resume_lsn = position.complete_lsn
-        self._open = False
+        self._state = StreamState(exact=True)
         self._skipping = False
         self._prepared = dict(position.prepared)
         self._finished = list(position.finished)
         self.complete_lsn = position.complete_lsn
         """Everything that the server sends before this position was admitted (or was in the log before)."""
         self.transactions = 0
-        """Transactions that were admitted whole and are committed."""
+        """Transactions that were admitted completely and are committed."""
         self.dropped = 0
         """Transactions and messages that the log had already, and that were therefore not admitted."""
 
     @property
     def position(self) -> Position:
-        """How far the log is whole with all that was admitted."""
+        """How far the log is complete with all that was admitted."""
         return Position(self.complete_lsn, dict(self._prepared), tuple(self._finished[-_REMEMBERED:]))
 
     @property
     def in_stream(self) -> bool:
-        """The state in which the next payload is to be parsed."""
+        """Whether the next payload is to be parsed as inside a stream."""
         return self._session.in_stream
+
+    @property
+    def states(self) -> dict[str, bool]:
+        """The state in which the next payload is to be parsed, as keywords."""
+        return self._session.state.parameters
 
     @property
     def stream_xid(self) -> int | None:
@@ -66,17 +72,19 @@ class TransactionTracker:
     @property
     def between(self) -> bool:
         """True outside of transactions and streams: nothing of what was sent is half here."""
-        return not (self._open or self._session.in_stream)
+        return self._state.between
 
     def admit(self, payload: bytes) -> bool:
         """Take one payload into account; False when the log has its transaction already.
 
-        Raises DecodeError and ProtocolError for messages that cannot be.
+        Raises DecodeError for invalid messages, ProtocolError for those that cannot come here.
         """
-        if payload[0] in _ROWS:
+        if payload[0] in _INSIDE_ONLY:
             # A server sends a table's Relation once a connection: later transactions need it, too.
-            return not self._skipping or payload[0] in _SCHEMA_TAGS
-        match self._session.parse(payload):
+            return not self._skipping or payload[0] in _DESCRIPTIONS
+        message = self._session.parse(payload)
+        self._state.follow(message)
+        match message:
             case Begin() as begin:
                 admitted = self._begin(begin.final_lsn < self._resume_lsn)
             case BeginPrepare() as begin:
@@ -85,7 +93,7 @@ class TransactionTracker:
                 admitted = self._end(end)
             case Prepare() | StreamPrepare() as prepare:
                 admitted = self._prepare(prepare)
-            case Message() as message:
+            case Message():
                 admitted = self._message(message)
             case _:
                 admitted = not self._skipping
@@ -97,12 +105,12 @@ class TransactionTracker:
             self.complete_lsn = max(self.complete_lsn, wal_end)
 
     def _begin(self, known: bool) -> bool:
-        self._open, self._skipping = True, known
+        self._skipping = known
         return not known
 
     def _end(self, end: "Commit | StreamCommit | CommitPrepared | RollbackPrepared") -> bool:
         skipped = self._skipping
-        self._open = self._skipping = False
+        self._skipping = False
         end_lsn = end.rollback_end_lsn if isinstance(end, RollbackPrepared) else end.end_lsn
         if skipped or end_lsn <= self._resume_lsn:
             self.dropped += 1
@@ -114,7 +122,7 @@ class TransactionTracker:
         return True
 
     def _prepare(self, prepare: "Prepare | StreamPrepare") -> bool:
-        self._open = self._skipping = False
+        self._skipping = False
         if self._has(prepare):
             self.dropped += 1
             return False
@@ -132,7 +140,7 @@ class TransactionTracker:
         return self._prepared.get(prepare.gid) == prepare.end_lsn or prepare.end_lsn in self._finished
 
     def _message(self, message: Message) -> bool:
-        if message.flags & _TRANSACTIONAL:
+        if message.flags & MessageFlags.TRANSACTIONAL:
             return not self._skipping
         # Sent when it is decoded: all that committed before it was sent, so it is as good as an end.
         if message.lsn <= self._resume_lsn:

@@ -1,6 +1,6 @@
 """A change log as typed DataFrames, tables of Parquet, and current state. Needs the extra ``spark`` and Java 17."""
 
-from pgoutput_construct.spark.compare import Comparison, compare, fetch_source
+from pgoutput_construct.spark.compare import Comparison, compare
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog, Written, changes_schema, open_log, read_table, write_tables
 from pgoutput_construct.spark.log import LOG_SCHEMA, read_log
@@ -19,7 +19,6 @@ __all__ = [
     "compare",
     "current_state",
     "directory_name",
-    "fetch_source",
     "open_log",
     "plain_errors",
     "qualified_name",

@@ -4,30 +4,31 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.segments import Segment
-from pgoutput_construct.columnar import decode_blocks, headers, rows_schema
-from pgoutput_construct.errors import ChangeLogError, ProtocolError
+from pgoutput_construct.columnar import rows_schema
+from pgoutput_construct.columnar.descriptions import UNDESCRIBED
+from pgoutput_construct.columnar.table import table_rows
+from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError, ProtocolError
 from pgoutput_construct.spark.failures import plain_errors
-from pgoutput_construct.spark.log import LOG_SCHEMA, failed, map_segments, segment_batches
+from pgoutput_construct.spark.log import failed, map_segments, parse_row, segment_batches
 from pgoutput_construct.spark.phases import find_phases, state_over
-from pgoutput_construct.spark.plan import Plan, Visible, parse_row
+from pgoutput_construct.spark.plan import Plan
+from pgoutput_construct.spark.rows import bounds_of_runs, index_log, rows_of
+from pgoutput_construct.spark.scan import Scan, scan_log
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.spark.tables import Table, Usage, find_tables
-from pgoutput_construct.stream.timeline import RelationTimeline
-from pgoutput_construct.stream.transactions import ControlMessage, TransactionReader
-from pgoutput_construct.wire.messages import Message
+from pgoutput_construct.stream.relations import RelationHistory
+from pgoutput_construct.stream.state import ControlMessage
+from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.wire.engine import parse
 
 __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
-
-_USAGE = pa.schema([(name, pa.int64()) for name in Usage._fields])
 
 
 @dataclass(frozen=True)
@@ -95,15 +96,16 @@ class OpenLog:
 
 
 def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
-    """Open a change log: read its transactions and relations, and find its tables (two passes over the log).
+    """Open a change log: read its transactions and relations, and find its tables (one pass over the log).
 
     ``directory`` must be at the same path on every executor. Raises ChangeLogError, with segment and seq, for a log
     that is damaged, bytes that are no message (with the field), and messages that do not fit together.
     """
     log = ChangeLog(directory)
     with plain_errors():
-        plan = _plan(spark, log)
-        return OpenLog(spark, log, plan, find_tables(plan.timeline, _usages(spark, log, plan)))
+        scan = scan_log(spark, log)
+        plan = _plan(log, scan.controls)
+        return OpenLog(spark, log, plan, find_tables(plan.history, _usages(log, plan, scan)))
 
 
 def write_tables(
@@ -142,74 +144,64 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     return Written(path, **{row["_op"]: row["count"] for row in counts})
 
 
-def _plan(spark: SparkSession, log: ChangeLog) -> Plan:
+def _plan(log: ChangeLog, controls: pa.Table) -> Plan:
     options = log.options
-    transactions, timeline = TransactionReader(), RelationTimeline()
-    found = map_segments(spark, log.segments, lambda segment: _controls(options, segment), LOG_SCHEMA)
-    for batch in found.toArrow().cast(LOG_SCHEMA).sort_by("seq").to_batches():
+    transactions, history = TransactionReader(), RelationHistory()
+    for batch in controls.to_batches():
         for row in range(batch.num_rows):
             message = parse_row(options, batch, row)
             control = ControlMessage(batch.column("seq")[row].as_py(), batch.column("stream_xid")[row].as_py(), message)
             try:
                 transactions.read(control)
-                timeline.read(control)
+                history.read(control)
             except ProtocolError as error:
                 raise failed(batch, row, error) from error
-    return Plan(options, transactions.spans(), timeline)
+    return Plan(options, transactions.spans(), history)
 
 
-def _controls(options: LogOptions, segment: Segment) -> Iterator[pa.RecordBatch]:
-    """Leave out rows, and logical messages after parsing: a row's kind with a flipped bit may be theirs."""
-    for batch in segment_batches(segment):
-        others = batch.filter(pa.array(~headers.is_row(batch.column("payload"))))
-        is_message = headers.tags(others.column("payload")) == Message.TAG[0]
-        for row in np.flatnonzero(is_message).tolist():
-            parse_row(options, others, row)
-        yield others.filter(pa.array(~is_message))
+def _usages(log: ChangeLog, plan: Plan, scan: Scan) -> Iterator[Usage]:
+    """Yield how each description is used in each segment; raise ChangeLogError for a row that nothing describes."""
+    found = plan.visible(scan.runs)
+    for run in np.flatnonzero(found.descriptions == UNDESCRIBED).tolist():
+        raise _undescribed(log, plan, int(scan.runs.seqs[found.rows[run]]), int(scan.runs.oids[found.rows[run]]))
+    if not len(found.rows):
+        return
+    keys, lsns = np.stack([scan.segments[found.rows], found.descriptions]), plan.commit_lsns(found.spans)
+    first = plan.positions(found.spans, scan.runs.seqs[found.rows])
+    last = plan.positions(found.spans, scan.last_seqs[found.rows])
+    by_first, by_last = np.lexsort((first, lsns, *keys)), np.lexsort((last, lsns, *keys))
+    starts, ends = bounds_of_runs(keys[:, by_first])
+    counts = np.add.reduceat(scan.counts[found.rows][by_first], starts)
+    head, tail = by_first[starts], by_last[ends]
+    columns = (*keys[:, head], counts, lsns[head], first[head], lsns[tail], last[tail])
+    yield from (Usage(*row) for row in np.stack(columns, axis=1).tolist())
 
 
-def _usages(spark: SparkSession, log: ChangeLog, plan: Plan) -> list[Usage]:
-    shared = spark.sparkContext.broadcast(plan)
-    numbers = {segment.name: index for index, segment in enumerate(log.segments)}
-
-    def count(segment: Segment) -> Iterator[pa.RecordBatch]:
-        for batch in segment_batches(segment):
-            usages = _batch_usages(shared.value, batch, numbers[segment.name])
-            yield pa.RecordBatch.from_pylist([usage._asdict() for usage in usages], schema=_USAGE)
-
-    return [Usage(*row) for row in map_segments(spark, log.segments, count, _USAGE).collect()]
-
-
-def _batch_usages(plan: Plan, batch: pa.RecordBatch, segment: int) -> Iterator[Usage]:
-    found = plan.visible(batch)
-    places = plan.places(found.spans, batch.column("seq").to_numpy()[found.rows])
-    lsns, seqs = places["_commit_lsn"].to_numpy(), places["_seq"].to_numpy()
-    order = np.lexsort((seqs, lsns))
-    for version in np.unique(found.versions).tolist():
-        rows = order[found.versions[order] == version]
-        ends = (int(number) for row in (rows[0], rows[-1]) for number in (lsns[row], seqs[row]))
-        yield Usage(segment, version, len(rows), *ends)
+def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:
+    """Return what is wrong with a row that nothing describes: bytes that are no message explain it better."""
+    entry = log.entry(seq)
+    try:
+        parse(entry.payload, **plan.options.layout(), in_stream=entry.in_stream)
+        plan.history.index(oid, seq, entry.stream_xid)
+    except PgoutputError as error:
+        return explain(entry, error)
+    raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found; please report this")
 
 
 def _changes(plan: Plan, table: Table, batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    visible = plan.visible(batch)
-    for version in table.versions.intersection(visible.versions.tolist()):
-        chosen = visible.versions == version
-        yield from _decoded(plan, table, batch, Visible(*(column[chosen] for column in visible)), schema)
-
-
-def _decoded(
-    plan: Plan, table: Table, batch: pa.RecordBatch, found: Visible, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    rows = batch.take(pa.array(found.rows))
-    seqs = rows.column("seq").to_numpy()
-    description = plan.timeline.descriptions[int(found.versions[0])]
-    options: dict[str, Any] = {"proto_version": plan.options.proto_version, "streaming": plan.options.streaming}
-    given = rows.column("payload"), rows.column("in_stream"), description, table.columns
-    for block in decode_blocks(*given, **options):
-        for error in block.errors:
-            raise failed(rows, error.row, error.error) from error
-        assert block.batch is not None
-        places = plan.places(found.spans[block.rows], seqs[block.rows])
-        columns = places | dict(zip(block.batch.schema.names, block.batch.columns, strict=True))
-        yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    index = index_log(plan.options, batch)
+    rows, logged = rows_of(batch, index)
+    visible = plan.visible(logged)
+    spans = np.zeros(batch.num_rows, np.int64)
+    spans[rows[visible.rows]] = visible.spans
+    seqs = batch.column("seq").to_numpy()
+    for number in table.descriptions.intersection(visible.descriptions.tolist()):
+        chosen = rows[visible.rows[visible.descriptions == number]]
+        description = plan.history.descriptions[number]
+        for block in table_rows(index, chosen, description, table.columns, rows_schema(table.columns)):
+            for error in block.errors:
+                raise failed(batch, error.row, error.error) from error
+            assert block.batch is not None
+            places = plan.places(spans[block.rows], seqs[block.rows])
+            columns = places | dict(zip(block.batch.schema.names, block.batch.columns, strict=True))
+            yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)

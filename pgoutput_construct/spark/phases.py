@@ -1,6 +1,6 @@
 """A table whose replica identity changes inside the log: replayed in phases, each by the identity it had then."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
@@ -11,10 +11,16 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.schemas import CHANGE, column
 from pgoutput_construct.spark.state import current_state
 from pgoutput_construct.spark.tables import Identity, Place, Table
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 __all__ = ["Phase", "find_phases", "state_over"]
 
-_KINDS: Final = {"d": "primary key", "i": "index", "f": "full row", "n": "nothing"}
+_WORDS: Final[Mapping[str, str]] = {
+    RelationReplicaIdentity.DEFAULT: "primary key",
+    RelationReplicaIdentity.INDEX: "index",
+    RelationReplicaIdentity.FULL: "full row",
+    RelationReplicaIdentity.NOTHING: "nothing",
+}
 _REMEDY: Final = (
     "the changes can still be read; to have the state, begin a new log in an empty directory with a new slot and a "
     "new copy of the table"
@@ -111,7 +117,7 @@ def _refuse(table: Table, phase: Phase, name: str) -> Column:
     # A key is never NULL in PostgreSQL. Named as an error of an executor is, so that plain_errors finds it.
     keys = ", ".join(phase.key_columns)
     text = (
-        f"{table.qualified}: its replica identity became {_KINDS[phase.replica_identity]} ({keys}), and the log does "
+        f"{table.qualified}: its replica identity became {_WORDS[phase.replica_identity]} ({keys}), and the log does "
         f"not have the value of {name!r} in a row that was there before: the column was renamed, or its value is from "
         f"ALTER TABLE; {_REMEDY}"
     )
@@ -119,6 +125,6 @@ def _refuse(table: Table, phase: Phase, name: str) -> Column:
 
 
 def _described(identity: Identity) -> str:
-    kind = _KINDS.get(identity.replica_identity, identity.replica_identity)
+    words = _WORDS.get(identity.replica_identity, identity.replica_identity)
     keys = f" ({', '.join(identity.key_columns)})" if identity.key_columns else ""
-    return f"{kind}{keys} of the table with OID {identity.relation_oid}"
+    return f"{words}{keys} of the table with OID {identity.relation_oid}"

@@ -10,10 +10,9 @@ from pyspark.sql import types as T  # noqa: N812
 from pgoutput_construct.spark.components import connect
 from pgoutput_construct.spark.replay import replayed
 from pgoutput_construct.spark.schemas import CHANGE, column
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 __all__ = ["current_state"]
-
-_FULL_ROW = "f"
 
 
 def current_state(
@@ -35,7 +34,7 @@ def current_state(
     own = [name for name in changes.columns if name not in CHANGE]
     names = list(own if columns is None else columns)
     events = _after_truncate(changes)
-    if key_columns and replica_identity != _FULL_ROW:
+    if key_columns and replica_identity != RelationReplicaIdentity.FULL:
         rows = replayed(_keyed(events, names, list(key_columns)), names)
     else:
         rows = _counted(events, names)

@@ -10,8 +10,9 @@ from pgoutput_construct.columnar import columns_schema, unify
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.names import directory_name, qualified_name
 from pgoutput_construct.spark.schemas import CHANGE
-from pgoutput_construct.stream.timeline import Description, RelationTimeline
+from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.messages import Relation
+from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
 __all__ = ["Identity", "Place", "Table", "Usage", "find_tables"]
 
@@ -20,12 +21,12 @@ Place = tuple[int, int]
 
 
 class Usage(NamedTuple):
-    """How often, and where, one version of a Relation describes committed rows in a batch of one segment."""
+    """How often, and where, one Relation describes committed rows in one segment."""
 
     segment: int
     """Index of the segment in the log."""
-    version: int
-    """Index in the timeline's descriptions."""
+    description: int
+    """Index in the history's descriptions."""
     rows: int
     """How many rows (truncates count as one)."""
     first_commit_lsn: int
@@ -49,7 +50,7 @@ class Usage(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """By what one version of a table tells its rows apart, and where that version describes changes."""
+    """By what a table tells its rows apart while one Relation describes it, and where that Relation does."""
 
     relation_oid: int
     """The table."""
@@ -78,11 +79,11 @@ class Table:
     key_columns: tuple[str, ...]
     """The columns of its replica identity; none when the identity is the full row, or nothing."""
     replica_identity: str
-    """As relreplident in pg_class: d (primary key), i (index), f (full row), n (nothing)."""
+    """As relreplident in pg_class, one of RelationReplicaIdentity."""
     identities: tuple[Identity, ...]
-    """Those of all its versions, in the order of their first changes; the two fields above are of the last."""
-    versions: frozenset[int]
-    """Which of the timeline's descriptions are of this table."""
+    """Those of all its Relations, in the order of their first changes; the two fields above are of the last."""
+    descriptions: frozenset[int]
+    """Which of the history's descriptions are of this table, by index."""
     segments: tuple[int, ...]
     """Indexes of the segments that hold its rows."""
     rows: int
@@ -98,6 +99,11 @@ class Table:
         """The name of its dataset's directory."""
         return directory_name(self.namespace, self.name)
 
+    @property
+    def current_columns(self) -> pa.Schema:
+        """The columns that it has now, typed; those of its ``state``, without ``_untyped``."""
+        return pa.schema([self.columns.field(name) for name in self.current])
+
     def check_names(self, case_sensitive: bool) -> None:
         """Raise ChangeLogError when a column's name cannot stand beside the others in a DataFrame."""
         remedy = "rename it, or publish the table with a column list that leaves it out"
@@ -111,7 +117,7 @@ class Table:
             )
 
 
-def find_tables(timeline: RelationTimeline, usages: Iterable[Usage]) -> dict[str, Table]:
+def find_tables(history: RelationHistory, usages: Iterable[Usage]) -> dict[str, Table]:
     """Return the tables by qualified name, given which descriptions are used where.
 
     Tables without any committed change are not among them: PostgreSQL also describes what is not published by
@@ -122,26 +128,26 @@ def find_tables(timeline: RelationTimeline, usages: Iterable[Usage]) -> dict[str
     found = list(usages)
     latest: dict[int, Place] = {}
     for usage in found:
-        latest[usage.version] = max(latest.get(usage.version, usage.last), usage.last)
+        latest[usage.description] = max(latest.get(usage.description, usage.last), usage.last)
     by_name: dict[str, set[int]] = {}
-    for versions in _by_oid(timeline, latest).values():
-        relation = timeline.descriptions[max(versions, key=latest.__getitem__)].relation
-        by_name.setdefault(qualified_name(relation.namespace, relation.name), set()).update(versions)
-    return {name: _table(timeline, latest, by_name[name], found) for name in sorted(by_name)}
+    for indexes in _by_oid(history, latest).values():
+        relation = history.descriptions[max(indexes, key=latest.__getitem__)].relation
+        by_name.setdefault(qualified_name(relation.namespace, relation.name), set()).update(indexes)
+    return {name: _table(history, latest, by_name[name], found) for name in sorted(by_name)}
 
 
-def _by_oid(timeline: RelationTimeline, versions: Iterable[int]) -> Mapping[int, list[int]]:
+def _by_oid(history: RelationHistory, indexes: Iterable[int]) -> Mapping[int, list[int]]:
     by_oid: dict[int, list[int]] = {}
-    for version in versions:
-        by_oid.setdefault(timeline.descriptions[version].relation.relation_oid, []).append(version)
+    for index in indexes:
+        by_oid.setdefault(history.descriptions[index].relation.relation_oid, []).append(index)
     return by_oid
 
 
-def _table(timeline: RelationTimeline, latest: Mapping[int, Place], versions: set[int], usages: list[Usage]) -> Table:
-    order = sorted(versions, key=latest.__getitem__, reverse=True)
-    descriptions = [timeline.descriptions[version] for version in order]
+def _table(history: RelationHistory, latest: Mapping[int, Place], indexes: set[int], usages: list[Usage]) -> Table:
+    order = sorted(indexes, key=latest.__getitem__, reverse=True)
+    descriptions = [history.descriptions[index] for index in order]
     relation = descriptions[0].relation
-    mine = [usage for usage in usages if usage.version in versions]
+    mine = [usage for usage in usages if usage.description in indexes]
     return Table(
         namespace=relation.namespace,
         name=relation.name,
@@ -149,23 +155,23 @@ def _table(timeline: RelationTimeline, latest: Mapping[int, Place], versions: se
         current=tuple(column.name for column in relation.columns),
         key_columns=_key_columns(relation),
         replica_identity=relation.replica_identity,
-        identities=_identities(timeline, mine),
-        versions=frozenset(versions),
+        identities=_identities(history, mine),
+        descriptions=frozenset(indexes),
         segments=tuple(sorted({usage.segment for usage in mine})),
         rows=sum(usage.rows for usage in mine),
     )
 
 
 def _key_columns(relation: Relation) -> tuple[str, ...]:
-    marked = tuple(column.name for column in relation.columns if column.flags & 1)
-    return () if relation.replica_identity == "f" else marked
+    marked = tuple(column.name for column in relation.columns if column.flags & RelationColumnFlags.KEY)
+    return () if relation.replica_identity == RelationReplicaIdentity.FULL else marked
 
 
-def _identities(timeline: RelationTimeline, usages: Iterable[Usage]) -> tuple[Identity, ...]:
-    by_version: dict[int, list[Usage]] = {}
+def _identities(history: RelationHistory, usages: Iterable[Usage]) -> tuple[Identity, ...]:
+    by_description: dict[int, list[Usage]] = {}
     for usage in usages:
-        by_version.setdefault(usage.version, []).append(usage)
-    found = [_identity(timeline.descriptions[version].relation, used) for version, used in by_version.items()]
+        by_description.setdefault(usage.description, []).append(usage)
+    found = [_identity(history.descriptions[index].relation, used) for index, used in by_description.items()]
     return tuple(sorted(found, key=lambda identity: identity.first))
 
 

@@ -1,6 +1,12 @@
-"""The relation cache: which Relation describes the rows of an OID, at this point of the stream."""
+"""Which Relation describes the rows of an OID: now, and at any position of a log."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.stream.state import ControlMessage, StreamState
 from pgoutput_construct.wire.messages import (
     PgoutputMessage,
     Relation,
@@ -8,57 +14,143 @@ from pgoutput_construct.wire.messages import (
     StreamCommit,
     StreamPrepare,
     StreamStart,
-    StreamStop,
     Type,
 )
 
-__all__ = ["RelationCache"]
+__all__ = ["DESCRIBING", "Description", "RelationCache", "RelationHistory"]
+
+DESCRIBING: Final = frozenset({Relation, Type, StreamStart, StreamCommit, StreamAbort, StreamPrepare})
+"""The messages that change which Relation describes an OID."""
+
+_FORGOTTEN: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """All that is needed to decode the rows of a table, as sent at one moment."""
+
+    seq: int
+    """Position of the Relation message in the log (or how many messages came before it)."""
+    relation: Relation
+    """The table and its columns."""
+    types: Mapping[int, Type]
+    """The types of the columns that are not built in, by OID, as far as they have been named."""
 
 
 class RelationCache:
-    """Relations by OID, replaced as Relation messages arrive; types by OID, as Type messages name them.
+    """What describes each OID after the latest message.
 
     A streamed transaction has relations of its own: PostgreSQL sends each once per relation and top-level
     transaction (maybe_send_schema()), because the table may look different inside it. When the transaction
     commits they count for everyone; when it or a subtransaction of it aborts, PostgreSQL forgets having sent them
-    (cleanup_rel_sync_cache()) and so do we; after Stream Prepare PostgreSQL sends them again as well.
+    (cleanup_rel_sync_cache()) and so do we; after Stream Prepare PostgreSQL sends them again as well, and so it does
+    when a stream begins again after a lost connection.
     """
 
     def __init__(self) -> None:
-        self.shared: dict[int, Relation] = {}
-        self.streams: dict[int, dict[int, Relation]] = {}
         self.types: dict[int, Type] = {}
+        """The types that are not built in, by OID."""
+        self._latest: dict[int | None, dict[int, Description]] = {None: {}}
         self.stream_xid: int | None = None
         """The top-level xid of the stream that is open, None outside a stream."""
+        self._state = StreamState()
+        self._seen = 0
 
     def update(self, message: PgoutputMessage) -> None:
         """Take in the next message of the stream, whatever it is."""
+        self.read(ControlMessage(self._seen, self.stream_xid, message))
+        self._state.follow(message)
+        self.stream_xid = self._state.stream_xid
+        self._seen += 1
+
+    def read(self, control: ControlMessage) -> None:
+        """Take in the next control message of a log; others may come too and change nothing."""
+        seq, stream_xid, message = control
         match message:
             case Relation():
-                self._scope()[message.relation_oid] = message
+                self._set(seq, stream_xid, Description(seq, message, self._types_of(message)))
             case Type():
                 self.types[message.type_oid] = message
-            case StreamStart():
-                self.stream_xid = message.xid
-                if message.first_segment:  # after a lost connection a stream begins anew
-                    self.streams.pop(message.xid, None)
-            case StreamStop():
-                self.stream_xid = None
             case StreamCommit():
-                self.shared.update(self.streams.pop(message.xid, {}))
-            case StreamAbort() | StreamPrepare():
-                self.streams.pop(message.xid, None)
+                for description in self._forget(seq, message.xid):
+                    self._set(seq, None, description)
+            case StreamAbort() | StreamPrepare() | StreamStart(first_segment=1):
+                self._forget(seq, message.xid)
 
     def get(self, relation_oid: int) -> Relation:
         """Return the Relation that describes an OID here; raise ProtocolError when none has been sent."""
-        relation = self._scope().get(relation_oid)
-        if relation is None:
-            where = "" if self.stream_xid is None else f" in the stream of xid {self.stream_xid}"
-            raise ProtocolError(
-                f"no Relation has described the relation OID {relation_oid}{where}: "
-                "read the stream from its start, or from the reconnection"
-            )
-        return relation
+        description = self._latest.get(self.stream_xid, {}).get(relation_oid)
+        if description is None:
+            problem = _undescribed(relation_oid, self.stream_xid)
+            raise ProtocolError(f"{problem}: read the stream from its start, or from the reconnection")
+        return description.relation
 
-    def _scope(self) -> dict[int, Relation]:
-        return self.shared if self.stream_xid is None else self.streams.setdefault(self.stream_xid, {})
+    def _set(self, seq: int, stream_xid: int | None, description: Description) -> None:
+        self._latest.setdefault(stream_xid, {})[description.relation.relation_oid] = description
+
+    def _forget(self, seq: int, stream_xid: int) -> Sequence[Description]:
+        return tuple(self._latest.pop(stream_xid, {}).values())
+
+    def _types_of(self, relation: Relation) -> Mapping[int, Type]:
+        oids = {column.type_oid for column in relation.columns}
+        return {oid: self.types[oid] for oid in oids if oid in self.types}
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What one OID was in one scope: from ``seqs[i]`` on, the description of index ``indexes[i]``."""
+
+    seqs: list[int] = field(default_factory=list)
+    indexes: list[int] = field(default_factory=list)
+
+    def add(self, seq: int, index: int) -> None:
+        self.seqs.append(seq)
+        self.indexes.append(index)
+
+
+class RelationHistory(RelationCache):
+    """The same, kept for every position instead of the latest alone; read a log in order, then ask in any.
+
+    A stream has a scope of its own, named by its top-level xid; the scope None is outside of streams.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.descriptions: list[Description] = []
+        """Every Relation of the log, in order; rows name theirs by its index in this."""
+        self._indexes: dict[int, int] = {}
+        self._changes: dict[tuple[int | None, int], _Changes] = {}
+
+    def changes(self, relation_oid: int, stream_xid: int | None = None) -> tuple[Sequence[int], Sequence[int]]:
+        """Return from which positions on an OID had which description (its index, -1 for none)."""
+        changes = self._changes.get((stream_xid, relation_oid), _Changes())
+        return changes.seqs, changes.indexes
+
+    def index(self, relation_oid: int, seq: int, stream_xid: int | None = None) -> int:
+        """Return the index in ``descriptions`` for rows of an OID at ``seq``; raise ProtocolError if there is none."""
+        seqs, indexes = self.changes(relation_oid, stream_xid)
+        place = bisect_right(seqs, seq) - 1
+        if place < 0 or indexes[place] == _FORGOTTEN:
+            raise ProtocolError(f"seq {seq}: {_undescribed(relation_oid, stream_xid)} before this row")
+        return indexes[place]
+
+    def _set(self, seq: int, stream_xid: int | None, description: Description) -> None:
+        super()._set(seq, stream_xid, description)
+        if description.seq == seq:
+            self._indexes[seq] = len(self.descriptions)
+            self.descriptions.append(description)
+        self._change(seq, stream_xid, description, self._indexes[description.seq])
+
+    def _forget(self, seq: int, stream_xid: int) -> Sequence[Description]:
+        forgotten = super()._forget(seq, stream_xid)
+        for description in forgotten:
+            self._change(seq, stream_xid, description, _FORGOTTEN)
+        return forgotten
+
+    def _change(self, seq: int, stream_xid: int | None, description: Description, index: int) -> None:
+        self._changes.setdefault((stream_xid, description.relation.relation_oid), _Changes()).add(seq, index)
+
+
+def _undescribed(relation_oid: int, stream_xid: int | None) -> str:
+    where = "" if stream_xid is None else f" in the stream of xid {stream_xid}"
+    return f"no Relation has described the relation OID {relation_oid}{where}"

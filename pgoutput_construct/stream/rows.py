@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.values import ValueLoader
 from pgoutput_construct.wire.messages import (
@@ -17,6 +17,8 @@ from pgoutput_construct.wire.messages import (
     TupleData,
     Update,
 )
+from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
+from pgoutput_construct.wire.types import bare
 
 __all__ = ["RowChange", "RowReader"]
 
@@ -45,8 +47,10 @@ class RowReader:
     def __init__(self, relations: RelationCache | None = None, values: Literal["python", "raw"] = "python") -> None:
         """``values`` says what rows hold: Python objects, or the values as they came, bytes and Binary.
 
-        Raises PgoutputError for Python objects where psycopg, which loads them, is not installed.
+        Raises PgoutputError for other words, and for Python objects where psycopg, which loads them, is missing.
         """
+        if values not in ("python", "raw"):
+            raise PgoutputError(f"values must be 'python' or 'raw', not {values!r:.40}")
         self.relations = relations or RelationCache()
         self._loader = ValueLoader(self.relations.types) if values == "python" else None
 
@@ -64,7 +68,7 @@ class RowReader:
                 yield self._change(message, self.relations.get(message.relation_oid))
             case Truncate():
                 for oid in message.relation_oids:
-                    yield RowChange("truncate", self.relations.get(oid), message.xid, None, None, ())
+                    yield RowChange("truncate", self.relations.get(bare(oid)), message.xid, None, None, ())
 
     def _change(self, message: Insert | Update | Delete, relation: Relation) -> RowChange:
         new = None if isinstance(message, Delete) else self._row(relation, message.new)
@@ -77,12 +81,13 @@ class RowReader:
         if message.old is None:
             return None
         row = self._row(relation, message.old)
-        if message.old_kind != "K":
+        if message.old_kind != UpdateOldKind.KEY:
             return row
-        keys = {column.name for column in relation.columns if column.flags & 1}
+        keys = {column.name for column in relation.columns if column.flags & RelationColumnFlags.KEY}
         return {name: value for name, value in row.items() if name in keys}
 
-    def _row(self, relation: Relation, values: TupleData) -> dict[str, Any]:
+    def _row(self, relation: Relation, row: TupleData) -> dict[str, Any]:
+        values = [bare(value) for value in bare(row)]
         if len(values) != len(relation.columns):
             raise ProtocolError(
                 f"a row of {relation.namespace}.{relation.name} has {len(values)} values, but its Relation has "

@@ -1,17 +1,28 @@
 """A session: the options of START_REPLICATION, and whether the next message stands inside a stream."""
 
-from pgoutput_construct.errors import PgoutputError, ProtocolError
-from pgoutput_construct.wire.engine import build, parse
-from pgoutput_construct.wire.messages import ENTERS, OPTION_VALUES, STATES, WITHIN, PgoutputMessage, StreamStart
-from pgoutput_construct.wire.options import Streaming, options
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pgoutput_construct.stream.state import CHANGES_SCOPE, StreamState
+from pgoutput_construct.wire.engine import engine
+from pgoutput_construct.wire.protocol import STATES, TRANSITIONS
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pgoutput_construct.wire.engine import Engine
+    from pgoutput_construct.wire.messages import PgoutputMessage
+    from pgoutput_construct.wire.protocol import MoreOptions, Streaming
 
 __all__ = ["Session"]
 
-_STREAM = next(state for state, sets in STATES.items() if sets == "in_stream")
-_ANYWHERE = frozenset(kind for kind, within in WITHIN.items() if _STREAM in within and len(within) > 1)
-"""The kinds that come inside streams as well as outside, and so tell nothing of them."""
-_FIRST_VERSION = OPTION_VALUES["streaming"]
-"""The protocol version that each value of streaming needs, as pgoutput_startup() checks it."""
+_FOLLOWED: Final = frozenset(
+    cls
+    for cls, steps in TRANSITIONS.items()
+    if cls in CHANGES_SCOPE or {STATES[state] for state in steps} != set(STATES.values())
+)
+"""The messages that tell, or must fit, where in the stream they stand; the others come inside and outside alike."""
 
 
 class Session:
@@ -23,45 +34,59 @@ class Session:
     its state is as before.
     """
 
-    def __init__(self, proto_version: int = 1, streaming: Streaming = "off") -> None:
-        """Raise PgoutputError for options that PostgreSQL would refuse."""
-        options(proto_version, streaming)
-        if proto_version < _FIRST_VERSION[streaming]:
-            needed = _FIRST_VERSION[streaming]
-            raise PgoutputError(f"streaming={streaming!r} needs proto_version {needed} or newer, not {proto_version}")
+    def __init__(self, proto_version: int = 1, streaming: Streaming = "off", **others: Unpack[MoreOptions]) -> None:
+        """Begin a session; raise PgoutputError for options that PostgreSQL would refuse.
+
+        Args:
+            proto_version: The option proto_version of START_REPLICATION.
+            streaming: The option streaming of START_REPLICATION.
+            others: The options that later versions of the protocol brought.
+        """
         self.proto_version = proto_version
-        self.streaming = streaming
-        self.stream_xid: int | None = None
-        """The top-level xid of the stream that is open, None outside a stream."""
+        self.streaming: Streaming = streaming
+        self.others = others
+        """The options that later versions of the protocol brought."""
+        self.state = StreamState()
+        """Where the next message stands."""
+        self._engine = self._engine_here()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options as keywords, such as parse takes them beside the stream state."""
+        return {"proto_version": self.proto_version, "streaming": self.streaming, **self.others}
 
     @property
     def in_stream(self) -> bool:
         """Whether the next message stands between Stream Start and Stream Stop."""
-        return self.stream_xid is not None
+        return self.state.in_stream
+
+    @property
+    def stream_xid(self) -> int | None:
+        """The top-level xid of the stream that is open, None outside a stream."""
+        return self.state.stream_xid
 
     def parse(self, payload: bytes | bytearray | memoryview) -> PgoutputMessage:
         """Return the next message; raise DecodeError or ProtocolError."""
-        message = parse(payload, self.proto_version, self.streaming, self.stream_xid is not None)
-        if type(message) not in _ANYWHERE:
+        message = self._engine.parse(payload)
+        if type(message) in _FOLLOWED:
             self._advance(message)
         return message
 
     def build(self, message: PgoutputMessage) -> bytes:
         """Return the bytes of the next message; raise EncodeError or ProtocolError."""
-        data = build(message, self.proto_version, self.streaming, self.in_stream)
+        data = self._engine.build(message)
         self._advance(message)
         return data
 
+    def follow(self, payload: bytes | bytearray | memoryview) -> None:
+        """Go on behind a message that cannot come where it stands, as if a connection had been lost before it."""
+        self.state.follow(self._engine.parse(payload))
+        self._engine = self._engine_here()
+
     def _advance(self, message: PgoutputMessage) -> None:
-        kind = type(message)
-        within = WITHIN[kind]
-        if self.in_stream and _STREAM not in within:
-            raise ProtocolError(
-                f"{kind.__name__} inside the stream of xid {self.stream_xid}: a Stream Stop must come before it"
-            )
-        if not self.in_stream and within == {_STREAM}:
-            raise ProtocolError(f"{kind.__name__} outside a stream: a Stream Start must come before it")
-        if isinstance(message, StreamStart):
-            self.stream_xid = message.xid
-        elif self.in_stream and ENTERS.get(kind, _STREAM) != _STREAM:
-            self.stream_xid = None
+        self.state.advance(message)
+        if type(message) in CHANGES_SCOPE:
+            self._engine = self._engine_here()
+
+    def _engine_here(self) -> Engine:
+        return engine(**self.options | self.state.parameters)

@@ -5,18 +5,15 @@ to every machine that decodes a part of the log. Each row then finds its transac
 """
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.stream.state import ControlMessage, StreamState
 from pgoutput_construct.wire.messages import (
     Begin,
     BeginPrepare,
     Commit,
     CommitPrepared,
-    PgoutputMessage,
     Prepare,
     RollbackPrepared,
     StreamAbort,
@@ -26,33 +23,9 @@ from pgoutput_construct.wire.messages import (
     StreamStop,
 )
 
-__all__ = ["ControlMessage", "Place", "Spans", "TransactionReader", "find_transactions"]
+__all__ = ["Spans", "TransactionReader"]
 
 _INT64_MAX = 2**63 - 1
-
-
-class ControlMessage(NamedTuple):
-    """A message other than a row's, and where it stands."""
-
-    seq: int
-    """Its place in the log, strictly increasing."""
-    stream_xid: int | None
-    """The top-level xid of the stream around it, None outside; a Stream Start is outside, a Stream Stop inside."""
-    message: PgoutputMessage
-    """The message itself."""
-
-
-class Place(NamedTuple):
-    """The transaction of one row, and the row's position in it."""
-
-    commit_lsn: int
-    """LSN of the commit record (of the COMMIT PREPARED): transactions are in the order of these."""
-    position: int
-    """Increases in the order in which the server sent the transaction; all of its messages are counted."""
-    commit_time: int
-    """Microseconds since 2000-01-01 UTC."""
-    xid: int
-    """Top-level transaction ID."""
 
 
 def _integers() -> "array[int]":
@@ -86,17 +59,6 @@ class Spans:
     def __len__(self) -> int:
         return len(self.first_seq)
 
-    def find(self, seq: int, xid: int | None = None) -> Place | None:
-        """Return the place of the row at ``seq``, None when it never became visible.
-
-        ``xid`` is the one in the row's message, None outside a stream.
-        """
-        index = bisect_right(self.first_seq, seq) - 1
-        if index < 0 or seq > self.last_seq[index] or xid in self.aborted.get(index, ()):
-            return None
-        position = self.position[index] + seq - self.first_seq[index]
-        return Place(self.commit_lsn[index], position, self.commit_time[index], self.xid[index])
-
 
 @dataclass(slots=True)
 class _Transaction:
@@ -107,7 +69,7 @@ class _Transaction:
     begin: Begin | BeginPrepare | None = None
     segments: list[tuple[int, int]] = field(default_factory=list)
     aborted: set[int] = field(default_factory=set)
-    whole: bool = True
+    complete: bool = True
     """False when the connection was lost inside a segment."""
 
 
@@ -120,11 +82,12 @@ class TransactionReader:
 
     What a lost connection left half in the log is void, because the server sends it again from its start: a
     transaction when another one or a stream opens before its end, a stream when a Stream Start with
-    ``first_segment`` opens it anew. What has no end yet, and what is prepared and neither committed nor rolled
+    ``first_segment`` opens it again. What has no end yet, and what is prepared and neither committed nor rolled
     back, is not visible. Anything else that does not fit together raises ProtocolError with the seq.
     """
 
     def __init__(self) -> None:
+        self._state = StreamState(exact=True)
         self._open: _Transaction | None = None
         self._since = 0
         self._streams: dict[int, _Transaction] = {}
@@ -136,11 +99,11 @@ class TransactionReader:
         seq, _, message = control
         match message:
             case Begin() | BeginPrepare():
-                self._enter(seq, _Transaction(message.xid, begin=message))
+                self._enter(seq, message, _Transaction(message.xid, begin=message))
             case StreamStart():
-                self._enter(seq, self._segment(seq, message))
+                self._enter(seq, message, self._segment(seq, message))
             case StreamStop():
-                self._leave(seq, streamed=True)
+                self._leave(seq, message)
             case Commit() | Prepare():
                 self._end(seq, message)
             case StreamCommit():
@@ -164,22 +127,25 @@ class TransactionReader:
                 spans.aborted[index] = aborted
         return spans
 
-    def _enter(self, seq: int, transaction: _Transaction) -> None:
+    def _enter(self, seq: int, message: Begin | BeginPrepare | StreamStart, transaction: _Transaction) -> None:
+        self._state.follow(message)
         if self._open is not None:
-            self._open.whole = False
+            self._open.complete = False
         self._open, self._since = transaction, seq
 
-    def _leave(self, seq: int, streamed: bool) -> _Transaction:
+    def _leave(self, seq: int, message: Commit | Prepare | StreamStop) -> _Transaction:
+        try:
+            self._state.advance(message)
+        except ProtocolError as error:
+            raise ProtocolError(f"seq {seq}: {error}") from None
         transaction = self._open
-        if transaction is None or (transaction.stream_xid >= 0) != streamed:
-            opening = "Stream Start" if streamed else "Begin"
-            raise ProtocolError(f"seq {seq}: the end of what has not begun, the {opening} is missing")
+        assert transaction is not None
         transaction.segments.append((self._since, seq))
         self._open = None
         return transaction
 
     def _end(self, seq: int, message: Commit | Prepare) -> None:
-        transaction = self._leave(seq, streamed=False)
+        transaction = self._leave(seq, message)
         # pgoutput_begin_txn() and pgoutput_commit_txn() send the same position, so do the two of a prepare.
         match transaction.begin, message:
             case Begin() as begin, Commit() if begin.final_lsn == message.commit_lsn:
@@ -199,7 +165,7 @@ class TransactionReader:
         return self._known(seq, xid, self._streams.pop(xid, None))
 
     def _known(self, seq: int, xid: int, transaction: _Transaction | None) -> _Transaction:
-        if transaction is None or not transaction.whole or transaction is self._open:
+        if transaction is None or not transaction.complete or transaction is self._open:
             raise ProtocolError(f"seq {seq}: of the streamed transaction {xid} an earlier segment is missing")
         return transaction
 
@@ -213,7 +179,7 @@ class TransactionReader:
     def _commit_prepared(self, seq: int, commit: CommitPrepared) -> _Transaction:
         transaction = self._prepared.pop(commit.gid, None)
         if transaction is None or transaction.xid != commit.xid:
-            # What was prepared before the slot knew of two phases is sent whole before this, too.
+            # What was prepared before the slot knew of two phases is sent completely before this, too.
             raise ProtocolError(
                 f"seq {seq}: transaction {commit.xid}, prepared as {commit.gid!r}, is committed but was never sent"
             )
@@ -233,14 +199,6 @@ class TransactionReader:
             numbers = first, last, stream, int(end.commit_lsn), int(end.commit_time), xid, position
             self._spans.append((*numbers, aborted))
             position += last - first + 1
-
-
-def find_transactions(controls: Iterable[ControlMessage]) -> Spans:
-    """Return the spans of the committed transactions of a log, given its control messages in order."""
-    reader = TransactionReader()
-    for control in controls:
-        reader.read(control)
-    return reader.spans()
 
 
 def _columns(spans: Spans) -> tuple["array[int]", ...]:

@@ -83,7 +83,7 @@ class Kind(Leaf):
         if not isinstance(tag, str) or tag not in self.tags:
             also = f" or {self.before!r}" if self.before else ""
             raise FieldError(f"must be one of {', '.join(self.tags)}{also}, not {shown(tag)}", path, offset)
-        if context._params.proto_version < self.since.get(tag, 0):
+        if tag in self.since and context._params.proto_version < self.since[tag]:
             raise FieldError(f"{tag!r} belongs to protocol version {self.since[tag]} and newer", path, offset)
         return tag
 
@@ -151,6 +151,7 @@ class Extending(Record):
         super().__init__(cls, subcon)
         self.condition = condition
         self.principal = cls.PRINCIPAL
+        self.absent = dict.fromkeys(field.name for field in fields(cls))  # type: ignore[arg-type]
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
         container = self.subcon._parsereport(stream, context, path)
@@ -162,7 +163,7 @@ class Extending(Record):
         if isinstance(obj, self.cls):
             problem = f"must be the {self.principal} alone under these options, not {shown(obj)}"
             raise FieldError(problem, path, stream.tell())
-        self.subcon._build({self.principal: obj}, stream, context, path)
+        self.subcon._build(self.absent | {self.principal: obj}, stream, context, path)
         return obj
 
 

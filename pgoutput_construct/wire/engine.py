@@ -4,81 +4,180 @@ The fast engine decides, the reference explains: what the codec does not accept,
 build) again, and they raise the error with its path and offset.
 """
 
-from typing import Any, NoReturn
+from __future__ import annotations  # so that help(parse) names PgoutputMessage instead of listing its classes
 
-from pgoutput_construct.errors import EngineError
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from pgoutput_construct.errors import DecodeError, EncodeError, EngineError
 from pgoutput_construct.wire import codec, definitions, frame_codec, frame_definitions, frames, messages
 from pgoutput_construct.wire.fast import REJECTIONS, read_prefix
-from pgoutput_construct.wire.frames import Frame
-from pgoutput_construct.wire.messages import PgoutputMessage
-from pgoutput_construct.wire.options import KNOWN, options
+from pgoutput_construct.wire.hints import hint_for_frame, hint_for_message
+from pgoutput_construct.wire.options import Options, options
+from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE
 from pgoutput_construct.wire.reference import Reference, payload_bytes
 
-__all__ = ["FRAMES", "MESSAGES", "build", "build_frame", "parse", "parse_frame", "parse_prefix"]
+if TYPE_CHECKING:
+    from typing import Unpack
 
-MESSAGES = Reference(messages.BY_TAG, definitions.DEFINITIONS)
+    from pgoutput_construct.wire.frames import Frame
+    from pgoutput_construct.wire.messages import PgoutputMessage
+    from pgoutput_construct.wire.protocol import MoreOptions, Streaming
+
+__all__ = [
+    "FRAMES",
+    "MESSAGES",
+    "Engine",
+    "build",
+    "build_frame",
+    "engine",
+    "explain",
+    "parse",
+    "parse_frame",
+    "parse_prefix",
+    "refused",
+]
+
+MESSAGES: Final = Reference(messages.BY_TAG, definitions.DEFINITIONS)
 """The reference engine of messages."""
-FRAMES = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)
+FRAMES: Final = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)
 """The reference engine of frames."""
 
-_PARSERS, _BUILDERS = codec.PARSERS, codec.BUILDERS
+
+class Engine:
+    """The fast engine under some options; made by ``engine``."""
+
+    __slots__ = ("_builders", "_parameters", "_parsers", "_readers", "options")
+
+    def __init__(self, given: Options) -> None:
+        self.options = given
+        """The options, checked."""
+        said = [cls for cls in messages.BY_TAG.values() if _unsaid(given, cls) is None]
+        # Whoever builds decides what comes; only who parses was asked for streams or not.
+        self._builders = {cls: codec.BUILDERS[cls] for cls in said}
+        tags = [cls.TAG[0] for cls in said if given.refusal(cls) is None]
+        self._parsers = {tag: codec.PARSERS[tag] for tag in tags}
+        self._readers = {tag: codec.READERS[tag] for tag in tags}
+        self._parameters = given.values
+
+    def parse(self, payload: bytes | bytearray | memoryview) -> PgoutputMessage:
+        """Return the message in a payload; see ``parse`` of this module."""
+        data = payload if type(payload) is bytes else payload_bytes(payload)
+        try:
+            message: PgoutputMessage = self._parsers[data[0]](data, *self._parameters)
+        except REJECTIONS:
+            raise explain(data, self.options) from None
+        return message
+
+    def parse_prefix(self, data: bytes, start: int) -> tuple[PgoutputMessage, int]:
+        """Return the message at a place, and its size; see ``parse_prefix`` of this module."""
+        raw = data if type(data) is bytes else payload_bytes(data)
+        try:
+            return read_prefix(self._readers, raw, start, self._parameters)
+        except REJECTIONS:
+            if refusal := refused(raw[start : start + 1], self.options):
+                raise refusal from None
+            return MESSAGES.parse_prefix(raw, start, self.options.parameters())
+
+    def build(self, message: PgoutputMessage) -> bytes:
+        """Return the bytes of a message; see ``build`` of this module."""
+        try:
+            data: bytes = self._builders[type(message)](message, *self._parameters)
+        except Exception:  # REJECTIONS, and whatever an object of the user raises
+            cls = type(message)
+            if cls in definitions.DEFINITIONS and (reason := _unsaid(self.options, cls)):
+                raise EncodeError(reason, message=cls.__name__) from None
+            _disagree(message, MESSAGES.build(message, self.options.parameters()))
+        return data
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _engine(given: Options) -> Engine:
+    return Engine(given)
+
+
+_KNOWN: Final[dict[tuple[int, str, bool | None], Engine]] = {}
+"""The engines that were asked for, for those who cannot wait for ``options``."""
+
+
+def _known(proto_version: int, streaming: str, in_stream: bool | None) -> Engine | None:
+    try:
+        return _KNOWN.get((proto_version, streaming, in_stream)) if type(proto_version) is int else None
+    except TypeError:  # what cannot be hashed is no option
+        return None
+
+
+def engine(
+    proto_version: int = 1,
+    streaming: str = "off",
+    in_stream: bool | None = None,
+    **others: Unpack[MoreOptions],
+) -> Engine:
+    """Return the fast engine under some options, those of parse; raise PgoutputError for options that are refused."""
+    found = _engine(options(proto_version, streaming, in_stream, **others))
+    if not others and in_stream in (None, False, True):
+        _KNOWN[proto_version, streaming, in_stream] = found
+    return found
 
 
 def parse(
-    payload: bytes | bytearray | memoryview, proto_version: int = 1, streaming: str = "off", in_stream: bool = False
+    payload: bytes | bytearray | memoryview,
+    proto_version: int = 1,
+    streaming: Streaming = "off",
+    in_stream: bool | None = None,
+    **others: Unpack[MoreOptions],
 ) -> PgoutputMessage:
     """Return the message in a payload (the data of one XLogData, or one row of the SQL interface).
 
-    ``proto_version`` and ``streaming`` are the options given to START_REPLICATION; ``in_stream`` says whether the
-    message stands between Stream Start and Stream Stop, which Session keeps track of.
+    Strict: truncated, trailing or unknown bytes, values that PostgreSQL does not define, and messages that do not come
+    under the options raise DecodeError with the field's path and the offset in bytes. Options that PostgreSQL refuses
+    raise PgoutputError.
 
-    Strict: truncated, trailing or unknown bytes, values that PostgreSQL does not define, and messages that the
-    protocol version does not have raise DecodeError with the field's path and offset in bytes.
+    Args:
+        payload: The bytes of one message.
+        proto_version: The option proto_version of START_REPLICATION.
+        streaming: The option streaming of START_REPLICATION.
+        in_stream: Whether the message stands between Stream Start and Stream Stop, which Session keeps track of. It
+            may be left out where it cannot matter: without streaming, and for messages that are laid out alike.
+        others: The options and stream states that later versions of the protocol brought.
+
     Source: PostgreSQL's documentation, "Logical Replication Message Formats".
     """
-    data = payload if type(payload) is bytes else payload_bytes(payload)
-    try:
-        version, inside, parallel = KNOWN[proto_version, streaming, in_stream]
-        message: PgoutputMessage = _PARSERS[data[0]](data, version, inside, parallel)
-    except REJECTIONS:
-        given = options(proto_version, streaming, in_stream)
-        message = MESSAGES.parse(data, given.parameters())
-        if type(in_stream) is bool:
-            _disagree(data, message)
-    return message
+    found = None if others else _known(proto_version, streaming, in_stream)
+    return (found or engine(proto_version, streaming, in_stream, **others)).parse(payload)
 
 
 def parse_prefix(
-    data: bytes, start: int = 0, proto_version: int = 1, streaming: str = "off", in_stream: bool = False
+    data: bytes,
+    start: int = 0,
+    proto_version: int = 1,
+    streaming: Streaming = "off",
+    in_stream: bool | None = None,
+    **others: Unpack[MoreOptions],
 ) -> tuple[PgoutputMessage, int]:
     """Return the message that starts at ``start``, and how many bytes it takes; whatever follows it is not looked at.
 
     The messages say themselves where they end: that is how a file without lengths, as pg_recvlogical writes it, is
     taken apart. Raises IncompleteError (a DecodeError) where data ends before the message does, DecodeError as parse
-    does; both give offsets from the start of the message.
+    does; both give offsets from the start of the message. The options are those of parse.
     """
-    raw = data if type(data) is bytes else payload_bytes(data)
-    try:
-        return read_prefix(codec.READERS, raw, start, KNOWN[proto_version, streaming, in_stream])
-    except REJECTIONS:
-        given = options(proto_version, streaming, in_stream)
-        return MESSAGES.parse_prefix(raw, start, given.parameters())
+    found = None if others else _known(proto_version, streaming, in_stream)
+    return (found or engine(proto_version, streaming, in_stream, **others)).parse_prefix(data, start)
 
 
-def build(message: PgoutputMessage, proto_version: int = 1, streaming: str = "off", in_stream: bool = False) -> bytes:
+def build(
+    message: PgoutputMessage,
+    proto_version: int = 1,
+    streaming: Streaming = "off",
+    in_stream: bool | None = None,
+    **others: Unpack[MoreOptions],
+) -> bytes:
     """Return the bytes of a message, the inverse of parse under the same options.
 
     A value that the field, the options or the stream state cannot carry raises EncodeError with the field's path.
     """
-    try:
-        version, inside, parallel = KNOWN[proto_version, streaming, in_stream]
-        data: bytes = _BUILDERS[type(message)](message, version, inside, parallel)
-    except Exception:  # REJECTIONS, and whatever an object of the user raises
-        given = options(proto_version, streaming, in_stream)
-        data = MESSAGES.build(message, given.parameters())
-        if type(in_stream) is bool:
-            _disagree(message, data)
-    return data
+    found = None if others else _known(proto_version, streaming, in_stream)
+    return (found or engine(proto_version, streaming, in_stream, **others)).build(message)
 
 
 def parse_frame(data: bytes | bytearray | memoryview) -> Frame:
@@ -90,7 +189,11 @@ def parse_frame(data: bytes | bytearray | memoryview) -> Frame:
     try:
         frame: Frame = frame_codec.PARSERS[data[0]](data)
     except REJECTIONS:
-        _disagree(data, FRAMES.parse(data, {}))
+        try:
+            accepted = FRAMES.parse(data, {})
+        except DecodeError as error:
+            raise _hinted(error, hint_for_frame(data)) from error
+        _disagree(data, accepted)
     return frame
 
 
@@ -101,6 +204,36 @@ def build_frame(frame: Frame) -> bytes:
     except Exception:  # REJECTIONS, and whatever an object of the user raises
         _disagree(frame, FRAMES.build(frame, {}))
     return data
+
+
+def explain(data: bytes, given: Options) -> DecodeError:
+    """Return why bytes are no message under some options, as the definitions say it; EngineError if they disagree."""
+    if refusal := refused(data[:1], given):
+        return refusal
+    try:
+        accepted = MESSAGES.parse(data, given.parameters())
+    except DecodeError as error:
+        return _hinted(error, hint_for_message(data, given, MESSAGES, FRAMES))
+    return _disagree(data, accepted)
+
+
+def refused(tag: bytes, given: Options) -> DecodeError | None:
+    """Return why the message of a tag is refused before its bytes are looked at, None where they are to be read."""
+    cls = messages.BY_TAG.get(tag)
+    reason = None if cls is None else _unsaid(given, cls) or given.refusal(cls)
+    return None if cls is None or reason is None else DecodeError(reason, message=cls.__name__, offset=0)
+
+
+def _unsaid(given: Options, cls: type[PgoutputMessage]) -> str | None:
+    unsaid = sorted(LAID_OUT_BY_STATE.get(cls, frozenset()) & given.unsaid)
+    said = " and ".join(unsaid)
+    return f"its layout depends on the stream state: use Session, or say {said}" if unsaid else None
+
+
+def _hinted(error: DecodeError, hint: str | None) -> DecodeError:
+    if hint is None:
+        return error
+    return type(error)(f"{error.reason}; {hint}", message=error.message, path=error.path, offset=error.offset)
 
 
 def _disagree(given: Any, accepted: Any) -> NoReturn:

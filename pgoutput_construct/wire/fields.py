@@ -216,7 +216,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "StreamStart.first_segment": Described(
         "Int8",
         "1 for the transaction's first segment and 0 for the others.",
-        values={0: "a later segment", 1: "the first segment"},
+        values={0: "later segment", 1: "first segment"},
     ),
     "StreamStop": Described("Stream Stop", "Ends a segment; others may follow."),
     "StreamStop.tag": Described("Byte1('E')", "Marks a Stream Stop."),

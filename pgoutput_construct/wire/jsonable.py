@@ -26,7 +26,7 @@ def to_json(message: PgoutputMessage) -> dict[str, Any]:
     """
     name = type(message).__name__
     if name not in _MESSAGES:
-        raise EncodeError(f"{message!r:.80} is no message: give an object of a message class")
+        raise EncodeError(f"{message!r:.80} is not a message: give an object of a message class")
     return {"message": name, **_MESSAGES[name].to_json(message, name)}
 
 

@@ -13,7 +13,6 @@ from typing import Final, TypeAlias
 from pgoutput_construct.wire.types import REQUIRED, FormattedBytes, Lsn, Marker, Timestamp, require
 
 __all__ = [
-    "PROTOCOL_VERSIONS",
     "UNCHANGED",
     "Begin",
     "BeginPrepare",
@@ -564,68 +563,3 @@ BY_TAG: Final[Mapping[bytes, type[PgoutputMessage]]] = {
     b"p": StreamPrepare,
 }
 """The class of each first byte."""
-
-PROTOCOL_VERSIONS: Final[Mapping[int, int]] = {
-    1: 10,
-    2: 14,
-    3: 15,
-    4: 16,
-}
-"""The protocol versions, each with the first PostgreSQL that speaks it."""
-
-OPTION_SERVERS: Final[Mapping[str, int]] = {
-    "proto_version": 10,
-    "publication_names": 10,
-    "binary": 14,
-    "messages": 14,
-    "streaming": 14,
-    "two_phase": 15,
-    "origin": 16,
-}
-"""The options of START_REPLICATION, each with the first PostgreSQL that has it."""
-
-OPTION_VALUES: Final[Mapping[str, Mapping[str, int]]] = {
-    "streaming": {"off": 1, "on": 2, "parallel": 4},
-}
-"""The values of options that have some, each with the protocol version that it needs."""
-
-STATES: Final[Mapping[str, str | None]] = {
-    "idle": None,
-    "transaction": None,
-    "preparing": None,
-    "stream": "in_stream",
-}
-"""Where in the stream a message can stand, the first state first; and the parameter that a state sets."""
-
-WITHIN: Final[Mapping[type[PgoutputMessage], frozenset[str]]] = {
-    Begin: frozenset({"idle"}),
-    Message: frozenset({"idle", "transaction", "preparing", "stream"}),
-    Commit: frozenset({"transaction"}),
-    Origin: frozenset({"transaction", "preparing", "stream"}),
-    Relation: frozenset({"transaction", "preparing", "stream"}),
-    Type: frozenset({"transaction", "preparing", "stream"}),
-    Insert: frozenset({"transaction", "preparing", "stream"}),
-    Update: frozenset({"transaction", "preparing", "stream"}),
-    Delete: frozenset({"transaction", "preparing", "stream"}),
-    Truncate: frozenset({"transaction", "preparing", "stream"}),
-    StreamStart: frozenset({"idle"}),
-    StreamStop: frozenset({"stream"}),
-    StreamCommit: frozenset({"idle"}),
-    StreamAbort: frozenset({"idle"}),
-    BeginPrepare: frozenset({"idle"}),
-    Prepare: frozenset({"preparing"}),
-    CommitPrepared: frozenset({"idle"}),
-    RollbackPrepared: frozenset({"idle"}),
-    StreamPrepare: frozenset({"idle"}),
-}
-"""The states in which each message can come."""
-
-ENTERS: Final[Mapping[type[PgoutputMessage], str]] = {
-    Begin: "transaction",
-    Commit: "idle",
-    StreamStart: "stream",
-    StreamStop: "idle",
-    BeginPrepare: "preparing",
-    Prepare: "idle",
-}
-"""The state that follows a message; the others leave it as it is."""

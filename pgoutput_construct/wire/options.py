@@ -1,44 +1,142 @@
-"""What decides the layout from outside the bytes: protocol version, streaming option, stream state."""
+"""What decides the layout of messages from outside their bytes: the replication options, and the stream state."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from functools import lru_cache
+from itertools import product
+from typing import Any, Final
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.wire.messages import PROTOCOL_VERSIONS
+from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.wire.protocol import (
+    ASKED_BY,
+    OPTIONS,
+    PARAMETERS,
+    PROTOCOL_VERSIONS,
+    SINCE,
+    STATES,
+    TRANSITIONS,
+    MoreOptions,
+    ParseOptions,
+    Streaming,
+)
+from pgoutput_construct.wire.tables import Option
 
-__all__ = ["KNOWN", "Options", "Streaming", "options"]
+__all__ = [
+    "LAYOUT_OPTIONS",
+    "STATE_PARAMETERS",
+    "MoreOptions",
+    "Options",
+    "Streaming",
+    "combinations",
+    "options",
+    "problems",
+]
 
-Streaming: TypeAlias = Literal["off", "on", "parallel"]
-"""The option streaming of START_REPLICATION, as in PostgreSQL."""
+STATE_PARAMETERS: Final = tuple(name for name in PARAMETERS if any(name in sets for sets in STATES.values()))
+"""The parameters that the stream state sets, such as in_stream."""
+LAYOUT_OPTIONS: Final = tuple(name for name in ParseOptions._fields if name not in STATE_PARAMETERS)
+"""The options of START_REPLICATION that decide which messages come, and how they are laid out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The parameters of the definitions, as keywords."""
+    """Checked options, and the parameters of the layouts that follow from them."""
 
-    proto_version: int
-    in_stream: bool
-    parallel: bool
+    values: tuple[int, ...]
+    """The parameters, in the order of PARAMETERS."""
+    off: frozenset[str]
+    """The options that decide layouts and are not on: they have their default value."""
+    unsaid: frozenset[str]
+    """The parameters of the stream state that were not said, and that can matter under these options."""
 
     def parameters(self) -> dict[str, int]:
-        """Return the keywords that every definition takes."""
-        return {"proto_version": self.proto_version, "in_stream": self.in_stream, "parallel": self.parallel}
+        """Return the parameters as the keywords that every definition takes."""
+        return dict(zip(PARAMETERS, self.values, strict=True))
+
+    def refusal(self, message: type[PgoutputMessage]) -> str | None:
+        """Return why a message does not come under these options, None where it may."""
+        option = ASKED_BY.get(message)
+        if option not in self.off or self.values[0] < SINCE.get(message, 0):
+            return None  # an older protocol version is the better reason, which the definitions give
+        values = " or ".join(repr(value) for value in OPTIONS[option].values if value != OPTIONS[option].default)
+        return f"comes only when the option {option} is {values}, not {OPTIONS[option].default!r}"
 
 
-def options(proto_version: int = 1, streaming: str = "off", in_stream: bool = False) -> Options:
-    """Return checked options; raise PgoutputError for values that PostgreSQL does not know."""
-    if type(proto_version) is not int or proto_version not in PROTOCOL_VERSIONS:
-        raise PgoutputError(f"proto_version must be one of {list(PROTOCOL_VERSIONS)}, not {proto_version!r}")
-    if streaming not in get_args(Streaming):
-        raise PgoutputError(f"streaming must be 'off', 'on' or 'parallel', not {streaming!r}")
-    return Options(proto_version, bool(in_stream), streaming == "parallel")
+def options(proto_version: int = 1, streaming: str = "off", in_stream: bool | None = None, **others: Any) -> Options:
+    """Return checked options; raise PgoutputError for those that PostgreSQL would refuse.
+
+    ``in_stream`` None means: not said. ``others`` are the options and states of MoreOptions.
+    """
+    try:
+        return _options(proto_version, streaming, in_stream, **others)
+    except TypeError:  # what cannot be hashed is no value of an option, which the checks say
+        return _options.__wrapped__(proto_version, streaming, in_stream, **others)
 
 
-KNOWN: Final[Mapping[tuple[int, str, bool], tuple[int, bool, bool]]] = {
-    (version, streaming, in_stream): (version, in_stream, streaming == "parallel")
-    for version in PROTOCOL_VERSIONS
-    for streaming in get_args(Streaming)
-    for in_stream in (False, True)
-}
-"""The parameters for all options that can be given, for those who cannot wait for ``options``."""
+@lru_cache(maxsize=1024, typed=True)
+def _options(proto_version: int, streaming: str, in_stream: bool | None, **others: Any) -> Options:
+    given = {"proto_version": proto_version, "streaming": streaming, "in_stream": in_stream, **others}
+    for name in given:
+        if name not in ParseOptions._fields:
+            raise PgoutputError(f"there is no option {name!r}: the options are {', '.join(ParseOptions._fields)}")
+    layout = {name: given.get(name, OPTIONS[name].default) for name in LAYOUT_OPTIONS}
+    for problem in problems(layout):
+        raise PgoutputError(problem)
+    sets = {name for option, value in layout.items() for name in _sets(OPTIONS[option], value)}
+    sets |= {name for name in STATE_PARAMETERS if given.get(name)}
+    off = _off(layout)
+    values = tuple(layout.get(name, name in sets) for name in PARAMETERS)
+    unsaid = frozenset(
+        name for name in STATE_PARAMETERS if given.get(name) is None and _can_be_set(name, proto_version, off)
+    )
+    return Options(values, off, unsaid)
+
+
+def _off(layout: Mapping[str, object]) -> frozenset[str]:
+    return frozenset(name for name, value in layout.items() if OPTIONS[name].values and value == OPTIONS[name].default)
+
+
+def _sets(option: Option, value: object) -> tuple[str, ...]:
+    return option.values[value].sets if option.values else ()
+
+
+def _can_be_set(parameter: str, proto_version: int, off: frozenset[str]) -> bool:
+    """Whether a message comes under these options that enters a state which sets a parameter."""
+    return any(
+        proto_version >= SINCE.get(message, 0) and ASKED_BY.get(message) not in off
+        for message, steps in TRANSITIONS.items()
+        for before, after in steps.items()
+        if parameter in STATES[after] and before != after
+    )
+
+
+def problems(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with values of options, as pgoutput_startup() and parse_output_parameters() check them."""
+    version = given.get("proto_version", OPTIONS["proto_version"].default)
+    if type(version) is not int or version not in PROTOCOL_VERSIONS:
+        yield f"proto_version must be one of {list(PROTOCOL_VERSIONS)}, not {version!r:.40}"
+        return
+    for name, value in given.items():
+        known = OPTIONS[name].values
+        if known and (type(value) not in (str, bool) or value not in known):
+            *most, last = map(repr, known)
+            yield f"{name} must be {', '.join(most)} or {last}, not {value!r:.40}"
+        elif known and version < known[value].since:
+            yield f"{name}={value!r} needs proto_version {known[value].since} or newer, not {version}"
+
+
+def combinations() -> Iterator[ParseOptions]:
+    """Yield every combination of protocol version, options and stream state that can be."""
+    for version in PROTOCOL_VERSIONS:
+        others = [OPTIONS[name].values for name in LAYOUT_OPTIONS[1:]]
+        for values in product(*others):
+            layout: dict[str, Any] = dict(zip(LAYOUT_OPTIONS, (version, *values), strict=True))
+            if not any(problems(layout)):
+                yield from (ParseOptions(**layout | state) for state in _states(version, _off(layout)))
+
+
+def _states(proto_version: int, off: frozenset[str]) -> list[dict[str, bool]]:
+    """Return the parameters of the states that can be reached, each once."""
+    reached = {sets for sets in STATES.values() if all(_can_be_set(name, proto_version, off) for name in sets)}
+    return [{name: name in sets for name in STATE_PARAMETERS} for sets in sorted(reached, key=sorted)]

@@ -55,7 +55,8 @@ def take(stream: IO[bytes], size: int, path: str) -> bytes:
     offset = stream.tell()
     data = stream.read(size)
     if len(data) != size:
-        raise FieldError(f"needs {_plural(size)}, but only {_plural(len(data))} left", path, offset)
+        left = f"{_plural(len(data))} {'is' if len(data) == 1 else 'are'} left"
+        raise FieldError(f"needs {_plural(size)}, but only {left}", path, offset)
     return data
 
 
@@ -291,7 +292,7 @@ class _Absent(Leaf):
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         if obj is not None:
-            problem = "must be None: these options, or this kind, do not carry it"
+            problem = "must be None: these options, or this tag, do not carry it"
             raise FieldError(f"{problem}; got {shown(obj)}", path, stream.tell())
 
 
@@ -311,7 +312,8 @@ class _End(Leaf):
         offset = stream.tell()
         left = len(stream.read())
         if left:
-            raise FieldError(f"ends here, but {_plural(left)} follow", path, offset)
+            follow = "follows" if left == 1 else "follow"
+            raise FieldError(f"ends here, but {_plural(left)} {follow}", path, offset)
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         return None

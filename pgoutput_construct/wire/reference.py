@@ -17,7 +17,7 @@ LARGEST = 1 << 30
 
 
 class IncompleteError(DecodeError):
-    """The bytes end before the message does: it may be whole when more of them are there."""
+    """The bytes end before the message does: it may be valid when more of them are there."""
 
 
 class _Front(BytesIO):
@@ -40,7 +40,8 @@ def payload_bytes(data: object) -> bytes:
             return bytes(data)
         except ValueError as error:
             raise DecodeError(f"the bytes cannot be read: {error}") from error
-    raise DecodeError(f"a message must be bytes, not {type(data).__name__}")
+    remedy = ": bytes.fromhex() reads hexadecimal text" if isinstance(data, str) else ""
+    raise DecodeError(f"a message must be bytes, not {type(data).__name__}{remedy}")
 
 
 class Reference:
@@ -87,7 +88,7 @@ class Reference:
         """Return the bytes of a message object; raise EncodeError."""
         cls = type(message)
         if cls not in self.definitions:
-            raise EncodeError(f"{shown(message)} is no message: give an object of a message class")
+            raise EncodeError(f"{shown(message)} is not a message: give an object of a message class")
         stream = BytesIO()
         try:
             self.definitions[cls].build_stream(wire_fields(message), stream, classes_only=True, **parameters)
@@ -102,9 +103,9 @@ class Reference:
 
     def _unknown(self, data: bytes) -> str:
         if not data:
-            return "there are no bytes: a message has at least its kind"
-        kinds = " ".join(tag.decode("ascii") for tag in self.by_tag)
-        return f"unknown message kind {data[:1]!r}: the kinds are {kinds}"
+            return "empty payload"
+        tags = " ".join(tag.decode("ascii") for tag in self.by_tag)
+        return f"unknown tag {data[:1]!r}: the tags are {tags}"
 
 
 def _place(error: Exception, cls: type, stream: BytesIO, start: int = 0) -> dict[str, Any]:

@@ -55,6 +55,9 @@ class Lsn(int):
     def __repr__(self) -> str:
         return f"Lsn('{self}')"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        _print_repr(self, printer)
+
 
 class Timestamp(int):
     """Microseconds since 2000-01-01 00:00 UTC (PostgreSQL's TimestampTz), signed 64 bits.
@@ -108,6 +111,14 @@ class Timestamp(int):
 
     def __repr__(self) -> str:
         return f"Timestamp({int.__repr__(self)})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        _print_repr(self, printer)
+
+
+def _print_repr(value: object, printer: Any) -> None:
+    """Print what can be pasted: the printers of IPython and Hypothesis would show the number of a subclass of int."""
+    printer.text(repr(value))
 
 
 class Marker(Enum):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pgoutput_construct import EncodeError, PgoutputError, StreamStart, build
 from pgoutput_construct.cli.lines import Decoded, format_line, parse_line
 from pgoutput_construct.testing.payloads import options_and_messages
+from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS, ParseOptions
 from tests.cli.conftest import Run
 from tests.live.recording import STORE, Recording
 
@@ -78,11 +79,12 @@ def test_options_win_over_lines(run: Run) -> None:
         (b"[" * 100_000, "line 2: the JSON is nested too deeply"),
         (b'{"message": "Begin", "xid": ' + b"9" * 5000 + b"}", "line 2: not a line of JSON"),
         (b"[]", "line 2: a line must be an object"),
-        (b'{"message": "StreamStop", "message": "StreamStop"}', "the key 'message' is there twice"),
+        (b'{"message": "StreamStop", "message": "StreamStop"}', "the key 'message' occurs twice"),
         (_lines(STOP | {"x": 1}), "line 2: StreamStop: has no key 'x'"),
         (_lines(STOP | {"in_stream": 1}), "'in_stream' must be of type bool"),
         (_lines(STOP | {"proto_version": True}), "'proto_version' must be of type int"),
-        (_lines(STOP | {"proto_version": 5}), "line 2: proto_version must be one of"),
+        (_lines(STOP | {"proto_version": max(PROTOCOL_VERSIONS) + 1}), "line 2: proto_version must be one of"),
+        (_lines(STOP | {"proto_version": 1, "streaming": "on"}), "line 2: --streaming on needs --proto-version 2"),
         (_lines(STOP | {"streaming": None}), "'streaming' must be of type str"),
         (_lines(STOP | {"proto_version": 1}), "line 2: StreamStop"),
         (_lines(STOP | {"before": ["00"]}), "'before' must be an array of comments"),
@@ -109,13 +111,13 @@ def test_bad_lines(run: Run, line: bytes, said: str) -> None:
 @given(options_and_messages(), st.binary(max_size=20))
 def test_any_message_as_a_line(pair: tuple[tuple[int, str, bool], object], comment: bytes) -> None:
     """Any message under any options is one line of ASCII that builds the same bytes."""
-    options, message = pair
+    options, message = ParseOptions(*pair[0])._asdict(), pair[1]
     before = ["#" + comment.replace(b"\n", b"").decode("utf-8", "surrogateescape")]
-    text = format_line(Decoded(message, *options, {"before": before}))  # type: ignore[arg-type]
+    text = format_line(Decoded(message, b"", options, {"before": before}))  # type: ignore[arg-type]
     line = parse_line(text)
     assert text.isascii() and text.count(b"\n") == 1
-    assert line.before == before and line.options["in_stream"] is options[2]
-    assert build(line.message, *options) == build(message, *options)  # type: ignore[arg-type]
+    assert line.before == before and line.options == options
+    assert build(line.message, **options) == build(message, **options)  # type: ignore[arg-type]
 
 
 @given(st.binary(max_size=60) | st.text().map(str.encode))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,6 +10,7 @@ import pytest
 from click.testing import Result
 
 import pgoutput_construct as pgo
+from pgoutput_construct.cli.inspect_export import COLOURS
 from pgoutput_construct.wire.trace import trace
 from tests.cli.conftest import Run
 from tests.live.recording import STORE, Recording
@@ -92,9 +94,9 @@ def test_fault(run: Run) -> None:
     result = run("inspect", "49 00004001 4e 0002 6e 78 01 02")
     assert result.exit_code == 1
     *_, fault, rest = _rows(result)
-    assert fault == ["     9", "78", "  columns[1]", "Byte1", "fault", "must be one of n, u, t, b, not 'x'"]
+    assert fault[:5] == ["     9", "78", "  columns[1]", "Byte1", "fault"] and "must be one of n, u, t, b" in fault[5]
     assert rest == ["    10", "01 02", "", "", "", "2 bytes not read"]
-    error = "Error: Insert.new.columns[1] at byte 9: must be one of n, u, t, b, not 'x'"
+    error = f"Error: Insert.new.columns[1] at byte 9: {fault[5]}"
     assert result.stderr == f"{error} (read with --proto-version 1 --streaming off)\n"
 
 
@@ -113,7 +115,7 @@ def test_wide_rows_are_summarised(run: Run) -> None:
     short, whole = (run("inspect", "-", *more, stdin=data.hex().encode()) for more in ((), ("--all",)))
     assert (short.exit_code, whole.exit_code) == (0, 0)
     assert len(short.stdout.splitlines()) < 60
-    assert re.search(r"columns\[8\] to \[798\] +791 items, [0-9]+ bytes: --all shows them", short.stdout)
+    assert re.search(r"columns\[8\] to \[798\] +791 items, [0-9,]+ bytes: --all shows them", short.stdout)
     assert "columns[799]" in short.stdout and "… 44 more" in short.stdout
     assert _bytes(whole) == data
     long = pgo.build(pgo.Message(None, 0, pgo.Lsn(1), "p", b"x" * 5000)).hex()
@@ -155,7 +157,7 @@ def test_hex_file(run: Run) -> None:
                 assert re.search(r"columns\[0\] \(\w+\)", result.stdout)
     assert len(seen) > 15
     past = run("inspect", STORE / "18-v4-text.txt", "--index", 10_000)
-    assert past.exit_code == 1 and "there is no message 10000, the file has" in past.stderr
+    assert past.exit_code == 1 and "no message 10000: the file has" in past.stderr
 
 
 def test_recvlogical_file(run: Run, tmp_path: Path) -> None:
@@ -206,16 +208,49 @@ def test_frame(run: Run) -> None:
     assert _bytes(run("inspect", "--frame", "--index", 2, stdin=lines)) == data
 
 
+def _saved(run: Run, tmp_path: Path) -> tuple[str, str]:
+    """Return the picture of INSERT as SVG and as HTML."""
+    svg, page = tmp_path / "a.svg", tmp_path / "a.html"
+    assert run("inspect", INSERT, "--svg", svg, "--html", page).exit_code == 0
+    return svg.read_text("utf-8"), page.read_text("utf-8")
+
+
 def test_saved_pictures(run: Run, tmp_path: Path) -> None:
     """SVG and HTML show the same, and load nothing from elsewhere."""
-    svg, page = tmp_path / "a.svg", tmp_path / "a.html"
-    result = run("inspect", INSERT, "--svg", svg, "--html", page)
-    assert result.exit_code == 0
-    root = ElementTree.fromstring(svg.read_text("utf-8"))
-    words = "".join(root.itertext()).replace("\N{NO-BREAK SPACE}", " ")
-    for text in (words, page.read_text("utf-8")):
+    svg, page = _saved(run, tmp_path)
+    words = " ".join(ElementTree.fromstring(svg).itertext())
+    for text in (words, page):
         assert "column_count" in text and "00 00 40 01" in text
-    assert not re.findall(r"(?:url|href|src)\W{0,3}https?:", svg.read_text("utf-8") + page.read_text("utf-8"))
+    assert not re.findall(r"(?:url|href|src)\W{0,3}https?:", svg + page)
+
+
+def test_cells_of_a_picture_have_coordinates(run: Run, tmp_path: Path) -> None:
+    """Offsets end at one place, fields are indented, and no cell depends on white space to stand where it does."""
+    cells = ElementTree.fromstring(_saved(run, tmp_path)[0]).findall("{*}text")
+    assert all(cell.text and cell.text == cell.text.strip() for cell in cells)
+    places = {cell.text: float(cell.attrib["x"]) for cell in cells}
+    ends = {cell.text: float(cell.attrib["x"]) + float(cell.attrib["textLength"]) for cell in cells}
+    assert round(ends["6"], 1) == round(ends["10"], 1) == round(ends["offset"], 1)
+    assert places["new"] == places["tag"] == places["field"] < places["column_count"] < places["data"]
+    assert places["column_count"] == places["columns[0]"] and places["data"] == places["length"]
+
+
+def test_a_saved_page_names_itself(run: Run, tmp_path: Path) -> None:
+    """The page has a title and says its encoding; its lines keep their white space."""
+    page = _saved(run, tmp_path)[1]
+    assert "<title>Insert · 23 bytes · proto_version 1, streaming off, outside a stream</title>" in page
+    assert '<meta charset="utf-8">' in page
+    lines = re.sub("<[^>]+>", "", page[page.index("<pre>") :]).splitlines()[1:-3]
+    shown = run("inspect", INSERT).stdout.splitlines()
+    assert [unescape(line) for line in lines] == shown
+
+
+@pytest.mark.parametrize("colour", COLOURS.values())
+def test_saved_colours_are_readable(colour: str) -> None:
+    """Each colour stands out from white by 4.5 to 1, which WCAG 2 asks of text."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) >= 4.5
 
 
 def test_colours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,13 +277,14 @@ def test_names_cannot_draw(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
-        (["xyz"], 2, "no file, no directory, and no hexadecimal digits"),
+        (["xyz"], 2, "neither a file, nor a directory, nor hexadecimal digits"),
         (["123"], 1, "not an even number of hexadecimal digits"),
-        ([""], 1, "there are no bytes"),
+        ([""], 1, "empty payload"),
         (["45", "--seq", "1"], 2, "--seq is for a change log"),
         (["."], 2, "a change log needs --seq"),
-        ([".", "--seq", "1", "--frame"], 2, "a change log has no frames"),
-        (["45", "--streaming", "on"], 1, "needs proto_version 2"),
+        ([".", "--seq", "1", "--frame"], 2, "a change log stores messages, not frames"),
+        (["45", "--streaming", "on"], 1, "--streaming on needs --proto-version 2"),
+        (["--in-stream", "--proto-version", "1", "45"], 1, "--streaming on needs --proto-version 2 or newer, not 1"),
     ],
 )
 def test_what_cannot_be(run: Run, arguments: list[str], status: int, says: str) -> None:

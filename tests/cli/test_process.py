@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pgoutput_construct.cli import group
+from pgoutput_construct.extras import EXTRAS
 from tests.live.recording import STORE
 
 COMMAND = [sys.executable, "-m", "pgoutput_construct.cli"]
@@ -26,8 +28,9 @@ def _start(*arguments: object, **options: Any) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([*COMMAND, *map(str, arguments)], **{**pipes, **options})
 
 
-def _isolated(code: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+def _isolated(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, **environment}
+    return subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env=environment)
 
 
 def test_a_pipe_of_both(tmp_path: Path) -> None:
@@ -47,9 +50,12 @@ def test_nobody_reads() -> None:
     assert (process.stderr.read(), process.wait()) == (b"", group.BROKEN_PIPE)
 
 
-def test_ctrl_c() -> None:
-    """Ctrl-C ends it quietly with status 130; what was decoded has been printed."""
-    process = _start("decode", "--proto-version", 2, "--streaming", "on")
+@pytest.mark.parametrize("before", [signal.SIG_DFL, signal.SIG_IGN])
+def test_ctrl_c(before: signal.Handlers) -> None:
+    """Ctrl-C ends it quietly with status 130; what was decoded has been printed; also in a shell's background job."""
+    process = _start(
+        "decode", "--proto-version", 2, "--streaming", "on", preexec_fn=lambda: signal.signal(signal.SIGINT, before)
+    )
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(b"530000031d01\n")
     process.stdin.flush()
@@ -156,24 +162,69 @@ def _readable(descriptor: int) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
 
 
-def test_without_click() -> None:
-    """Without click, one line says how to install it."""
-    code = "import sys; sys.modules['click'] = None; from pgoutput_construct.cli.__main__ import main; main()"
-    result = _isolated(code)
-    assert result.returncode == 1 and "pip install 'pgoutput-construct[cli]'" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
-@pytest.mark.parametrize("module", ["pyarrow", "psycopg"])
-def test_without_an_extra(module: str, tmp_path: Path) -> None:
-    """A command that needs an extra says which."""
+def _hiding(modules: Iterable[str], *arguments: object, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command as if these modules were not installed."""
+    command = ["pgoutput", *map(str, arguments)]
     code = (
-        f"import sys; sys.modules[{module!r}] = None; sys.argv = ['pgoutput', 'decode', {str(tmp_path)!r}]\n"
+        f"import sys; sys.modules.update(dict.fromkeys({[*modules]!r})); sys.argv = {command}\n"
         "from pgoutput_construct.cli.__main__ import main; main()"
     )
-    result = _isolated(code)
-    assert result.returncode == 1 and "pip install 'pgoutput-construct[postgres]'" in result.stderr
-    assert "Traceback" not in result.stderr
+    return _isolated(code, **environment)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hidden", "said"),
+    [
+        (["decode"], ["click"], "click; in a clone of the project: pip install '.[cli]'"),
+        (["inspect", "45"], ["rich"], "rich; in a clone of the project: pip install '.[cli]'"),
+        (["decode", "."], ["pyarrow"], "pyarrow; in a clone of the project: pip install '.[cli,changelog]'"),
+        (
+            ["inspect", "--seq", "1", "."],
+            ["pyarrow"],
+            "pyarrow; in a clone of the project: pip install '.[cli,changelog]'",
+        ),
+        (
+            ["tables", ".", "-o", "out"],
+            ["pyspark", "psycopg"],
+            "psycopg, pyspark; in a clone of the project: pip install '.[cli,spark]'",
+        ),
+        (
+            ["tables", ".", "-o", "out"],
+            ["pyspark", "click"],
+            "click, pyspark; in a clone of the project: pip install '.[cli,spark]'",
+        ),
+        (
+            ["demo"],
+            EXTRAS["demo"],
+            f"{', '.join(sorted(EXTRAS['demo']))}; in a clone of the project: pip install '.[demo]'",
+        ),
+    ],
+)
+def test_without_an_extra(arguments: list[str], hidden: list[str], said: str) -> None:
+    """All that a command lacks is named at once, with the command that installs it."""
+    result = _hiding(hidden, *arguments)
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", f"Error: not installed: {said}\n")
+
+
+def test_without_modules_and_without_java(tmp_path: Path) -> None:
+    """A missing Java is named together with missing modules."""
+    result = _hiding(["pyspark"], "tables", ".", "-o", tmp_path / "out", JAVA_HOME=str(tmp_path))
+    assert result.returncode == 1 and result.stderr.count("\n") == 1
+    assert "not installed: pyspark; " in result.stderr and "; and Spark needs Java 17 or newer" in result.stderr
+
+
+def test_help_without_an_extra() -> None:
+    """The help of a command needs no more than the command line itself."""
+    for command in ("tables", "demo"):
+        assert "Examples:" in _hiding(EXTRAS["spark"], command, "--help").stdout
+
+
+def test_without_libpq() -> None:
+    """psycopg without libpq, as a build without its wheels has it, is one line too."""
+    error = ImportError("no pq wrapper available.\n- couldn't import psycopg 'python' implementation: libpq not found")
+    assert group.reason(error) == (
+        "psycopg is installed without libpq; in a clone of the project: pip install '.[cli,postgres]'"
+    )
 
 
 def test_imports_nothing_heavy() -> None:

@@ -40,12 +40,16 @@ def _insert(value: bytes, xid: int | None = None) -> bytes:
     return pgo.build(pgo.Insert(xid, 9, (value,)), 2, "on", xid is not None)
 
 
+ON = {"proto_version": 2, "streaming": "on"}
+
+
 def _read(data: bytes, most: int = 1 << 20, warn: Callable[[str], object] = pytest.fail) -> list[Decoded]:
-    return list(read_recvlogical(ByteSource(_Trickle(data, most), "f"), 2, "on", warn))
+    return list(read_recvlogical(ByteSource(_Trickle(data, most), "f"), ON, warn))
 
 
 def _rebuilt(decoded: list[Decoded]) -> list[bytes]:
-    return [pgo.build(item.message, item.proto_version, item.streaming, item.in_stream) for item in decoded]
+    assert all(item.payload == pgo.build(item.message, **item.options) for item in decoded)
+    return [item.payload for item in decoded]
 
 
 @given(st.lists(st.binary(max_size=20).map(_insert), max_size=6), st.integers(1, 40))
@@ -63,7 +67,8 @@ def test_recordings_in_small_chunks(recordings: dict[str, Recording]) -> None:
     for name in ("18-v4-binary", "16-v1-text"):
         recording = recordings[name]
         source = ByteSource(_Trickle(b"".join(p + b"\n" for p in recording.payloads), 50), "f")
-        decoded = read_recvlogical(source, recording.mode.proto_version, recording.mode.streaming, pytest.fail)
+        options = {"proto_version": recording.mode.proto_version, "streaming": recording.mode.streaming}
+        decoded = read_recvlogical(source, options, pytest.fail)
         assert tuple(_rebuilt(list(decoded))) == recording.payloads
 
 
@@ -84,7 +89,7 @@ def test_another_connection() -> None:
     warnings: list[str] = []
     payloads = [START, _insert(b"a", 7), BEGIN, _insert(b"b"), START, _insert(b"a", 7), STOP]
     decoded = _read(b"".join(payload + b"\n" for payload in payloads), warn=warnings.append)
-    assert [item.in_stream for item in decoded] == [False, True, False, False, False, True, True]
+    assert [item.options["in_stream"] for item in decoded] == [False, True, False, False, False, True, True]
     assert _rebuilt(decoded) == payloads
     assert warnings == ["f: message 3 at offset 26: Begin inside a stream: from here on another connection"]
 
@@ -97,7 +102,7 @@ def test_another_connection() -> None:
         (BEGIN, "message 2 at offset 17: the file ends without the newline after this Begin"),
         (BEGIN + b"\r\n", r"Begin ends after 21 bytes with b'\r', not with a newline"),
         (BEGIN + BEGIN, "these must be the options that pg_recvlogical was given"),
-        (b"?", "message 2 at offset 17: at byte 0: unknown message kind b'?'"),
+        (b"?", "message 2 at offset 17: at byte 0: unknown tag b'?'"),
         (STOP + b"\n", "message 2 at offset 17: StreamStop outside a stream"),
         (b"I\0\0\0\7N\0\1t\xff\xff\xff\xff\n", "at byte 13: needs 4294967295 bytes"),
         (b"T\0\0\0\1\4\0\0\0\7\n", "Truncate.options at byte 5"),
@@ -106,7 +111,7 @@ def test_another_connection() -> None:
 def test_bad_files(data: bytes, said: str) -> None:
     """A bad or cut file is an error with the offset, after the messages before it."""
     source = ByteSource(_Trickle(_insert(b"abc") + b"\n" + data, 1 << 20), "f")
-    messages = read_recvlogical(source, 2, "on", pytest.fail)
+    messages = read_recvlogical(source, ON, pytest.fail)
     assert isinstance(next(messages).message, pgo.Insert)
     with pytest.raises(pgo.PgoutputError) as caught:
         list(messages)
@@ -118,7 +123,7 @@ def test_an_error_reads_no_further() -> None:
     for bad in (b"?", b"I\0\0\0\7N\0\1t\xff\xff\xff\xff"):
         file = _Trickle(bad + bytes(1_000_000), 100)
         with pytest.raises(pgo.PgoutputError):
-            list(read_recvlogical(ByteSource(file, "f"), 2, "on", pytest.fail))
+            list(read_recvlogical(ByteSource(file, "f"), ON, pytest.fail))
         assert file.tell() == 100
 
 

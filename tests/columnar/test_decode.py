@@ -6,15 +6,16 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import RowError, columns_schema, decode_rows, headers, rows_schema
-from pgoutput_construct.stream.timeline import Description, RelationTimeline
-from pgoutput_construct.stream.transactions import ControlMessage, TransactionReader
+from pgoutput_construct.columnar import RowError, columns_schema, decode_rows, rows_schema
+from pgoutput_construct.stream.relations import Description, RelationHistory
+from pgoutput_construct.stream.state import ControlMessage
+from pgoutput_construct.stream.transactions import TransactionReader
 from tests.live.recording import Recording
+from tests.stream.spans import find_place
 
 NO_TEXT = {"cash", "place", "feelings", "places", "mails", "pt", "words", "ints"}
 """Columns of the workload with binary values for which no text is known."""
@@ -156,28 +157,6 @@ def test_errors_name_the_row(payload: bytes, text: str) -> None:
     assert (again.row, str(again)) == (1, str(caught.value))
 
 
-def test_headers(recordings: dict[str, Recording]) -> None:
-    """Kind, xid and table, read without decoding, are those of the message."""
-    for recording in recordings.values():
-        session = pgo.Session(recording.mode.proto_version, recording.mode.streaming)
-        inside, messages = [], []
-        for payload in recording.payloads:
-            inside.append(session.in_stream)
-            messages.append(session.parse(payload))
-        payloads = pa.array(recording.payloads, pa.binary())[3:]  # a slice: offsets do not begin at 0
-        offsets = np.array([headers.relation_offset(state) for state in inside[3:]])
-        oids = headers.integers_at(payloads, offsets)
-        xids = headers.integers_at(payloads, np.full(len(payloads), headers.xid_offset()))
-        rows = headers.is_row(payloads)
-        for index, (message, state) in enumerate(zip(messages[3:], inside[3:], strict=True)):
-            assert rows[index] == isinstance(message, pgo.Insert | pgo.Update | pgo.Delete | pgo.Truncate)
-            if isinstance(message, pgo.Insert | pgo.Update | pgo.Delete):
-                assert oids[index] == message.relation_oid
-                assert not state or xids[index] == message.xid
-    assert headers.tags(pa.array([b"", b"I"], pa.binary())).tolist() == [0, ord("I")]
-    assert headers.tags(pa.array([], pa.binary())).tolist() == []
-
-
 @pytest.mark.parametrize("version", [16, 18])
 def test_all_modes_give_the_same_rows(recordings: dict[str, Recording], version: int) -> None:
     """Text and binary, streamed, prepared or not: the committed changes of the workload are the same in all modes."""
@@ -206,7 +185,7 @@ def _same(row: dict[str, Any], other: dict[str, Any], binary: bool) -> None:
 
 def _changes(recording: Recording) -> dict[str, list[dict[str, Any]]]:
     session = pgo.Session(recording.mode.proto_version, recording.mode.streaming)
-    timeline, transactions = RelationTimeline(), TransactionReader()
+    timeline, transactions = RelationHistory(), TransactionReader()
     rows = []
     for seq, payload in enumerate(recording.payloads):
         stream = session.stream_xid
@@ -214,12 +193,12 @@ def _changes(recording: Recording) -> dict[str, list[dict[str, Any]]]:
         timeline.read(control)
         transactions.read(control)
         if isinstance(control.message, pgo.Insert | pgo.Update | pgo.Delete):
-            rows.append((control, timeline.describe(control.message.relation_oid, seq, stream)))
+            rows.append((control, timeline.descriptions[timeline.index(control.message.relation_oid, seq, stream)]))
     spans, found = transactions.spans(), defaultdict(list)
     options = {"proto_version": recording.mode.proto_version, "streaming": recording.mode.streaming}
     for control, description in rows:
         assert isinstance(control.message, pgo.Insert | pgo.Update | pgo.Delete)
-        place = spans.find(control.seq, control.message.xid)
+        place = find_place(spans, control.seq, control.message.xid)
         if place is not None:
             columns, inside = columns_schema(description), control.stream_xid is not None
             payload = recording.payloads[control.seq]

@@ -13,7 +13,7 @@ from tools.generate.outputs import OUTPUTS
 from tools.generate.reference import emit_reference
 from tools.generate.reference_fields import sizes
 from tools.generate.reference_text import code, markdown, mermaid, notation, slug
-from tools.language import SPEC, Field, Message, Part, Spec, load, load_text
+from tools.language import SPEC, Choice, Field, Message, Part, Spec, load, load_text
 from tools.language.model import Structure
 
 ROOT = Path(__file__).parents[2]
@@ -44,23 +44,21 @@ def test_pages_are_outputs() -> None:
 
 
 @each_page
-def test_every_field_has_a_row_and_a_node(page: str) -> None:
-    """Each message and part has its description, a row for every field, and a node in its graph."""
+def test_every_field_has_a_row(page: str) -> None:
+    """Each message and part has its description, and a row for every field."""
     text, spec = _page(page)
     for top, name in _tops(spec):
-        words, graph = _section(text, name).split("```mermaid\n")
+        words = _section(text, name)
         assert markdown(top.description) in words
         for field in _fields(top):
             row = next(line for line in words.splitlines() if re.search(rf"[`.]{field.name}`", line))
             assert markdown(field.description) in words and (field.part or code(notation(field))) in words
             assert row.startswith("| ")
-            assert f"<br/>{mermaid(field.name)}" in graph
-            assert f'["{mermaid(field.description)}"]' in graph
 
 
 @each_page
 def test_every_condition_and_meaning_is_told(page: str) -> None:
-    """Conditions, values and bits of a field stand in its row, and conditions in its node."""
+    """Conditions, values and bits of a field stand in its row."""
     text, spec = _page(page)
     for top, name in _tops(spec):
         section = _section(text, name)
@@ -68,7 +66,35 @@ def test_every_condition_and_meaning_is_told(page: str) -> None:
             for value, meaning in [*(field.values or {}).items(), *(field.bits or {}).items()]:
                 assert f"`{value}` {markdown(meaning)}" in section
             if field.when:
-                assert f"`{field.when}` is set" in section and f"only if {field.when}" in section
+                assert f"`{field.when}` is set" in section
+
+
+@each_page
+def test_choices_and_repeats_are_drawn(page: str) -> None:
+    """A structure with a choice or a repeat has a graph of its ways: fields, branches, conditions; others have none."""
+    text, spec = _page(page)
+    for top, name in _tops(spec):
+        _, *graphs = _section(text, name).split("```mermaid\n")
+        elements = [element for inner in top.inside() for element in inner.elements]
+        branching = [element for element in elements if not isinstance(element, Field)]
+        assert len(graphs) == bool(branching)
+        for element in elements if graphs else []:
+            if isinstance(element, Choice):
+                assert all(
+                    mermaid(f"Byte1('{a.letter}')") + f"<br/>{a.name}" in graphs[0] for a in element.alternatives
+                )
+                assert ("none of them" in graphs[0]) == element.optional
+            assert re.search(rf"\b{element.name}\b", graphs[0])
+            assert not element.conditional or ("only if" in graphs[0] and "otherwise" in graphs[0])
+
+
+def test_a_structure_that_is_its_principal_or_an_object_says_so() -> None:
+    """What is a bare value under some options, and an object under others, is told for parts and repeats."""
+    grown = ODD.replace("name: click}", "name: click, since: 1}")
+    assert "- In Python: its `default` alone, or `Inner` where it has more" in emit_reference(
+        load_text(grown, "odd.yaml")
+    )
+    assert "- In Python: `Inner`" in emit_reference(load_text(ODD, "odd.yaml"))
 
 
 @each_page

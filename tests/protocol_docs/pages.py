@@ -1,8 +1,10 @@
 """The documents of these tests: pages of ours in the structure of PostgreSQL's, and the command run on them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tools.language import SPEC, load
 from tools.protocol_docs.__main__ import SPECS, main
@@ -30,6 +32,33 @@ def document(text: str, pg: int | None = None) -> Document:
 def report(text: str, pg: int | None = None) -> Report:
     """Return what a check finds in a text."""
     return check(document(text, pg), SPECIFICATIONS)
+
+
+def spec_until(pg: int, folder: Path) -> Path:
+    """Write the specifications into a folder as they are without what came after a PostgreSQL; return the folder.
+
+    A made-up PostgreSQL 20 is then new to them, whatever the real one brought.
+    """
+    folder.mkdir(exist_ok=True)
+    for path in SPEC.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    for name in SPECS:
+        data = yaml.safe_load((SPEC / name).read_text("utf-8"))
+        later = {row["version"] for row in data.get("versions", ()) if row["server"] > pg}
+        (folder / name).write_text(yaml.safe_dump(_until(data, pg, later), sort_keys=False), "utf-8")
+    return folder
+
+
+def _until(data: Any, pg: int, later: set[int]) -> Any:
+    if isinstance(data, list):
+        return [_until(each, pg, later) for each in data if not _is_later(each, pg, later)]
+    if isinstance(data, dict):
+        return {key: _until(each, pg, later) for key, each in data.items() if not _is_later(each, pg, later)}
+    return data
+
+
+def _is_later(data: Any, pg: int, later: set[int]) -> bool:
+    return isinstance(data, dict) and (data.get("server", 0) > pg or data.get("since") in later)
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

@@ -24,7 +24,7 @@ messages:
           - {field: Byte1('F'), name: tag}
           - {field: Int32, name: xid, when: wide, documented: the number}
 options:
-  - {name: colour, server: 10, since: 1, values: [{name: red, server: 11}]}
+  - {name: colour, server: 10, since: 1, values: [{name: blue, server: 10}, {name: red, server: 11, sets: wide}]}
 documents:
   - section: demo-formats
     title: Demo Formats
@@ -51,7 +51,7 @@ def test_records_are_loaded() -> None:
     (deviation,) = section.deviations
     assert (section.annotated, deviation.first, deviation.last) == (15, 11, 12)
     assert [deviation.concerns(pg) for pg in (10, 11, 12, 13)] == [False, True, True, False]
-    assert spec.options[0].values[0].server == 11
+    assert spec.options[0].values[1].server == 11
     assert spec.messages[0].blocks[0].fields[1].documented == "the number"  # type: ignore[union-attr]
     assert spec.parameters[1].documented == "present only in wide messages"
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.protocol_docs.pages import PAGES, page, run
+from tests.protocol_docs.pages import PAGES, page, run, spec_until
 from tools.generate.outputs import OUTPUTS
-from tools.language import SPEC, load, load_text
+from tools.language import SPEC, Field, load, load_text
 from tools.language.errors import SpecError
 
 ROOT = SPEC.parent
@@ -39,6 +39,7 @@ FILLED = {
     "SlotList_repeat_1_Class": "HeldSlot",
     "SlotList_2_1_name": "name",
     "SlotList_2_2_name": "confirmed_lsn",
+    "option_compress_type": "switch",
 }
 """What a maintainer writes for each mark; descriptions are the same for all."""
 
@@ -62,17 +63,28 @@ def merge(spec: dict[str, Any], proposal: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def proposal(capsys: pytest.CaptureFixture[str]) -> str:
-    """Return what propose prints for PostgreSQL 20."""
-    status, out, err = run(capsys, "propose", PAGES / "messages-20.sgml", "--pg", 20)
+def spec(tmp_path: Path) -> Path:
+    """Return a folder with the specifications as they are until PostgreSQL 19."""
+    return spec_until(19, tmp_path / "spec")
+
+
+def proposed(capsys: pytest.CaptureFixture[str], spec: Path, path: Path = PAGES / "messages-20.sgml") -> str:
+    """Return what propose prints for a page of PostgreSQL 20."""
+    status, out, err = run(capsys, "propose", path, "--pg", 20, "--spec", spec)
     assert (status, err) == (0, "")
     return out
 
 
-def merged(proposal: str) -> str:
+@pytest.fixture
+def proposal(capsys: pytest.CaptureFixture[str], spec: Path) -> str:
+    """Return what propose prints for the made-up PostgreSQL 20."""
+    return proposed(capsys, spec)
+
+
+def merged(proposal: str, spec: Path) -> str:
     """Return the specification with the proposal in it, as YAML."""
-    spec = yaml.safe_load((SPEC / "pgoutput.yaml").read_text("utf-8"))
-    return yaml.safe_dump(merge(spec, yaml.safe_load(proposal)), sort_keys=False)
+    data = yaml.safe_load((spec / "pgoutput.yaml").read_text("utf-8"))
+    return yaml.safe_dump(merge(data, yaml.safe_load(proposal)), sort_keys=False)
 
 
 def test_every_mark_is_explained(proposal: str) -> None:
@@ -87,45 +99,103 @@ def test_every_mark_is_explained(proposal: str) -> None:
     )
 
 
-def test_known_lines_are_kept(proposal: str) -> None:
+def test_known_lines_are_kept(proposal: str, spec: Path) -> None:
     """A known message is printed whole, and only its new lines differ."""
     (commit,) = [row for row in yaml.safe_load(proposal)["messages"] if row["name"] == "Commit"]
-    known = yaml.safe_load((SPEC / "pgoutput.yaml").read_text("utf-8"))
+    known = yaml.safe_load((spec / "pgoutput.yaml").read_text("utf-8"))
     (before,) = [row for row in known["messages"] if row["name"] == "Commit"]
     new = commit["blocks"][0]["fields"].pop()
     assert commit == before
     assert (new["field"], new["since"], new["server"]) == ("Int64 (XLogRecPtr)", 5, 20)
 
 
-def test_unfilled_proposal_is_refused(proposal: str) -> None:
+def test_unfilled_proposal_is_refused(proposal: str, spec: Path) -> None:
     """A mark that was overlooked cannot become a name."""
     with pytest.raises(SpecError) as caught:
-        load_text(merged(proposal))
+        load_text(merged(proposal, spec))
     assert all(mark in str(caught.value) for mark in re.findall(r"^# (FILL_IN_\w+): .", proposal, re.M))
 
 
 def test_filled_proposal_agrees_with_the_document(
-    proposal: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    proposal: str, spec: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the proposal in, check is quiet, nothing more is proposed, and older documents still agree."""
-    shutil.copytree(SPEC, tmp_path / "spec")
-    (tmp_path / "spec/pgoutput.yaml").write_text(merged(fill(proposal)), "utf-8")
-    arguments = ("--spec", tmp_path / "spec", "--pg")
+    (spec / "pgoutput.yaml").write_text(merged(fill(proposal), spec), "utf-8")
     for name, pg in (("messages-20.sgml", 20), ("messages-18.sgml", 18), ("messages-10.sgml", 10)):
-        status, out, _ = run(capsys, "check", PAGES / name, *arguments, pg)
+        status, out, _ = run(capsys, "check", PAGES / name, "--spec", spec, "--pg", pg)
         assert status == 0, out
-    assert run(capsys, "propose", PAGES / "messages-20.sgml", *arguments, 20)[1] == "# Nothing to add.\n"
+    assert proposed(capsys, spec) == "# Nothing to add.\n"
 
 
-def test_what_cannot_be_added_is_left_to_the_maintainer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def changed(tmp_path: Path, *replacements: tuple[str, str]) -> Path:
+    """Return a file with the page of PostgreSQL 20, in which each text is replaced where it comes first."""
+    text = page("messages-20.sgml")
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new, 1)
+    (tmp_path / "changed.sgml").write_text(text, "utf-8")
+    return tmp_path / "changed.sgml"
+
+
+def test_what_cannot_be_added_is_left_to_the_maintainer(
+    tmp_path: Path, spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Changes that are no additions stand in the comments."""
-    changed = tmp_path / "changed.sgml"
-    changed.write_text(page("messages-20.sgml").replace("<term>String</term>", "<term>Int32</term>", 1))
-    out = run(capsys, "propose", changed, "--pg", 20)[1]
+    out = proposed(capsys, spec, changed(tmp_path, ("<term>String</term>", "<term>Int32</term>")))
     assert "# By hand: spec/pgoutput.yaml:" in out and "type: the document says Int32" in out
 
 
-def test_new_repeat_in_a_known_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_message_implies_is_not_repeated(tmp_path: Path, spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A field says its version only where it is later than that of its message or alternative; check agrees."""
+    since = " This field is available since protocol version {}."
+    streamed = "(only present for streamed transactions)."
+    at = page("messages-20.sgml").rindex(f"Xid of the transaction {streamed}")
+    text = page("messages-20.sgml")[at:]
+    path = changed(
+        tmp_path,
+        (text, text.replace(streamed, streamed + since.format(2), 1)),
+        ("Length of the compressed value.", "Length of the compressed value." + since.format(5)),
+    )
+    out = proposed(capsys, spec, path)
+    data = yaml.safe_load(out)
+    (notice,) = [row for row in data["messages"] if row["name"] == "Checkpoint Notice"]
+    assert notice["since"] == 5 and not any("since" in row for row in notice["blocks"][0]["fields"])
+    *_, compressed = data["parts"][0]["blocks"][1]["blocks"][0]["alternatives"]
+    assert (compressed["since"], compressed["server"]) == (5, 20)
+    assert not any({"since", "server"} & row.keys() for row in compressed["then"])
+    (spec / "pgoutput.yaml").write_text(merged(fill(out), spec), "utf-8")
+    status, report, _ = run(capsys, "check", path, "--spec", spec, "--pg", 20)
+    assert status == 0, report
+
+
+def test_a_number_with_a_sign(tmp_path: Path, spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the description says that a number can be negative, the proposal says that it is signed."""
+    path = changed(tmp_path, ("Length of the details.", "Size of the details, or -1."))
+    signed = {
+        row["name"]
+        for message in yaml.safe_load(proposed(capsys, spec, path))["messages"]
+        for block in message["blocks"]
+        for row in block.get("fields", ())
+        if row.get("signed")
+    }
+    assert signed == {"FILL_IN_Checkpoint_Notice_1_7_name"}
+
+
+def test_a_new_option(tmp_path: Path, spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An option of a newer page is proposed with its type to be said; filled in, the specification has it."""
+    entry = "<varlistentry><term>{}</term><listitem><para>{}</para></listitem></varlistentry>"
+    known = entry.format("origin", "Whose changes.")
+    text = page("options-17.sgml")
+    assert known in text
+    path = tmp_path / "options.sgml"
+    path.write_text(text.replace(known, known + entry.format("compress", "Whether rows are compressed.")), "utf-8")
+    out = proposed(capsys, spec, path)
+    assert "# FILL_IN_option_compress_description: Whether rows are compressed." in out.splitlines()
+    *_, option = load_text(merged(fill(out), spec)).options
+    assert (option.name, option.type, option.server) == ("compress", "switch", 20)
+
+
+def test_new_repeat_in_a_known_message(tmp_path: Path, spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Repeated fields after the fields of a known message become a block of their own."""
     text = page("messages-20.sgml")
     field = "<varlistentry><term>{}</term><listitem><para>{}</para></listitem></varlistentry>"
@@ -133,20 +203,21 @@ def test_new_repeat_in_a_known_message(tmp_path: Path, capsys: pytest.CaptureFix
     repeat = "</variablelist><para>Next, the following message part appears for each label:</para><variablelist>"
     added = field.format("Int16", "Number of labels.") + repeat + field.format("String", "A label.")
     (tmp_path / "changed.sgml").write_text(text[:at] + added + text[at:])
-    data = yaml.safe_load(run(capsys, "propose", tmp_path / "changed.sgml", "--pg", 20)[1])
-    (changed,) = [row for row in data["messages"] if row["name"] == "Type"]
-    header, repeated = changed["blocks"]
+    data = yaml.safe_load(proposed(capsys, spec, tmp_path / "changed.sgml"))
+    (message,) = [row for row in data["messages"] if row["name"] == "Type"]
+    header, repeated = message["blocks"]
     assert repeated["type"] == "repeat_1" and repeated["count"] == header["fields"][-1]["name"]
     assert [row["field"] for row in repeated["blocks"][0]["fields"]] == ["String"]
 
 
 @pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    """Return a copy of the package, the tools and the specifications."""
+def copied(tmp_path: Path, spec: Path) -> Path:
+    """Return a copy of the package and the tools, as the specifications until PostgreSQL 19 give them."""
     ignore = shutil.ignore_patterns("__pycache__")
-    for folder in ("pgoutput_construct", "tools", "spec"):
+    for folder in ("pgoutput_construct", "tools"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignore)
-    return tmp_path
+    run_in(tmp_path, "-m", "tools.generate")
+    return spec.parent
 
 
 def run_in(folder: Path, *arguments: object) -> str:
@@ -165,15 +236,16 @@ def run_in(folder: Path, *arguments: object) -> str:
 
 def test_version_5_is_a_yaml_edit(proposal: str, copied: Path) -> None:
     """The specification alone is edited, and every generated output follows: version 5 works, 1 to 4 as before."""
-    (copied / "spec/pgoutput.yaml").write_text(merged(fill(proposal)), "utf-8")
+    before = {path: path.read_bytes() for path in (copied / "pgoutput_construct").rglob("*.py")}
+    (copied / "spec/pgoutput.yaml").write_text(merged(fill(proposal), copied / "spec"), "utf-8")
     run_in(copied, "-m", "tools.generate")
-    generated = {output.path: output for output in OUTPUTS}
-    for path in sorted(file.relative_to(ROOT).as_posix() for file in (ROOT / "pgoutput_construct").rglob("*.py")):
-        same = (copied / path).read_bytes() == (ROOT / path).read_bytes()
+    generated = {copied / output.path: output for output in OUTPUTS}
+    for path, content in before.items():
+        same = path.read_bytes() == content
         assert same == (path not in generated or generated[path].spec != "pgoutput.yaml"), path
-    for output in OUTPUTS:
+    for path, output in generated.items():
         if output.spec == "pgoutput.yaml":
-            assert "checkpoint" in (copied / output.path).read_text("utf-8").casefold(), output.path
+            assert "checkpoint" in path.read_text("utf-8").casefold(), path
     out = run_in(copied, Path(__file__).with_name("version_5.py"), RECORDINGS)
     assert out.startswith(str(copied)) and int(out.split()[-2]) > 10_000
 
@@ -182,4 +254,6 @@ def test_the_specification_has_every_server() -> None:
     """Whatever came after PostgreSQL 10 says when, so that one specification is held against 10 to 19."""
     spec = load(SPEC / "pgoutput.yaml")
     assert all(named.server for named in spec.named)
-    assert all(spec.came_with(field.server, field.since) for field in spec.fields() if field.conditional)
+    old = [structure for named in spec.named if named.server == 10 for structure in named.inside()]
+    fields = [element for structure in old for element in structure.elements if isinstance(element, Field)]
+    assert all(spec.came_with(field.server, field.since) for field in fields if field.conditional)

@@ -119,11 +119,11 @@ def payload_of(recording: Recording, kind: type[Any], containing: bytes = b"") -
         (pgo.Insert, b"large 1000", 5, 0xFF, "no Relation has described the relation OID"),
         (pgo.Update, b"changed", 6, 0x08, r"Update\.new|Update"),
         (pgo.Truncate, b"", 1, 0x80, "Truncate"),
-        (pgo.Begin, b"", 0, 0x80, "unknown message kind"),
+        (pgo.Begin, b"", 0, 0x80, "unknown tag"),
         (pgo.Commit, b"", 1, 0x01, r"Commit\.flags"),
-        (pgo.Relation, b"item", 0, 0x80, "unknown message kind"),
+        (pgo.Relation, b"item", 0, 0x80, "unknown tag"),
         (pgo.Message, b"", 1, 0x80, r"Message\.flags"),
-        (pgo.StreamStop, b"", 0, 0x80, "unknown message kind"),
+        (pgo.StreamStop, b"", 0, 0x80, "unknown tag"),
     ],
 )
 def test_a_flipped_byte_in_a_payload(

@@ -5,8 +5,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.spark.tables import Usage, find_tables
-from pgoutput_construct.stream.timeline import follow_relations
-from pgoutput_construct.stream.transactions import ControlMessage
+from tests.stream.test_relations import history
 
 
 def relation(oid: int, name: str, *columns: tuple[str, int], identity: str = "d") -> pgo.Relation:
@@ -22,26 +21,26 @@ def test_union_of_columns() -> None:
         relation(1, "u", ("n", 25), ("id", 20), ("new", 16)),
         relation(2, "unused", ("id", 23)),
     ]
-    timeline = follow_relations(ControlMessage(seq, None, version) for seq, version in enumerate(versions))
+    timeline = history(*((seq, None, version) for seq, version in enumerate(versions)))
     tables = find_tables(timeline, [Usage(0, 1, 2, 9, 0, 9, 1), Usage(1, 0, 1, 5, 0, 5, 0)])
     assert list(tables) == ["public.u"]
     table = tables["public.u"]
     types = [pa.string(), pa.int64(), pa.bool_(), pa.string()]
     assert list(table.columns) == [pa.field(*pair) for pair in zip(["n", "id", "new", "gone"], types, strict=True)]
     assert (table.current, table.key_columns) == (("n", "id", "new"), ("n",))
-    assert (table.versions, table.segments, table.rows) == ({0, 1}, (0, 1), 3)
+    assert (table.descriptions, table.segments, table.rows) == ({0, 1}, (0, 1), 3)
 
 
 def test_replica_identities() -> None:
     """The full row is no key."""
-    timeline = follow_relations([ControlMessage(0, None, relation(1, "t", ("id", 23), identity="f"))])
+    timeline = history((0, None, relation(1, "t", ("id", 23), identity="f")))
     assert find_tables(timeline, [Usage(0, 0, 1, 1, 0, 1, 0)])["public.t"].key_columns == ()
 
 
 @pytest.mark.parametrize(("name", "sensitive"), [("_op", True), ("_before.x", True), ("ID", False), ("_OP", False)])
 def test_names_that_collide(name: str, sensitive: bool) -> None:
     """A clear error that names table and remedy."""
-    timeline = follow_relations([ControlMessage(0, None, relation(1, "t", ("id", 23), (name, 23)))])
+    timeline = history((0, None, relation(1, "t", ("id", 23), (name, 23))))
     table = find_tables(timeline, [Usage(0, 0, 1, 1, 0, 1, 0)])["public.t"]
     with pytest.raises(pgo.ChangeLogError, match=r"public\.t: .*(column list|caseSensitive)"):
         table.check_names(sensitive)

@@ -33,7 +33,9 @@ def explore(package: Package, data: st.DataObject) -> None:
     parameters = data.draw(_parameters(package.spec), "parameters")
     engines = Engines(package, parameters)
     version = parameters.get("proto_version", 0)
-    makers = [(since, make) for since, make in package.strategies.STRATEGIES.values() if version >= since or not version]
+    makers = [
+        (since, make) for since, make in package.strategies.STRATEGIES.values() if version >= since or not version
+    ]
     if not makers:
         return
     message = data.draw(data.draw(st.sampled_from(makers), "maker")[1](**parameters), "message")

@@ -11,6 +11,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct import UNCHANGED, Binary, Relation, RelationColumn
 from pgoutput_construct.stream import RelationCache, RowReader, ValueLoader
+from pgoutput_construct.wire.types import Extended
 
 
 def table(*columns: RelationColumn, xid: int | None = None, name: str = "t") -> Relation:
@@ -177,6 +178,41 @@ def test_raw_rows_hold_the_values_as_they_came() -> None:
     (update,) = reader.read(pgo.Update(None, 1, "K", (Binary(b"\0\0\0\5"), None), (b"6", UNCHANGED)))
     assert (update.new, update.old, update.unchanged) == ({"id": b"6"}, {"id": Binary(b"\0\0\0\5")}, ("note",))
     assert type(update.old["id"]) is Binary
+
+
+def test_other_words_for_values_are_refused() -> None:
+    """A misspelt word is not taken for one of the two."""
+    with pytest.raises(pgo.PgoutputError, match="values must be 'python' or 'raw', not 'rwa'"):
+        RowReader(values="rwa")  # type: ignore[arg-type]
+
+
+class ExtendedRow(Extended):
+    """A row that a later version sends with something beside its values."""
+
+    PRINCIPAL = "values"
+
+    def __init__(self, *values: object) -> None:
+        self.values = values
+
+
+class ExtendedValue(ExtendedRow):
+    """A value, or a table of a truncate, of that version."""
+
+    PRINCIPAL = "value"
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def test_rows_of_a_later_version() -> None:
+    """Rows and values that hold more than their principal value are read as that."""
+    reader = RowReader()
+    reader.read(table(ID, NOTE))
+    row: object = ExtendedRow(ExtendedValue(b"5"), ExtendedValue(UNCHANGED))
+    (insert,) = reader.read(pgo.Insert(None, 1, row))  # type: ignore[arg-type]
+    assert (insert.new, insert.unchanged) == ({"id": 5}, ("note",))
+    (truncate,) = reader.read(pgo.Truncate(None, 0, (ExtendedValue(1),)))  # type: ignore[arg-type]
+    assert truncate.relation.name == "t"
 
 
 WITHOUT_PSYCOPG = """

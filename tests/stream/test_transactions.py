@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.stream.transactions import ControlMessage, Spans, find_transactions
+from pgoutput_construct.stream.state import ControlMessage
 from tests.live.recording import Recording
+from tests.stream.spans import find_place, find_transactions
 
 Row = tuple[str, int | None]
 Item = pgo.PgoutputMessage | Row
@@ -70,7 +71,7 @@ def controls(items: Iterable[Item]) -> list[ControlMessage]:
 def visible(items: list[Item]) -> list[tuple[int, int, int, int]]:
     """Return ``commit_lsn, position, xid, seq`` of every visible row, in order."""
     spans = find_transactions(controls(items))
-    places = [(spans.find(seq, item[1]), seq) for seq, item in enumerate(items) if isinstance(item, tuple)]
+    places = [(find_place(spans, seq, item[1]), seq) for seq, item in enumerate(items) if isinstance(item, tuple)]
     return sorted((place.commit_lsn, place.position, place.xid, seq) for place, seq in places if place is not None)
 
 
@@ -209,7 +210,7 @@ def _visible_rows(recording: Recording) -> list[int]:
         found.append(ControlMessage(seq, stream, session.parse(payload)))
     spans = find_transactions(found)
     rows = [c for c in found if isinstance(c.message, pgo.Insert | pgo.Update | pgo.Delete)]
-    return [c.seq for c in rows if spans.find(c.seq, c.message.xid) is not None]
+    return [c.seq for c in rows if find_place(spans, c.seq, c.message.xid) is not None]
 
 
 @dataclass
@@ -343,7 +344,5 @@ def test_against_a_naive_reader(data: st.DataObject) -> None:
 
 def test_spans_are_columns() -> None:
     """All columns have one entry a span, in order; streams have theirs."""
-    spans: Spans = find_transactions(
-        controls([*segment(7, 7, first=True), begin(8, 5), commit(5), stream_commit(7, 9)])
-    )
+    spans = find_transactions(controls([*segment(7, 7, first=True), begin(8, 5), commit(5), stream_commit(7, 9)]))
     assert (len(spans), list(spans.first_seq), list(spans.stream_xid)) == (2, [0, 3], [7, -1])

@@ -11,7 +11,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.testing import ParseOptions
 from pgoutput_construct.wire import codec, frame_codec
-from pgoutput_construct.wire.engine import FRAMES, MESSAGES
+from pgoutput_construct.wire.engine import FRAMES, MESSAGES, engine
 from pgoutput_construct.wire.fast import REJECTIONS
 from pgoutput_construct.wire.options import options as checked
 from tests.wire.samples import SAMPLES
@@ -143,6 +143,6 @@ def test_engines_agree_on_frames(data: bytes) -> None:
 
 def test_disagreement_is_loud(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message that only the reference accepts is a defect that says so."""
-    monkeypatch.setitem(codec.PARSERS, ord("E"), None)  # type: ignore[misc]
+    monkeypatch.setitem(engine(2)._parsers, ord("E"), None)  # type: ignore[misc, arg-type]
     with pytest.raises(pgo.EngineError, match="please report"):
         pgo.parse(b"E", 2)

@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.vendor.pretty import pretty
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
@@ -17,6 +18,14 @@ def test_parse_gives_back_what_was_built(pair: tuple[ParseOptions, pgo.PgoutputM
     again = pgo.parse(pgo.build(message, *options), *options)
     assert repr(again) == repr(message)
     assert again == message
+
+
+@given(testing.options_and_messages().map(lambda pair: pair[1]) | testing.frames())
+def test_what_hypothesis_prints_can_be_pasted(message: pgo.PgoutputMessage | pgo.Frame) -> None:
+    """The text of a failing example is an expression that makes the same message, types of values included."""
+    pasted = eval(pretty(message), vars(pgo))
+    assert repr(pasted) == repr(message)
+    assert pasted == message
 
 
 @given(testing.payloads())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pgoutput_construct as pgo
-from pgoutput_construct.stream.timeline import Description
+from pgoutput_construct.stream.relations import Description
 from tools.benchmark.cases import Case
 from tools.benchmark.errors import BenchmarkError
 

@@ -121,13 +121,16 @@ class Walker:
             with write.block("for row in range(len(places)):"):
                 write("at = places[row]")
                 with write.block("if at < 0:"):
-                    write("continue")
+                    write(*_NO_VALUES, "continue")
                 write(*self.names.row_values(str(body)), str(body))
             write("return fits")
         return f"@kernel\n{write}"
 
 
 _FINDS = ("Rows with another number of values than there are columns are counted only, and make the answer False.",)
+
+
+_NO_VALUES = ("for column in range(columns):", "    tags[column, row] = lengths[column, row] = 0")
 
 
 def _arrays(kept: dict[str, str]) -> list[str]:
@@ -186,7 +189,7 @@ class _Find(Steps):
         count = self.local(repeat.count)
         self.write(f"counts[row] = {count}")
         with self.write.block(f"if {count} != columns:"):
-            self.write("fits = False", "continue")
+            self.write("fits = False", *_NO_VALUES, "continue")
         with self.write.block("for column in range(columns):"):
             self.inner(repeat.item)
 

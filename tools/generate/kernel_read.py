@@ -14,7 +14,9 @@ def header_fields(message: Message) -> list[Field]:
 
 def oid_lists(message: Message) -> list[Repeat]:
     """Return the repeats of a message whose items are OIDs."""
-    return [e for e in message.exposed if isinstance(e, Repeat) and "(Oid)" in getattr(e.item.principal, "notation", "")]
+    return [
+        e for e in message.exposed if isinstance(e, Repeat) and "(Oid)" in getattr(e.item.principal, "notation", "")
+    ]
 
 
 class Reader:
@@ -107,5 +109,3 @@ def _columns(field: Field) -> list[str]:
     """Return the arrays that a field is read into."""
     names = [f"_{field.name}"] if field.size else [f"_{field.name}_START", f"_{field.name}_SIZE"]
     return names + ([f"_{field.name}_SENT"] if field.conditional else [])
-
-

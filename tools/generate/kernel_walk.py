@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from tools.generate.kernel_runs import Run, runs
 from tools.generate.text import snake_case
 from tools.generate.writer import Writer
-from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
+from tools.language import Alternative, Choice, Field, Repeat, Spec
 from tools.language.model import Element, Structure
 
-__all__ = ["Names", "Steps", "number_at", "row_parameters", "tag_name"]
+__all__ = ["Names", "Steps", "number_at", "tag_name"]
 
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 """What reads a number of so many bytes."""
@@ -24,19 +24,12 @@ def tag_name(alternative: Alternative) -> str:
     return f"LETTER_{alternative.letter}" if alternative.letter.isalnum() else f"BYTE_{alternative.tag[0]:#x}"
 
 
-def row_parameters(spec: Spec) -> tuple[str, ...]:
-    """Return the parameters that states set: they have a value for each row of a batch, the others one."""
-    sets = {
-        name for state in spec.states for name in ([state.sets] if isinstance(state.sets, str) else state.sets or ())
-    }
-    return tuple(parameter.name for parameter in spec.parameters if parameter.name in sets)
-
-
 class Names:
     """The names of functions and arguments of the kernels of one specification."""
 
     def __init__(self, spec: Spec) -> None:
-        self.by_row = row_parameters(spec)
+        self.by_row = tuple(parameter.name for parameter in spec.state_parameters)
+        """The parameters that states set: they have a value for each row of a batch, the others one."""
         shared = [f"{p.name}: {p.type}" for p in spec.parameters if p.name not in self.by_row]
         self.batch_signature = [*(f"{name}_by_row: Any" for name in self.by_row), *shared]
         """The parameters as what takes a batch has them."""
@@ -116,6 +109,8 @@ class Steps:
         for field in fields:
             if field.name in self.structure.sizes:
                 self.write(f"{self.local(field.name)} = {number_at(field, offset)}")
+                if field.size == 8:  # words of eight bytes have a sign here
+                    self.refuse(f"{self.local(field.name)} < 0")
             else:
                 self.number(field, offset)
             offset += field.size or 0

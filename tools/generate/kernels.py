@@ -19,7 +19,17 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
 """
-NAMES = ("LISTS", "MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index")
+NAMES = (
+    "LISTS",
+    "MESSAGE_SCHEMA",
+    "READERS",
+    "ROW_FIELDS",
+    "ROW_PARAMETERS",
+    "ROW_TAGS",
+    "TUPLES",
+    "VALUE_TAGS",
+    "index",
+)
 ABOUT = (
     "Positions are bytes from the start of data; a walk returns the position after what it walks, -1 for what is",
     "malformed. No length or count is used before it was compared with what is left. Names that begin with an underscore",
@@ -50,7 +60,9 @@ def emit_kernels(spec: Spec) -> str:
 
 
 def _tags(spec: Spec) -> Iterator[str]:
-    yield from (f"TAG_{message.class_name} = {message.tag[0]:#x}  # {message.tag.decode()}" for message in spec.messages)
+    yield from (
+        f"TAG_{message.class_name} = {message.tag[0]:#x}  # {message.tag.decode()}" for message in spec.messages
+    )
     choices = [e for structure in spec.structures() for e in structure.elements if isinstance(e, Choice)]
     found = {tag_name(a): a.tag[0] for choice in choices for a in choice.alternatives}
     yield from (f"{name} = {code:#x}" for name, code in sorted(found.items()))
@@ -118,7 +130,9 @@ def _readers(spec: Spec) -> str:
         function = f"read_{names.of(message.class_name)}" if fields else "None"
         rows += f'TAG_{message.class_name}: ("{message.class_name}", {function}, ({read})),\n'
     kind = "Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[str, str], ...]]]]"
-    text = "By tag: the message's name, what reads its header, and for each of its fields the column and how it is read."
+    text = (
+        "By tag: the message's name, what reads its header, and for each of its fields the column and how it is read."
+    )
     return f"READERS: {kind} = {{\n{rows}}}\n" + docstring([text], "")
 
 
@@ -134,5 +148,3 @@ def _functions(table: str, verb: str, entries: Iterable[tuple[str, str]], spec: 
     key, answer = ("int", "int") if verb == "list" else ("str", "bool")
     declared = f"{table}: Final[Mapping[{key}, Callable[..., {answer}]]]"
     return f"{declared} = {{\n{rows}}}\n" + docstring([text], "")
-
-

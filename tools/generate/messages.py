@@ -30,7 +30,6 @@ def emit_messages(spec: Spec, union: str) -> str:
         f"{union}: TypeAlias = {' | '.join(m.class_name for m in spec.messages)}\n"
         + docstring(["Any of the messages."], ""),
         _by_tag(spec, union),
-        *_tables(spec, union),
     ]
     return formatted("\n\n".join(chunks))
 
@@ -41,9 +40,8 @@ def _about(spec: Spec) -> Iterator[str]:
 
 
 def _public(spec: Spec, union: str) -> set[str]:
-    """Return what a user imports: classes, constants and versions; the tables are for the engines."""
+    """Return what a user imports: classes and constants; the tables are for the engines."""
     names = {union, *(m.class_name for m in spec.messages), *(p.name for p in spec.parts)}
-    names |= {"PROTOCOL_VERSIONS"} if spec.versions else set()
     names |= {e.class_name for s in spec.structures() for e in s.elements if isinstance(e, Repeat) and e.class_name}
     for alternative in _valued_alternatives(spec):
         python = str(alternative.python)
@@ -110,12 +108,11 @@ class _Classes:
                     yield self._class(str(element.class_name), [element.description], element.item)
 
     def _class(self, name: str, about: list[str], structure: Structure, constants: str = "") -> str:
-        extended = structure.extended
-        if extended and structure.principal is not None:
+        if structure.extended and structure.principal is not None:
             about = [*about, "", f"The {structure.principal.name} alone stands for it where it has nothing else."]
             constants = f'    PRINCIPAL = "{structure.principal.name}"\n\n'
-        text = docstring([*about, *_attributes(structure)])
-        head = f"@dataclass(frozen=True, slots=True)\nclass {name}{'(Extended)' if extended else ''}:\n{text}\n\n"
+        text = docstring([about[0] or f"{name}.", *about[1:], *_attributes(structure)])
+        head = f"@dataclass(frozen=True, slots=True)\nclass {name}{'(Extended)' * structure.extended}:\n{text}\n\n"
         return head + constants + "\n".join(self._body(structure))
 
     def _body(self, structure: Structure) -> Iterator[str]:
@@ -199,43 +196,4 @@ def _by_tag(spec: Spec, union: str) -> str:
     rows = "".join(f"{m.tag!r}: {m.class_name},\n" for m in spec.messages)
     return f"BY_TAG: Final[Mapping[bytes, type[{union}]]] = {{\n{rows}}}\n" + docstring(
         ["The class of each first byte."], ""
-    )
-
-
-def _tables(spec: Spec, union: str) -> Iterator[str]:
-    if spec.versions:
-        rows = "".join(f"{v.version}: {v.server},\n" for v in spec.versions)
-        text = "The protocol versions, each with the first PostgreSQL that speaks it."
-        yield f"PROTOCOL_VERSIONS: Final[Mapping[int, int]] = {{\n{rows}}}\n" + docstring([text], "")
-    if spec.options:
-        yield from _option_tables(spec)
-    if spec.states:
-        yield from _state_tables(spec, union)
-
-
-def _option_tables(spec: Spec) -> Iterator[str]:
-    rows = "".join(f'"{option.name}": {option.server or 0},\n' for option in spec.options)
-    text = "The options of START_REPLICATION, each with the first PostgreSQL that has it."
-    yield f"OPTION_SERVERS: Final[Mapping[str, int]] = {{\n{rows}}}\n" + docstring([text], "")
-    oldest = spec.versions[0].version if spec.versions else 1
-    rows = "".join(
-        f'"{option.name}": {{{", ".join(f"{value.name!r}: {value.since or oldest}" for value in option.values)}}},\n'
-        for option in spec.options
-        if option.values
-    )
-    text = "The values of options that have some, each with the protocol version that it needs."
-    yield f"OPTION_VALUES: Final[Mapping[str, Mapping[str, int]]] = {{\n{rows}}}\n" + docstring([text], "")
-
-
-def _state_tables(spec: Spec, union: str) -> Iterator[str]:
-    rows = "".join(f'"{s.name}": {repr(s.sets) if s.sets else None},\n' for s in spec.states)
-    text = "Where in the stream a message can stand, the first state first; and the parameter that a state sets."
-    yield f"STATES: Final[Mapping[str, str | None]] = {{\n{rows}}}\n" + docstring([text], "")
-    rows = "".join(f"{m.class_name}: frozenset({{{', '.join(map(repr, m.within))}}}),\n" for m in spec.messages)
-    yield f"WITHIN: Final[Mapping[type[{union}], frozenset[str]]] = {{\n{rows}}}\n" + docstring(
-        ["The states in which each message can come."], ""
-    )
-    rows = "".join(f"{m.class_name}: {m.enters!r},\n" for m in spec.messages if m.enters)
-    yield f"ENTERS: Final[Mapping[type[{union}], str]] = {{\n{rows}}}\n" + docstring(
-        ["The state that follows a message; the others leave it as it is."], ""
     )

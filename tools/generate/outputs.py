@@ -11,6 +11,7 @@ from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
 from tools.generate.kernels import emit_kernels
 from tools.generate.messages import emit_messages
+from tools.generate.protocol import emit_protocol
 from tools.generate.reference import emit_reference
 from tools.generate.reference_table import emit_fields
 from tools.generate.strategies import emit_strategies
@@ -36,6 +37,7 @@ TESTING = "pgoutput_construct/testing"
 
 OUTPUTS = (
     Output(f"{WIRE}/messages.py", "pgoutput.yaml", partial(emit_messages, union="PgoutputMessage")),
+    Output(f"{WIRE}/protocol.py", "pgoutput.yaml", emit_protocol),
     Output(f"{WIRE}/definitions.py", "pgoutput.yaml", partial(emit_definitions, messages="messages")),
     Output(f"{WIRE}/frames.py", "replication.yaml", partial(emit_messages, union="Frame")),
     Output(f"{WIRE}/frame_definitions.py", "replication.yaml", partial(emit_definitions, messages="frames")),

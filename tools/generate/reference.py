@@ -1,11 +1,11 @@
-"""Emits the reference page: every message and part as words, a table and a picture."""
+"""Emits the reference page: every message and part as words and a table, and as a graph where it has choices."""
 
 from collections.abc import Iterator, Sequence
 
 from tools.generate.reference_fields import fields_table, sizes
 from tools.generate.reference_graph import graph
 from tools.generate.reference_states import order_table, state_diagram
-from tools.generate.reference_text import availability, code, heading, intro, link, markdown, table
+from tools.generate.reference_text import availability, code, heading, in_python, intro, link, markdown, table
 from tools.language import Message, Part, Spec
 from tools.language.model import Option
 
@@ -16,7 +16,7 @@ DOCUMENTS = "https://www.postgresql.org/docs/current/"
 READING = """
 An offset counts bytes from the start of the message; of two numbers, the first is without and the second with the
 fields that have a condition. Behind a field whose size only the bytes tell there is none. All numbers are big-endian.
-In the graphs a position such as `1_2` means block 1, field 2, as in PostgreSQL's documents.
+A graph shows the ways through the choices and repeats of a message.
 """
 
 
@@ -141,17 +141,18 @@ def _facts(spec: Spec, message: Message) -> Iterator[tuple[str, str]]:
 def _part(spec: Spec, part: Part) -> str:
     users = [link(message.name) for message in spec.messages if part.name in set(message.references())]
     facts = [f"- Since: {availability(spec, part)}", f"- Used by: {', '.join(users)}" if users else ""]
+    facts.append(f"- In Python: {in_python(part, part.name)}")
     return _section(spec, part, part.name, [fact for fact in facts if fact])
 
 
 def _section(spec: Spec, structure: Message | Part, name: str, facts: Sequence[str]) -> str:
     chunks = [f"### {markdown(name)}", markdown(structure.description), "\n".join(facts)]
-    chunks += [fields_table(spec, structure), _fenced(graph(name, structure))]
+    chunks += [fields_table(spec, structure), _fenced(graph(structure))]
     return "\n\n".join(chunk for chunk in chunks if chunk)
 
 
 def _fenced(text: str) -> str:
-    return f"```mermaid\n{text}\n```"
+    return f"```mermaid\n{text}\n```" if text else ""
 
 
 def _types(spec: Spec) -> str:

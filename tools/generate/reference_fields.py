@@ -3,15 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from tools.generate.reference_text import availability, code, link, markdown, notation, table
+from tools.generate.reference_text import availability, code, in_python, link, markdown, notation, table
 from tools.language import Alternative, Choice, Field, Repeat, Spec
 from tools.language.model import Element, Structure
 
 __all__ = ["fields_table", "sizes"]
 
 HEAD = ("Offset", "Type", "Name", "Condition", "Values", "Meaning")
-
-Condition = tuple[str | None, int | None]
 
 
 def fields_table(spec: Spec, structure: Structure) -> str:
@@ -62,7 +60,8 @@ def _values(values: Mapping[str | int, str] | Mapping[int, str] | None) -> str:
 
 def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Sequence[str]]:
     name = f"{prefix}{repeat.name}[]"
-    yield offset, code(repeat.kind), code(name), f"{code(repeat.count)} times", "", markdown(repeat.description)
+    times = f"{code(repeat.count)} times; each is {in_python(repeat.item, repeat.class_name)}"
+    yield offset, code(repeat.kind), code(name), times, "", markdown(repeat.description)
     if len(repeat.item.elements) == 1 and isinstance(only := repeat.item.elements[0], Field):
         yield _field(spec, only, f"{name}.", "")
     else:
@@ -80,7 +79,7 @@ def _choice(spec: Spec, choice: Choice, prefix: str, offset: str) -> Iterator[Se
 def _alternative(spec: Spec, alternative: Alternative, name: str) -> Iterator[Sequence[str]]:
     newer = availability(spec, alternative) if alternative.server or alternative.since else ""
     since = f"since {newer}" if newer else ""
-    tag = f"Byte1('{alternative.tag.decode('ascii')}')"
+    tag = f"Byte1('{alternative.letter}')"
     yield "", code(tag), code(name), since, "", markdown(alternative.description)
     if isinstance(alternative.then, str):
         yield "", link(alternative.then), code(f"{name}.{alternative.then}"), "", "", "Follows the tag."
@@ -91,23 +90,12 @@ def _alternative(spec: Spec, alternative: Alternative, name: str) -> Iterator[Se
 def _offsets(spec: Spec, before: Sequence[Element], element: Element | None) -> list[int] | None:
     """Return where an element can start after those before it, by what of them is there; None where bytes decide."""
     fields = [e for e in before if isinstance(e, Field)]
-    if len(fields) < len(before) or any(_size(field) is None for field in fields):
+    if len(fields) < len(before) or any(field.size is None for field in fields):
         return None
-    conditions = list(dict.fromkeys(_condition(field) for field in fields if field.conditional))
+    conditions = list(dict.fromkeys(field.condition for field in fields if field.conditional))
     found = set()
     for holds in product((False, True), repeat=len(conditions)):
         given = dict(zip(conditions, holds, strict=True))
-        if isinstance(element, Field) and not given.get(_condition(element), True):
-            continue
-        found.add(sum(_size(field) or 0 for field in fields if given.get(_condition(field), True)))
+        if element is None or given.get(element.condition, True):
+            found.add(sum(field.size or 0 for field in fields if given.get(field.condition, True)))
     return sorted(found)
-
-
-def _condition(field: Field) -> Condition:
-    return field.when, field.since
-
-
-def _size(field: Field) -> int | None:
-    if isinstance(field.constant, bytes):
-        return len(field.constant)
-    return field.type.bytes if field.type else None

@@ -1,138 +1,93 @@
-"""The Mermaid graph of a structure: blocks as subgraphs, fields as nodes joined by arrows, descriptions beside them."""
+"""The Mermaid graph of a structure: what its table cannot show, the ways through choices, repeats and conditions."""
 
-import json
-import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
 from typing import NamedTuple
 
-from tools.generate.reference_text import condition, mermaid, notation
-from tools.language import Alternative, Block, Choice, Field, Fields, Repeat
-from tools.language.model import Structure
+from tools.generate.reference_text import condition, mermaid
+from tools.language import Alternative, Choice, Field, Repeat
+from tools.language.model import Element, Structure
 
 __all__ = ["graph"]
 
-SPACES = {"subGraphTitleMargin": {"top": 0, "bottom": 20}, "wrappingWidth": 190, "nodeSpacing": 30, "rankSpacing": 40}
-"""Mermaid's own would draw arrows over the titles of blocks, and wide graphs wider."""
 
-COMMENT = "  classDef comment fill:#f0f0f0,stroke:#666,color:#333,stroke-dasharray: 5 5;"
-
-
-def graph(name: str, structure: Structure) -> str:
-    """Return the graph of a message or part, without the fence around it."""
+def graph(structure: Structure) -> str:
+    """Return the graph of a message or part, without the fence around it; nothing where its table says all."""
+    if all(isinstance(element, Field) for element in structure.elements):
+        return ""
     drawing = _Drawing()
-    lines = [
-        f"%%{{init: {json.dumps({'flowchart': SPACES})}}}%%",
-        "graph TD",
-        f'  subgraph {_identifier("whole", name)} ["{mermaid(name)}"]',
-        *(f"    {line}" for line in drawing.blocks(structure.blocks, "")),
-        "  end",
-        *(f"  {line}" for line in (*drawing.arrows, *drawing.comments)),
-    ]
-    if drawing.commented:
-        lines += [COMMENT, f"  class {','.join(drawing.commented)} comment;"]
-    return "\n".join(lines)
+    drawing.elements(structure.elements)
+    return "\n".join(["graph LR", *(f"  {line}" for line in (*drawing.nodes, *drawing.arrows))])
 
 
 class _End(NamedTuple):
-    """A node from which the next arrow starts, its block, and what the arrow says."""
+    """A node from which the next arrow starts, and what the arrow says."""
 
     node: str
-    block: str
     says: str = ""
 
 
 class _Drawing:
-    """Draws blocks; arrows from block to block and comments are collected, since they stand outside of the blocks."""
+    """Draws elements in wire order; the arrows are collected, since they stand outside of the blocks."""
 
     def __init__(self) -> None:
+        self.nodes: list[str] = []
         self.arrows: list[str] = []
-        self.comments: list[str] = []
-        self.commented: list[str] = []
-        self.block = ""
         self.ends: list[_End] = []
+        self.depth = 0
 
-    def blocks(self, blocks: Sequence[Block], prefix: str) -> Iterator[str]:
-        """Yield the subgraphs of blocks that follow each other."""
-        for number, block in enumerate(blocks, 1):
-            self.block = _identifier(block.kind, f"{prefix}{number}")
-            yield f'subgraph {self.block} ["{_title(block)}"]'
-            yield from (f"  {line}" for line in self._inside(block, f"{prefix}{number}_"))
-            yield "end"
-
-    def _inside(self, block: Block, prefix: str) -> Iterator[str]:
-        if isinstance(block, Fields):
-            yield from self._fields(block.fields, prefix)
-        elif isinstance(block, Repeat):
-            yield from self._item(block.item, prefix)
-        else:
-            yield from self._choice(block, prefix)
-
-    def _item(self, item: Structure, prefix: str) -> Iterator[str]:
-        only = item.blocks[0]
-        if len(item.blocks) == 1 and isinstance(only, Fields):
-            yield from self._fields(only.fields, prefix)
-        else:
-            yield from self.blocks(item.blocks, prefix)
-
-    def _choice(self, choice: Choice, prefix: str) -> Iterator[str]:
-        before, after = self.ends, list[_End]()
-        for number, alternative in enumerate(choice.alternatives, 1):
-            self.ends = before
-            yield from self._alternative(alternative, f"{prefix}{number}")
-            after += self.ends
-        absent = [end._replace(says="none of them") for end in before] if choice.optional else []
-        self.ends = after + absent
-
-    def _alternative(self, alternative: Alternative, position: str) -> Iterator[str]:
-        tag = f"Byte1('{alternative.tag.decode('ascii')}')"
-        yield from self._node(position, tag, [tag, alternative.name], alternative.description)
-        if isinstance(alternative.then, str):
-            yield from self._node(f"{position}_1", alternative.then, [alternative.then], "")
-        elif alternative.then is not None:
-            fields = [element for element in alternative.then.elements if isinstance(element, Field)]
-            yield from self._fields(fields, f"{position}_")
-
-    def _fields(self, fields: Sequence[Field], prefix: str) -> Iterator[str]:
-        for number, field in enumerate(fields, 1):
-            lines = [notation(field), field.name, *_remarks(field)]
-            yield from self._node(f"{prefix}{number}", field.notation, lines, field.description)
-
-    def _node(self, position: str, notation: str, lines: Sequence[str], description: str) -> Iterator[str]:
-        """Yield a node and the arrows to it from the same block."""
-        node = _identifier(position, notation)
-        text = "<br/>".join(map(mermaid, [f"{position}_{lines[0]}", *lines[1:]]))
-        yield f'{node}["{text}"]'
-        for end in self.ends:
-            arrow = f"{end.node} {_arrow(end.says)} {node}"
-            if end.block == self.block:
-                yield arrow
+    def elements(self, elements: Sequence[Element]) -> None:
+        """Draw elements that follow each other; plain fields of one condition share a node."""
+        for _, some in groupby(elements, lambda e: (e.condition, isinstance(e, Field) or id(e))):
+            group = list(some)
+            first = group[0]
+            if isinstance(first, Repeat):
+                with self._block(f"{first.name}: {first.count} times"):
+                    self.elements(first.item.elements)
+            elif isinstance(first, Choice):
+                self._choice(first)
             else:
-                self.arrows.append(arrow)
-        self.ends = [_End(node, self.block)]
-        if description:
-            self.comments.append(f'{node} -.- desc_{node}["{mermaid(description)}"]')
-            self.commented.append(f"desc_{node}")
+                self._fields([field for field in group if isinstance(field, Field)])
 
+    def _fields(self, fields: Sequence[Field]) -> None:
+        before = self.ends
+        rule = condition(fields[0])
+        self._node([", ".join(field.name for field in fields), *([f"only if {rule}"] if rule else [])])
+        if rule:
+            self.ends = [*self.ends, *(end._replace(says="otherwise") for end in before)]
 
-def _arrow(says: str) -> str:
-    return f'-- "{mermaid(says)}" -->' if says else "-->"
+    def _choice(self, choice: Choice) -> None:
+        before, after = self.ends, list[_End]()
+        with self._block(f"{choice.name}: one {'or none ' * choice.optional}of these"):
+            for alternative in choice.alternatives:
+                self.ends = before
+                self._alternative(alternative)
+                after += self.ends
+        self.ends = after + [end._replace(says="none of them") for end in before if choice.optional]
 
+    def _alternative(self, alternative: Alternative) -> None:
+        self._node([f"Byte1('{alternative.letter}')", alternative.name])
+        if isinstance(alternative.then, str):
+            self._node([alternative.then])
+        elif alternative.then is not None:
+            self.elements(alternative.then.elements)
 
-def _title(block: Block) -> str:
-    if isinstance(block, Fields):
-        return mermaid(block.kind.capitalize())
-    if isinstance(block, Repeat):
-        return mermaid(f"{block.kind.capitalize()}: {block.name}, {block.count} times")
-    many = "one or none" if block.optional else "one"
-    return mermaid(f"{block.kind.capitalize()}: {block.name}, {many} of these")
+    def _node(self, lines: Sequence[str]) -> None:
+        node = f"n{len(self.nodes)}"
+        self._line(f'{node}["{"<br/>".join(map(mermaid, lines))}"]')
+        for end in self.ends:
+            arrow = f'-- "{end.says}" -->' if end.says else "-->"
+            self.arrows.append(f"{end.node} {arrow} {node}")
+        self.ends = [_End(node)]
 
+    @contextmanager
+    def _block(self, title: str) -> Iterator[None]:
+        self._line(f'subgraph b{len(self.nodes)} ["{mermaid(title)}"]')
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self._line("end")
 
-def _remarks(field: Field) -> Iterator[str]:
-    if field.conditional:
-        yield f"only if {condition(field)}"
-    if field.length:
-        yield f"{field.length} bytes"
-
-
-def _identifier(*parts: str) -> str:
-    return re.sub(r"\W", "_", "_".join(parts), flags=re.ASCII)
+    def _line(self, text: str) -> None:
+        self.nodes.append("  " * self.depth + text)

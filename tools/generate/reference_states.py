@@ -72,5 +72,5 @@ def _rows(spec: Spec) -> Iterator[Sequence[str]]:
         leaving = [message for message in _coming(spec, state) if message not in staying]
         ends = ", ".join(f"{link(message.name)} to {code(str(message.enters))}" for message in leaving)
         keeps = ", ".join(link(message.name) for message in staying)
-        sets = f" Sets {code(state.sets)}." if state.sets else ""
+        sets = f" Sets {', '.join(map(code, state.sets))}." if state.sets else ""
         yield code(state.name), markdown(state.description) + sets, keeps, ends

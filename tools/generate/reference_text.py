@@ -5,12 +5,14 @@ from collections.abc import Iterable, Sequence
 
 from tools.generate.text import COMMAND, GENERATED
 from tools.language import Alternative, Field, Message, Part, Spec
+from tools.language.model import Structure
 
 __all__ = [
     "availability",
     "code",
     "condition",
     "heading",
+    "in_python",
     "intro",
     "link",
     "markdown",
@@ -70,11 +72,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def notation(field: Field) -> str:
     """Return a field's notation, with its sign where it has one."""
-    return f"{field.notation}, signed" if field.type and field.type.signed and _ambiguous(field) else field.notation
+    return f"{field.notation}, signed" if field.signed and "(" not in field.notation else field.notation
 
 
-def _ambiguous(field: Field) -> bool:
-    return "(" not in field.notation
+def in_python(structure: Structure, class_name: str | None) -> str:
+    """Return what a structure inside another is in Python."""
+    alone = f"its {code(structure.principal.name)} alone" if structure.principal is not None else ""
+    cls = code(str(class_name))
+    return (f"{alone}, or {cls} where it has more" if structure.extended else alone) or cls
 
 
 def condition(field: Field) -> str:

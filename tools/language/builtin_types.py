@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.language.load import check_shape, read_file
-from tools.language.source import Source
+from tools.language.load import check_shape, read_text
+from tools.language.source import Source, read
 
 __all__ = ["BuiltinType", "TypeTable", "load_types"]
 
@@ -33,7 +33,7 @@ class TypeTable:
 
 def load_types(path: Path) -> TypeTable:
     """Read the table; raise SpecError with file, line and remedy for a wrong shape, or a name or OID used twice."""
-    source = read_file(path)
+    source = read(read_text(path), path.name)
     check_shape(source, "builtin_types.schema.json")
     table = TypeTable(source.file, tuple(BuiltinType(**row) for row in source.data["types"]))
     _check(table.types, source)

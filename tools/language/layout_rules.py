@@ -168,9 +168,14 @@ def _open_ends(spec: Spec, error: Raise) -> None:
 
 def _states(spec: Spec, error: Raise) -> None:
     """A field that a state brings stands in a message that can come in it."""
-    never = {id(field): field for field in spec.fields() if field.when in {state.sets for state in spec.states}}
+    never = {
+        id(field): field
+        for field in spec.fields()
+        if field.when in {name for state in spec.states for name in state.sets}
+    }
     for message in spec.messages:
-        given = {state.sets for state in spec.states if not message.within or state.name in message.within}
+        states = (state for state in spec.states if not message.within or state.name in message.within)
+        given = {name for state in states for name in state.sets}
         for structure in spec.reached(message):
             for element in structure.elements:
                 if isinstance(element, Field) and element.when in given:

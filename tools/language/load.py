@@ -33,7 +33,7 @@ from tools.language.records import Deviation, Document, Option
 from tools.language.rules import check
 from tools.language.source import Place, Source, read
 
-__all__ = ["SPEC", "check_shape", "load", "load_text", "read_file"]
+__all__ = ["SPEC", "check_shape", "load", "load_text", "read_text"]
 
 SPEC = Path(__file__).parents[2] / "spec"
 """The folder of the specifications."""
@@ -41,29 +41,25 @@ SPEC = Path(__file__).parents[2] / "spec"
 
 def load(path: Path) -> Spec:
     """Read a specification file; raise SpecError with file, line and remedy when it breaks a rule."""
-    return _load(read_file(path))
+    return load_text(read_text(path), path.name)
 
 
 def load_text(text: str, file: str = "spec.yaml") -> Spec:
     """Read a specification from text; see load."""
-    return _load(read(text, file))
-
-
-def read_file(path: Path) -> Source:
-    """Read a YAML file; raise SpecError for one that is missing, not UTF-8 or not plain YAML."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}. Give a UTF-8 YAML file.") from None
-    return read(text, path.name)
-
-
-def _load(source: Source) -> Spec:
-    _check_marks(source)
+    source = read(text, file)
+    _check_marks(text, source)
     check_shape(source)
     spec = _Loader(source).spec()
     check(spec, source)
     return spec
+
+
+def read_text(path: Path) -> str:
+    """Read a file of the specification; raise SpecError for one that is missing or not UTF-8."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}. Give a UTF-8 YAML file.") from None
 
 
 @cache
@@ -77,9 +73,9 @@ def _types() -> tuple[Type, ...]:
     return tuple(Type(**row) for row in rows)
 
 
-def _check_marks(source: Source) -> None:
+def _check_marks(text: str, source: Source) -> None:
     """Refuse what propose has left to fill in, all of it at once."""
-    lines = [(number, line) for number, line in enumerate(source.text.splitlines(), 1) if not line.lstrip().startswith("#")]
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if not line.lstrip().startswith("#")]
     marks = [(number, mark) for number, line in lines for mark in re.findall(r"FILL_IN_\w+", line)]
     if marks:
         problem = "not filled in: " + ", ".join(f"{mark} (line {number})" for number, mark in marks)
@@ -87,7 +83,7 @@ def _check_marks(source: Source) -> None:
 
 
 def check_shape(source: Source, schema: str = "language.schema.json") -> None:
-    """Raise SpecError, with lines and rules, for data that a JSON Schema of the folder spec refuses."""
+    """Raise SpecError, with every line and its rule, for data that a JSON Schema of the folder spec refuses."""
     problems = [_shape_problem(error, source, schema) for error in _validator(schema).iter_errors(source.data)]
     if problems:
         raise SpecError("\n".join(problems))
@@ -119,7 +115,7 @@ class _Loader:
             parts=tuple(self._part(p, ("parts", i)) for i, p in enumerate(data.get("parts", ()))),
             versions=tuple(Version(**row) for row in data.get("versions", ())),
             parameters=tuple(Parameter(name, **row) for name, row in data.get("parameters", {}).items()),
-            states=tuple(State(**row) for row in data.get("states", ())),
+            states=tuple(State(**{**row, "sets": _sets(row)}) for row in data.get("states", ())),
             options=tuple(self._option(row, ("options", i)) for i, row in enumerate(data.get("options", ()))),
             documents=tuple(self._document(row, ("documents", i)) for i, row in enumerate(data.get("documents", ()))),
             types=_types(),
@@ -127,7 +123,7 @@ class _Loader:
 
     def _option(self, data: Mapping[str, Any], place: Place) -> Option:
         values = tuple(self._option(row, (*place, "values", i)) for i, row in enumerate(data.get("values", ())))
-        return Option(**{**data, "values": values}, line=self.source.line(place))
+        return Option(**{**data, "values": values, "sets": _sets(data)}, line=self.source.line(place))
 
     def _document(self, data: Mapping[str, Any], place: Place) -> Document:
         rows = enumerate(data.get("deviations", ()))
@@ -148,7 +144,8 @@ class _Loader:
                 f"message {data['name']} does not start with its tag",
                 "Write a first field such as Byte1('X').",
             )
-        known = {k: data[k] for k in ("description", "server", "since", "unasked", "sender", "enters") if k in data}
+        keys = ("description", "server", "since", "unasked", "sender", "enters", "group", "option")
+        known = {k: data[k] for k in keys if k in data}
         return Message(
             blocks=blocks,
             name=data["name"],
@@ -240,6 +237,11 @@ class _Loader:
             f"unknown notation {notation.base!r}" + (" (signed)" if signed else ""),
             f"Write one of {known}, a tag such as Byte1('X'), a constant such as Int8(0), or the name of a part.",
         )
+
+
+def _sets(data: Mapping[str, Any]) -> tuple[str, ...]:
+    sets = data.get("sets", ())
+    return (sets,) if isinstance(sets, str) else tuple(sets)
 
 
 def _bare(text: str) -> str:

@@ -338,6 +338,8 @@ class Message(Structure):
     sender: str | None = None
     within: tuple[str, ...] = ()
     enters: str | None = None
+    group: str | None = None
+    option: str | None = None
     line: int = 0
 
     @property
@@ -387,10 +389,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class State:
-    """Where in the stream a message stands; a state may set a parameter."""
+    """Where in the stream a message stands; a state may set parameters."""
 
     name: str
-    sets: str | None = None
+    sets: tuple[str, ...] = ()
     description: str = ""
 
 
@@ -441,6 +443,18 @@ class Spec:
         """Yield every field, whatever it stands in."""
         for structure in self.structures():
             yield from (element for element in structure.elements if isinstance(element, Field))
+
+    @property
+    def state_parameters(self) -> tuple[Parameter, ...]:
+        """The parameters that states set: what a message's place in the stream decides."""
+        names = {name for state in self.states for name in state.sets}
+        return tuple(parameter for parameter in self.parameters if parameter.name in names)
+
+    @property
+    def layout_options(self) -> tuple[Option, ...]:
+        """The options that decide which messages come, or how they are laid out, beside the protocol version."""
+        asked = {message.option for message in self.messages if message.option and not message.unasked}
+        return tuple(o for o in self.options if o.decides_layout or (o.values and o.name in asked))
 
     def came_with(self, server: int | None, since: int | None) -> int:
         """Return the PostgreSQL version that brought something: its own, or that of its protocol version."""

@@ -7,14 +7,21 @@ __all__ = ["Deviation", "Document", "Option"]
 
 @dataclass(frozen=True)
 class Option:
-    """An option of START_REPLICATION, and what it came with; ``values`` maps each value to what that came with."""
+    """An option of START_REPLICATION, or one of its ``values``: what it came with, and which parameters it sets."""
 
     name: str
     description: str = ""
     server: int | None = None
     since: int | None = None
+    type: str | None = None
+    sets: tuple[str, ...] = ()
     values: "tuple[Option, ...]" = ()
     line: int = 0
+
+    @property
+    def decides_layout(self) -> bool:
+        """Whether it sets a parameter, or one of its values does."""
+        return bool(self.sets) or any(value.sets for value in self.values)
 
 
 @dataclass(frozen=True)

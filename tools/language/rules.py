@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from tools.language.errors import SpecError
 from tools.language.layout_rules import LAYOUT_RULES
 from tools.language.model import Choice, Message, Part, Repeat, Spec, Structure
-from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS, RESERVED_PARAMETERS
+from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS
+from tools.language.option_rules import OPTION_RULES
 from tools.language.source import Source
 
 __all__ = ["check"]
@@ -129,28 +130,6 @@ def _conditions(spec: Spec, error: Raise) -> None:
                 raise error(element.line, problem, "Remove positional.")
 
 
-def _parameters(spec: Spec, error: Raise) -> None:
-    for parameter in spec.parameters:
-        if parameter.name in RESERVED_PARAMETERS:
-            problem = f"the parameter {parameter.name!r} is a name that generated code uses"
-            raise error(1, problem, "Choose another name.")
-
-
-def _states(spec: Spec, error: Raise) -> None:
-    known = [state.name for state in spec.states]
-    if len(set(known)) < len(known):
-        raise error(1, f"the states {known} are not distinct", "List each state once.")
-    flags = [parameter.name for parameter in spec.parameters if parameter.type == "bool"]
-    for message in spec.messages:
-        for name in (*message.within, *([message.enters] if message.enters else [])):
-            if name not in known:
-                raise error(message.line, f"{name!r} is no state", f"Write one of {known}, or add it to states.")
-    for state in spec.states:
-        if state.sets is not None and state.sets not in flags:
-            problem = f"the state {state.name} sets {state.sets!r}, which is no bool parameter"
-            raise error(1, problem, f"Write one of {flags}.")
-
-
 def _parts_exist(spec: Spec, error: Raise) -> None:
     known = [part.name for part in spec.parts]
     for structure in (*spec.messages, *spec.parts):
@@ -190,8 +169,7 @@ NAME_RULES = (
     _distinct_classes,
     _versions,
     _conditions,
-    _parameters,
-    _states,
+    *OPTION_RULES,
     _parts_end,
     _deviations,
 )

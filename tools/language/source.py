@@ -19,9 +19,8 @@ PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 class Source:
     """The plain data of one YAML file, and the line of every place in it."""
 
-    def __init__(self, file: str, text: str, data: Any, lines: Mapping[Place, int]) -> None:
+    def __init__(self, file: str, data: Any, lines: Mapping[Place, int]) -> None:
         self.file = file
-        self.text = text
         self.data = data
         self.lines = lines
 
@@ -50,7 +49,7 @@ def read(text: str, file: str) -> Source:
         raise
     except (ValueError, KeyError, RecursionError) as error:  # 2024-99-99, !!bool maybe, a thousand brackets
         raise SpecError(f"{file}:{reader.line}: not plain YAML: {error!r:.200}. {PLAIN_REMEDY}") from None
-    return Source(file, text, data, reader.lines)
+    return Source(file, data, reader.lines)
 
 
 def _yaml_error(error: yaml.YAMLError, file: str) -> SpecError:

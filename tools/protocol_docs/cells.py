@@ -1,7 +1,7 @@
 """Fields of the specification and of a document in one shape, so that they can be laid side by side."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
 from tools.language.model import Alternative, Structure
@@ -46,8 +46,16 @@ def phrases(spec: Spec) -> dict[str, str]:
 
 
 def documented_cells(structure: read.Structure, known: Mapping[str, str]) -> list[Cell]:
-    """Return the fields of a document's structure."""
-    return [_documented(row, block, tag, known) for block in structure.blocks for row, tag in _tagged(block)]
+    """Return the fields of a document's structure, each with its version where what it stands in has not said it."""
+    cells = [_documented(row, block, tag, known) for block in structure.blocks for row, tag in _tagged(block)]
+    said: dict[str | None, int] = {}
+    for number, cell in enumerate(cells):
+        floor = said.get(cell.under, structure.since or 1)
+        if cell.under and isinstance(cell.constant, bytes):
+            said[cell.under] = max(floor, cell.since or 1)
+        if cell.since and cell.since <= floor:
+            cells[number] = replace(cell, since=None)
+    return cells
 
 
 def _tagged(block: read.Block) -> Iterator[tuple[read.Row, str | None]]:

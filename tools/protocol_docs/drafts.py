@@ -14,6 +14,9 @@ __all__ = ["Drafter"]
 
 Data = dict[str, Any]
 
+_SIGNED = re.compile(r"\bsigned\b|\bnegative\b|(?<!\w)-1\b|\batttypmod\b", re.I)
+"""What a description says of a number that may be below zero; the notation says it of timestamps alone."""
+
 
 class Drafter:
     """Writes drafts for the document of one PostgreSQL version; ``marks`` explains each mark that it has made."""
@@ -37,9 +40,8 @@ class Drafter:
             data["sender"] = structure.sender
         if structure.is_message and self.spec.states:
             states = ", ".join(state.name for state in self.spec.states)
-            data["in"] = [
-                self._mark(structure.name, "", "state", f"where it can come: {states}; add 'enters' if it changes")
-            ]
+            remark = f"where it can come: {states}; add enters, group and option where they apply (spec/README.md)"
+            data["in"] = [self._mark(structure.name, "", "state", remark)]
         data["blocks"] = self._blocks(structure)
         return data
 
@@ -59,7 +61,7 @@ class Drafter:
             data["python"] = self._mark(name, tag.at, "python", remark)
         data |= self._conditions(name, tag)
         if then:
-            data["then"] = self.fields(name, then)
+            data["then"] = [_without(field, "server") for field in self.fields(name, then)]
         return data
 
     def repeat(self, name: str, cells: Sequence[Cell], before: Sequence[Data], number: int) -> Data:
@@ -102,6 +104,8 @@ class Drafter:
         data: Data = {"field": cell.notation, "name": self._name(name, cell)}
         if cell.base == "Byten" and before and before[-1]["field"] in ("Int32", "Int16", "Int8"):
             data["length"] = before[-1]["name"]
+        if cell.row and re.fullmatch(r"Int\d+", cell.notation) and _SIGNED.search(cell.row.description):
+            data["signed"] = True
         return data | self._conditions(name, cell)
 
     def _conditions(self, name: str, cell: Cell) -> Data:
@@ -148,6 +152,11 @@ def _by_tag(cells: Iterable[Cell]) -> list[list[Cell]]:
     for cell in cells:
         found.setdefault(cell.under, []).append(cell)
     return list(found.values())
+
+
+def _without(data: Data, key: str) -> Data:
+    """Return a draft without what the alternative that it follows has said."""
+    return {each: value for each, value in data.items() if each != key}
 
 
 def _bools(parameters: Iterable[Parameter]) -> Mapping[str, Parameter]:

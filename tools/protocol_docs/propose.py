@@ -106,9 +106,10 @@ class Proposal:
     def _options(self) -> None:
         for difference in options(self.document, self.spec, self.pg):
             if difference.says == "extra":
-                mark = f"FILL_IN_option_{difference.at}_description"
-                self.drafter.marks[mark] = self.document.entries[difference.at]
-                row = {"name": difference.at, "server": self.pg, "description": mark}
+                description, kind = (f"FILL_IN_option_{difference.at}_{what}" for what in ("description", "type"))
+                self.drafter.marks[description] = self.document.entries[difference.at]
+                self.drafter.marks[kind] = "number, names or switch; or its values instead, as streaming has them"
+                row = {"name": difference.at, "server": self.pg, "type": kind, "description": description}
                 self.data.setdefault("options", []).append(row)
 
 

@@ -5,34 +5,34 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pgoutput_construct.stream.timeline import RelationTimeline
+from pgoutput_construct.stream.relations import RelationHistory
 
-__all__ = ["OUTSIDE", "UNDESCRIBED", "find_versions"]
+__all__ = ["OUTSIDE", "UNDESCRIBED", "find_descriptions"]
 
 Numbers = NDArray[np.int64]
 
 OUTSIDE: Final = -1
 """The scope of rows outside streams; inside it is the stream's xid."""
 UNDESCRIBED: Final = -1
-"""The version of rows that no Relation has described."""
+"""The description of rows that no Relation has described."""
 
 
-def find_versions(timeline: RelationTimeline, oids: Numbers, scopes: Numbers, seqs: Numbers) -> Numbers:
-    """Return for each row the index of its description in the timeline, UNDESCRIBED where there is none.
+def find_descriptions(history: RelationHistory, oids: Numbers, scopes: Numbers, seqs: Numbers) -> Numbers:
+    """Return for each row the index of its description in the history, UNDESCRIBED where there is none.
 
     A row is given by its relation OID, its scope (the top-level xid of its stream, or OUTSIDE), and its position.
     """
-    versions = np.full(len(oids), UNDESCRIBED, np.int64)
+    descriptions = np.full(len(oids), UNDESCRIBED, np.int64)
     if not len(oids):
-        return versions
+        return descriptions
     # An OID has 32 bits and a scope 33: together they are one number to sort by.
     keys = (scopes + 1) << 32 | oids
     same = bool((keys == keys[0]).all())
     for key in keys[:1] if same else np.unique(keys):
         mine = slice(None) if same else np.flatnonzero(keys == key)
         scope = int(key >> 32) - 1
-        starts, known = timeline.history(int(key & 0xFFFFFFFF), None if scope == OUTSIDE else scope)
+        starts, known = history.changes(int(key & 0xFFFFFFFF), None if scope == OUTSIDE else scope)
         if starts:
             found = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], "right") - 1
-            versions[mine] = np.where(found >= 0, np.asarray(known, np.int64)[found], UNDESCRIBED)
-    return versions
+            descriptions[mine] = np.where(found >= 0, np.asarray(known, np.int64)[found], UNDESCRIBED)
+    return descriptions

@@ -1,0 +1,25 @@
+"""The commands: where each is, and which extras it needs. This module needs none itself."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+__all__ = ["COMMANDS", "Place"]
+
+
+class Place(NamedTuple):
+    """One command."""
+
+    module: str
+    """Its module, which imports no extra other than ``cli`` before the command runs."""
+    function: str
+    extras: tuple[str, ...] = ("cli",)
+    """What it needs, whatever its arguments are."""
+
+
+COMMANDS: Final[Mapping[str, Place]] = {
+    "build": Place("pgoutput_construct.cli.build", "build_command"),
+    "decode": Place("pgoutput_construct.cli.decode", "decode_command"),
+    "demo": Place("pgoutput_construct.cli.demo", "demo_command", ("demo",)),
+    "inspect": Place("pgoutput_construct.cli.inspect", "inspect_command"),
+    "tables": Place("pgoutput_construct.cli.tables", "tables_command", ("cli", "spark")),
+}

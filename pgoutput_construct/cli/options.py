@@ -1,0 +1,126 @@
+"""The options that decide how messages are laid out: on the command line, in its words, and chosen for an input."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Final
+
+import click
+
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, options
+from pgoutput_construct.wire.protocol import ASKED_BY, OPTIONS, PROTOCOL_VERSIONS, SINCE, STATES, TRANSITIONS
+
+__all__ = ["as_arguments", "choose", "first_with", "in_arguments", "layout_options", "noun", "state_options"]
+
+Command = Callable[..., Any]
+
+_NAMES: Final = "|".join((*LAYOUT_OPTIONS, *STATE_PARAMETERS))
+_KEYWORD: Final = re.compile(rf"\b({_NAMES})(?:='(\w+)'|=(\w+)| (?=\d)(\d+))")
+_CALLS: Final[Mapping[str, str]] = {
+    "parse_frame(data).data is the message": "pgoutput inspect --frame shows it",
+    "parse reads the data of an XLogData frame": "leave out --frame",
+}
+"""What Python's errors advise, and what to do on the command line."""
+
+
+def layout_options(default: str) -> Callable[[Command], Command]:
+    """Give a command an option for each option of START_REPLICATION that decides layouts.
+
+    The command gets those that were given as the mapping ``given``; ``default`` says where the others come from.
+    """
+    declarations = {name: _declaration(name, default) for name in LAYOUT_OPTIONS}
+    return lambda command: _collected(command, "given", declarations)
+
+
+def state_options(command: Command) -> Command:
+    """Give a command a switch for each parameter that the stream state sets; it gets the mapping ``states``."""
+    help_text = "Whether the message stands inside a {}.  [default: as the messages before it say]"
+    switches = {
+        name: (_switch(name), {"default": None, "help": help_text.format(noun(name))}) for name in STATE_PARAMETERS
+    }
+    return _collected(command, "states", switches)
+
+
+def noun(state: str) -> str:
+    """Return what a parameter of the stream state is about: ``stream`` for ``in_stream``."""
+    return state.removeprefix("in_").replace("_", " ")
+
+
+def choose(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the options of the layouts: as given, else as the input says (``known``), else PostgreSQL's defaults.
+
+    Raises PgoutputError for options that PostgreSQL would refuse.
+    """
+    said = {**{name: OPTIONS[name].default for name in LAYOUT_OPTIONS}, **(known or {}), **given}
+    chosen = {name: said[name] for name in LAYOUT_OPTIONS}
+    options(**chosen)
+    return chosen
+
+
+def first_with(states: Mapping[str, bool]) -> dict[str, Any]:
+    """Return the first options under which a stream gets into these states, nothing where it begins in them."""
+    wanted = {name for name, value in states.items() if value}
+    openers = [
+        message
+        for message, steps in TRANSITIONS.items()
+        if any(wanted <= STATES[after] and not wanted <= STATES[before] for before, after in steps.items())
+    ]
+    if not openers:
+        return {}
+    opener = min(openers, key=lambda message: SINCE.get(message, 1))
+    asked = OPTIONS.get(ASKED_BY.get(opener, ""))
+    values = [value for value in asked.values if value != asked.default] if asked else []
+    return {"proto_version": SINCE.get(opener, 1)} | ({ASKED_BY[opener]: values[0]} if values else {})
+
+
+def as_arguments(chosen: Mapping[str, Any]) -> str:
+    """Return options as they are written on the command line; states only where they are on."""
+    shown = {name: value for name, value in chosen.items() if value or name not in STATE_PARAMETERS}
+    return " ".join(_argument(name, str(value)) for name, value in shown.items())
+
+
+def in_arguments(text: str) -> str:
+    """Return the text of an error with Python's keywords as options: ``proto_version=2`` is ``--proto-version 2``."""
+    for call, advice in _CALLS.items():
+        text = text.replace(call, advice)
+    return _KEYWORD.sub(lambda match: _argument(match[1], match[2] or match[3] or match[4]), text)
+
+
+def _argument(name: str, value: str) -> str:
+    if value in ("True", "False"):
+        return _switch(name).split("/")[value == "False"]
+    return f"{_dashed(name)} {value}"
+
+
+def _dashed(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _switch(name: str) -> str:
+    """Return a switch and its opposite: ``--in-stream/--outside-stream``."""
+    opposite = f"outside_{name.removeprefix('in_')}" if name.startswith("in_") else f"no_{name}"
+    return f"{_dashed(name)}/{_dashed(opposite)}"
+
+
+def _declaration(name: str, default: str) -> tuple[str, dict[str, Any]]:
+    option = OPTIONS[name]
+    described = option.description and f": {option.description[0].lower()}{option.description[1:]}"
+    text = f"The option {name} of START_REPLICATION{described or '.'}"
+    if set(option.values) == {False, True}:
+        return _switch(name), {"help": f"{text}  [default: {default}, else off]", "default": None}
+    attributes: dict[str, Any] = {"help": f"{text}  [default: {default}, else {option.default}]"}
+    kind: click.ParamType[Any] = click.IntRange(min(PROTOCOL_VERSIONS), max(PROTOCOL_VERSIONS))
+    return _dashed(name), attributes | {"type": click.Choice([*map(str, option.values)]) if option.values else kind}
+
+
+def _collected(command: Command, into: str, declarations: Mapping[str, tuple[str, dict[str, Any]]]) -> Command:
+    """Add options to a command, which gets those that were given in one mapping."""
+
+    @wraps(command)
+    def run(**arguments: Any) -> Any:
+        values = {name: arguments.pop(name) for name in declarations}
+        return command(**arguments, **{into: {name: value for name, value in values.items() if value is not None}})
+
+    for name, (declaration, attributes) in reversed([*declarations.items()]):
+        run = click.option(declaration, name, **attributes)(run)
+    return run

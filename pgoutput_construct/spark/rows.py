@@ -1,0 +1,68 @@
+"""The rows of a part of the log, out of the part's index: where each stands, and which table it changes."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.columnar.index import IS_ROW, BatchIndex, index_batch
+from pgoutput_construct.wire.messages import Truncate
+from pgoutput_construct.wire.types import bare
+
+__all__ = ["LoggedRows", "bounds_of_runs", "index_log", "rows_of"]
+
+Numbers = NDArray[np.int64]
+
+_TRUNCATE = Truncate.TAG[0]
+
+
+class LoggedRows(NamedTuple):
+    """Rows of the log as columns; a truncate is there once for each of its tables."""
+
+    seqs: Numbers
+    """Position of each row in the log."""
+    scopes: Numbers
+    """The top-level xid of the stream around it, OUTSIDE outside."""
+    xids: Numbers
+    """The xid in its message, 0 outside a stream."""
+    oids: Numbers
+    """The relation OID of its table, 0 where the payload is malformed before it."""
+
+
+def index_log(options: LogOptions, batch: pa.RecordBatch) -> BatchIndex:
+    """Walk the payloads of a batch of ``LOG_SCHEMA`` once."""
+    return index_batch(batch.column("payload"), batch.column("in_stream"), **options.layout())
+
+
+def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRows]:
+    """Return the rows of a batch of ``LOG_SCHEMA``, malformed ones too: indexes in the batch, and what they are."""
+    is_truncate = (index.tags == _TRUNCATE) & index.valid
+    rows = np.flatnonzero(IS_ROW[index.tags] & ~is_truncate)
+    xids, oids = index.rows["xid"][rows].astype(np.int64), index.rows["relation_oid"][rows].astype(np.int64)
+    more = _truncates(index, np.flatnonzero(is_truncate))
+    rows = np.concatenate([rows, more[:, 0]])
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    scopes = batch.column("stream_xid").fill_null(OUTSIDE).to_numpy()
+    seqs = batch.column("seq").to_numpy()
+    xids, oids = np.concatenate([xids, more[:, 1]])[order], np.concatenate([oids, more[:, 2]])[order]
+    return rows, LoggedRows(seqs[rows], scopes[rows], xids, oids)
+
+
+def bounds_of_runs(keys: Numbers) -> tuple[Numbers, Numbers]:
+    """Return where runs of equal columns begin and end (the last column of each), in a two-dimensional array."""
+    first = np.flatnonzero(np.append(True, (np.diff(keys) != 0).any(axis=0))[: keys.shape[1]])
+    return first, np.append(first[1:], keys.shape[1])[: len(first)] - 1
+
+
+def _truncates(index: BatchIndex, rows: Numbers) -> Numbers:
+    """Return a line for each table of each truncate: its row, its xid, the table's OID."""
+    found = []
+    for row in rows.tolist():
+        message = index.message(row)
+        assert isinstance(message, Truncate)
+        found += [(row, message.xid or 0, bare(oid)) for oid in message.relation_oids]
+    return np.array(found, np.int64).reshape(-1, 3)

@@ -1,0 +1,261 @@
+# Generated from spec/pgoutput.yaml by: python -m tools.generate. Do not edit.
+
+"""Logical replication messages: versions, options, states, groups of messages, and names of bits and values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag, StrEnum
+from typing import Final, Literal, NamedTuple, TypeAlias, TypedDict
+
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.tables import Option, OptionValue
+
+__all__ = [
+    "ASKED_BY",
+    "BEGINS",
+    "CHANGES",
+    "DESCRIPTIONS",
+    "ENDS",
+    "LAID_OUT_BY_STATE",
+    "OPTIONS",
+    "PARAMETERS",
+    "PROTOCOL_VERSIONS",
+    "SINCE",
+    "STATES",
+    "TRANSITIONS",
+    "DeleteOldKind",
+    "GivenOptions",
+    "MessageFlags",
+    "MoreOptions",
+    "OriginOption",
+    "ParseOptions",
+    "RelationColumnFlags",
+    "RelationReplicaIdentity",
+    "ReplicationOptions",
+    "StreamStartFirstSegment",
+    "Streaming",
+    "TruncateOptions",
+    "UpdateOldKind",
+]
+
+PROTOCOL_VERSIONS: Final[Mapping[int, int]] = {
+    1: 10,
+    2: 14,
+    3: 15,
+    4: 16,
+}
+"""The protocol versions, each with the first PostgreSQL that speaks it."""
+
+Streaming: TypeAlias = Literal["off", "on", "parallel"]
+"""How transactions come that are still running."""
+
+OriginOption: TypeAlias = Literal["any", "none"]
+"""Which origins' changes come."""
+
+OPTIONS: Final[Mapping[str, Option]] = {
+    "proto_version": Option(1, {}, 10, "The protocol version."),
+    "publication_names": Option(None, {}, 10, "Names of publications, separated by commas."),
+    "binary": Option(
+        False,
+        {False: OptionValue(14, 1), True: OptionValue(14, 1, ())},
+        14,
+        "Whether values come in binary format, where their types have one.",
+    ),
+    "messages": Option(
+        False, {False: OptionValue(14, 1), True: OptionValue(14, 1, ())}, 14, "Whether Message messages come."
+    ),
+    "streaming": Option(
+        "off",
+        {"off": OptionValue(14, 1, ()), "on": OptionValue(14, 2, ()), "parallel": OptionValue(16, 4, ("parallel",))},
+        14,
+        "How transactions come that are still running.",
+    ),
+    "two_phase": Option(
+        False,
+        {False: OptionValue(15, 1), True: OptionValue(15, 3, ())},
+        15,
+        "Whether prepared transactions come when they are prepared.",
+    ),
+    "origin": Option(
+        "any", {"any": OptionValue(16, 1, ()), "none": OptionValue(16, 1, ())}, 16, "Which origins' changes come."
+    ),
+}
+"""The options of START_REPLICATION."""
+
+
+class ParseOptions(NamedTuple):
+    """All that decides the layout of a message from outside its bytes; ``_asdict()`` gives the keywords of parse."""
+
+    proto_version: int = 1
+    """The protocol version."""
+    streaming: Streaming = "off"
+    """How transactions come that are still running."""
+    in_stream: bool = False
+    """A state: between Stream Start and Stream Stop."""
+
+
+class MoreOptions(TypedDict, total=False):
+    """The keywords of parse and build beside proto_version, streaming and in_stream: what later versions brought."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicationOptions:
+    """The options of START_REPLICATION that are not names."""
+
+    proto_version: int = 1
+    """The protocol version."""
+    binary: bool = False
+    """Whether values come in binary format, where their types have one."""
+    messages: bool = False
+    """Whether Message messages come."""
+    streaming: Streaming = "off"
+    """How transactions come that are still running."""
+    two_phase: bool = False
+    """Whether prepared transactions come when they are prepared."""
+    origin: OriginOption = "any"
+    """Which origins' changes come."""
+
+
+class GivenOptions(TypedDict, total=False):
+    """The same as keywords, each None where it is left open."""
+
+    proto_version: int | None
+    binary: bool | None
+    messages: bool | None
+    streaming: Streaming | None
+    two_phase: bool | None
+    origin: OriginOption | None
+
+
+PARAMETERS: Final = (
+    "proto_version",
+    "in_stream",
+    "parallel",
+)
+"""The parameters of the layouts, in the engines' order."""
+
+STATES: Final[Mapping[str, frozenset[str]]] = {
+    "idle": frozenset(),
+    "transaction": frozenset(),
+    "preparing": frozenset(),
+    "stream": frozenset({"in_stream"}),
+}
+"""Where in the stream a message can stand, the first state first; and the parameters that a state sets."""
+
+TRANSITIONS: Final[Mapping[type[m.PgoutputMessage], Mapping[str, str]]] = {
+    m.Begin: {"idle": "transaction"},
+    m.Message: {"idle": "idle", "transaction": "transaction", "preparing": "preparing", "stream": "stream"},
+    m.Commit: {"transaction": "idle"},
+    m.Origin: {"transaction": "transaction", "preparing": "preparing", "stream": "stream"},
+    m.Relation: {"transaction": "transaction", "preparing": "preparing", "stream": "stream"},
+    m.Type: {"transaction": "transaction", "preparing": "preparing", "stream": "stream"},
+    m.Insert: {"transaction": "transaction", "preparing": "preparing", "stream": "stream"},
+    m.Update: {"transaction": "transaction", "preparing": "preparing", "stream": "stream"},
+    m.Delete: {"transaction": "transaction", "preparing": "preparing", "stream": "stream"},
+    m.Truncate: {"transaction": "transaction", "preparing": "preparing", "stream": "stream"},
+    m.StreamStart: {"idle": "stream"},
+    m.StreamStop: {"stream": "idle"},
+    m.StreamCommit: {"idle": "idle"},
+    m.StreamAbort: {"idle": "idle"},
+    m.BeginPrepare: {"idle": "preparing"},
+    m.Prepare: {"preparing": "idle"},
+    m.CommitPrepared: {"idle": "idle"},
+    m.RollbackPrepared: {"idle": "idle"},
+    m.StreamPrepare: {"idle": "idle"},
+}
+"""The states in which each message can come, each with the state that follows it."""
+
+CHANGES: Final[frozenset[type[m.PgoutputMessage]]] = frozenset({m.Insert, m.Update, m.Delete, m.Truncate})
+"""The messages that change rows of tables."""
+
+DESCRIPTIONS: Final[frozenset[type[m.PgoutputMessage]]] = frozenset({m.Relation, m.Type})
+"""The messages that describe what the rows are."""
+
+BEGINS: Final[frozenset[type[m.PgoutputMessage]]] = frozenset({m.Begin, m.StreamStart, m.BeginPrepare})
+"""The messages that open a transaction, or a segment of one."""
+
+ENDS: Final[frozenset[type[m.PgoutputMessage]]] = frozenset(
+    {
+        m.Commit,
+        m.StreamStop,
+        m.StreamCommit,
+        m.StreamAbort,
+        m.Prepare,
+        m.CommitPrepared,
+        m.RollbackPrepared,
+        m.StreamPrepare,
+    }
+)
+"""The messages that end a transaction, or a segment of one."""
+
+LAID_OUT_BY_STATE: Final[Mapping[type[m.PgoutputMessage], frozenset[str]]] = {
+    m.Message: frozenset({"in_stream"}),
+    m.Relation: frozenset({"in_stream"}),
+    m.Type: frozenset({"in_stream"}),
+    m.Insert: frozenset({"in_stream"}),
+    m.Update: frozenset({"in_stream"}),
+    m.Delete: frozenset({"in_stream"}),
+    m.Truncate: frozenset({"in_stream"}),
+}
+"""The messages whose layout depends on where in the stream they stand, and on which parameters of it."""
+
+SINCE: Final[Mapping[type[m.PgoutputMessage], int]] = {
+    m.StreamStart: 2,
+    m.StreamStop: 2,
+    m.StreamCommit: 2,
+}
+"""The messages that came with a later protocol version, and which; not those that servers send all the same."""
+
+ASKED_BY: Final[Mapping[type[m.PgoutputMessage], str]] = {
+    m.StreamStart: "streaming",
+}
+"""The messages that come only when an option is on, and which; not those that servers send all the same."""
+
+
+class MessageFlags(IntFlag):
+    """Bit 1 is set when the message belongs to a transaction."""
+
+    TRANSACTIONAL = 1
+
+
+class RelationReplicaIdentity(StrEnum):
+    """Replica identity setting, as relreplident in pg_class."""
+
+    DEFAULT = "d"
+    NOTHING = "n"
+    FULL = "f"
+    INDEX = "i"
+
+
+class UpdateOldKind(StrEnum):
+    """The row before the change: the whole row, or its key where that changed or is TOASTed, or nothing."""
+
+    KEY = "K"
+    ROW = "O"
+
+
+class DeleteOldKind(StrEnum):
+    """The removed row: whole, or its key."""
+
+    KEY = "K"
+    ROW = "O"
+
+
+class TruncateOptions(IntFlag):
+    """Bit 1 for CASCADE, bit 2 for RESTART IDENTITY."""
+
+    CASCADE = 1
+    RESTART_IDENTITY = 2
+
+
+class StreamStartFirstSegment(IntEnum):
+    """1 for the transaction's first segment and 0 for the others."""
+
+    LATER_SEGMENT = 0
+    FIRST_SEGMENT = 1
+
+
+class RelationColumnFlags(IntFlag):
+    """Bit 1 is set when the column is part of the replica identity."""
+
+    KEY = 1

@@ -1,0 +1,48 @@
+"""Extras: what the package says of them is what pyproject.toml installs."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pgoutput_construct.extras import EXTRAS
+
+ROOT = Path(__file__).parents[1]
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+
+
+def _modules(extra: str) -> Iterator[str]:
+    """Yield the modules of an extra, those of the extras that it includes among them."""
+    for requirement in DECLARED[extra]:
+        if included := re.fullmatch(r"pgoutput-construct\[(.*)\]", requirement):
+            for each in included[1].split(","):
+                yield from _modules(each)
+        else:
+            yield re.match(r"[\w-]+", requirement)[0].replace("-", "_")  # type: ignore[index]
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_modules_of_an_extra(extra: str) -> None:
+    """Each extra brings the modules that pyproject.toml installs for it."""
+    assert set(EXTRAS[extra]) == set(_modules(extra))
+
+
+def test_every_extra_of_users_is_known() -> None:
+    """Only the extras for maintainers have no modules named."""
+    assert set(DECLARED) - set(EXTRAS) == {"maintain", "test"}
+
+
+@pytest.mark.parametrize("tool", ["tools.generate", "tools.protocol_docs"])
+def test_tools_without_their_extra(tool: str) -> None:
+    """A tool that lacks modules names all of them, and the command that installs them."""
+    code = (
+        "import runpy, sys; sys.modules.update(yaml=None, jsonschema=None)\n"
+        f"runpy.run_module({tool!r}, run_name='__main__')"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stderr == "Error: not installed: jsonschema, yaml; run: pip install '.[maintain]'\n"

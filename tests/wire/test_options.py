@@ -1,0 +1,115 @@
+"""What decides layouts from outside the bytes: one check for all who take options, and errors that name the mistake."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.changelog import StreamOptions
+from pgoutput_construct.columnar import BatchDecoder
+from pgoutput_construct.wire.options import combinations, options
+
+INSERT = pgo.Insert(None, 16385, (b"5",))
+STREAMED = pgo.Insert(7, 16385, (b"5",))
+PAYLOAD = pgo.build(INSERT)
+START = pgo.build(pgo.StreamStart(7, 1), 2, "on")
+FRAME = pgo.build_frame(pgo.XLogData(pgo.Lsn(1), pgo.Lsn(1), pgo.Timestamp(0), PAYLOAD))
+
+
+def stream_options(proto_version: Any, streaming: Any) -> StreamOptions:
+    """Options of a capture."""
+    return StreamOptions(slot="s", publications=("p",), proto_version=proto_version, streaming=streaming)
+
+
+TAKERS: dict[str, Callable[[Any, Any], Any]] = {
+    "parse": lambda version, streaming: pgo.parse(PAYLOAD, version, streaming, False),
+    "build": lambda version, streaming: pgo.build(INSERT, version, streaming, False),
+    "Session": pgo.Session,
+    "BatchDecoder": BatchDecoder,
+    "StreamOptions": stream_options,
+}
+
+
+@pytest.mark.parametrize("take", TAKERS.values(), ids=TAKERS)
+@pytest.mark.parametrize(
+    ("version", "streaming", "problem"),
+    [
+        (1, "on", "streaming='on' needs proto_version 2"),
+        (2, "parallel", "streaming='parallel' needs proto_version 4"),
+        (2, "onn", "streaming must be 'off', 'on' or 'parallel', not 'onn'"),
+        (5, "off", "proto_version must be one of"),
+        (True, "off", "proto_version must be one of"),
+        (2, ["on"], "must be"),
+    ],
+)
+def test_refused_alike(take: Callable[[Any, Any], Any], version: Any, streaming: Any, problem: str) -> None:
+    """Whatever takes options refuses what PostgreSQL would refuse, in the same words."""
+    with pytest.raises(pgo.PgoutputError, match=problem):
+        take(version, streaming)
+
+
+@pytest.mark.parametrize("take", TAKERS.values(), ids=TAKERS)
+def test_accepted_alike(take: Callable[[Any, Any], Any]) -> None:
+    """Every combination that PostgreSQL has is taken."""
+    for given in combinations():
+        take(given.proto_version, given.streaming)
+
+
+@pytest.mark.parametrize("message", [STREAMED, INSERT], ids=["inside", "outside"])
+def test_stream_state_must_be_said_where_it_matters(message: pgo.Insert) -> None:
+    """With streams allowed, a message that is laid out by the state is refused until the state is said."""
+    inside = message.xid is not None
+    payload = pgo.build(message, 2, "on", inside)
+    with pytest.raises(pgo.DecodeError, match="use Session, or say in_stream"):
+        pgo.parse(payload, 2, "on")
+    with pytest.raises(pgo.EncodeError, match="use Session, or say in_stream"):
+        pgo.build(message, 2, "on")
+    assert pgo.parse(payload, 2, "on", inside) == message
+
+
+def test_stream_state_may_be_left_out_where_it_cannot_matter() -> None:
+    """Without streaming nothing stands in a stream, and a Begin looks the same everywhere."""
+    begin = pgo.Begin(pgo.Lsn(1), pgo.Timestamp(2), 3)
+    assert pgo.parse(PAYLOAD, 4) == INSERT
+    assert pgo.parse(pgo.build(begin, 4, "parallel"), 4, "parallel") == begin
+
+
+def test_stream_start_needs_streaming() -> None:
+    """A Stream Start under streaming off is refused by parse and Session alike."""
+    for parse in (lambda: pgo.parse(START, 2), lambda: pgo.Session(2).parse(START)):
+        with pytest.raises(pgo.DecodeError, match="only when the option streaming is 'on' or 'parallel'"):
+            parse()
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: pgo.parse(FRAME), r"an XLogData frame: parse_frame\(data\)\.data"),
+        (lambda: pgo.parse_frame(PAYLOAD), "Insert is a message: parse reads"),
+        (lambda: pgo.parse(PAYLOAD.hex().encode()), r"hexadecimal text: bytes\.fromhex"),
+        (lambda: pgo.parse(b"\\x" + PAYLOAD.hex().encode()), r"hexadecimal text: bytes\.fromhex"),
+        (lambda: pgo.parse(PAYLOAD.hex()), r"not str: bytes\.fromhex"),  # type: ignore[arg-type]
+        (lambda: pgo.parse_frame(FRAME.hex().encode()), r"hexadecimal text: bytes\.fromhex"),
+        (lambda: pgo.parse(pgo.build(STREAMED, 2, "on", True), 2, "on", False), "in_stream=True .*inside a stream"),
+        (lambda: pgo.parse(PAYLOAD, 2, "on", True), "in_stream=False .*outside of streams"),
+    ],
+)
+def test_errors_name_the_likely_mistake(call: Callable[[], Any], hint: str) -> None:
+    """A frame, a payload, hexadecimal text, a message of the other stream state: the error says so."""
+    with pytest.raises(pgo.DecodeError, match=hint):
+        call()
+
+
+@pytest.mark.parametrize("payload", [b"", b"4", b"zz", b"w", b"\\x", PAYLOAD[:-1]])
+def test_no_hint_where_none_fits(payload: bytes) -> None:
+    """Nothing is guessed of bytes that are just damaged."""
+    with pytest.raises(pgo.DecodeError) as caught:
+        pgo.parse(payload)
+    assert not any(word in str(caught.value) for word in ("hexadecimal", "frame", "inside a stream"))
+
+
+def test_unknown_option() -> None:
+    """An option that the specification does not have is refused by name."""
+    with pytest.raises(pgo.PgoutputError, match="there is no option 'compression': the options are proto_version"):
+        options(1, "off", None, compression=True)
