@@ -37,8 +37,10 @@ def test_medians_and_rates() -> None:
 def test_a_ratio_is_taken_round_by_round() -> None:
     """A round in which the machine was busy with something else does not change it."""
     results = Results([result("pypgoutput", 800, 8000, 900), result("codec", 100, 1000, 100)])
-    assert results.ratio(HEADLINE.name, "pypgoutput", "codec") == 8
-    assert results.ratio(HEADLINE.name, "pypgoutput", "rows") is None
+    case = HEADLINE.name
+    assert results.ratio((case, "pypgoutput"), (case, "codec")) == 8
+    assert results.ratio((case, "pypgoutput"), (case, "rows")) is None
+    assert results.ratio(("binary", "codec"), (case, "codec")) is None
 
 
 @pytest.mark.parametrize(

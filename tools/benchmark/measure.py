@@ -91,9 +91,9 @@ class Results:
         """Return why there is no number."""
         return next((why for *key, why in self.skipped if key == [case, engine]), "not asked for")
 
-    def ratio(self, case: str, upper: str, lower: str) -> float | None:
-        """Return how many times longer ``upper`` takes than ``lower``: the median of the rounds' ratios."""
-        above, below = self.find(case, upper), self.find(case, lower)
+    def ratio(self, upper: tuple[str, str], lower: tuple[str, str]) -> float | None:
+        """Return how many times longer one case and engine take than others: the median of the rounds' ratios."""
+        above, below = self.find(*upper), self.find(*lower)
         if above is None or below is None:
             return None
         return statistics.median(a / b for a, b in zip(above.samples, below.samples, strict=True))
