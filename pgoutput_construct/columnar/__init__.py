@@ -1,25 +1,19 @@
 """Batches of payloads as Arrow batches of typed columns. Needs the extra ``columnar``.
 
-numba is imported by what decodes a batch, and only then: ``BatchDecoder``, ``BatchIndex`` and ``index_batch`` are
-looked up when they are asked for.
+numba is imported by what decodes a batch, and only then: those names are looked up when they are asked for.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pgoutput_construct.columnar.decode import (
-    Decoded,
-    RowError,
-    columns_schema,
-    decode_blocks,
-    decode_rows,
-    rows_schema,
-)
+from pgoutput_construct.columnar.rows import Decoded, RowError, columns_schema, rows_schema
 from pgoutput_construct.columnar.types import UNTYPED, arrow_type, unify
 
 if TYPE_CHECKING:
     from pgoutput_construct.columnar.batches import BatchDecoder, DecodedBatch, TableRows
+    from pgoutput_construct.columnar.decode import decode_rows
     from pgoutput_construct.columnar.index import BatchIndex, index_batch
+    from pgoutput_construct.columnar.table import table_rows
 
 __all__ = [
     "UNTYPED",
@@ -31,15 +25,16 @@ __all__ = [
     "TableRows",
     "arrow_type",
     "columns_schema",
-    "decode_blocks",
     "decode_rows",
     "index_batch",
     "rows_schema",
+    "table_rows",
     "unify",
 ]
 
 _LATER = {"BatchDecoder": "batches", "DecodedBatch": "batches", "TableRows": "batches"}
 _LATER |= {"BatchIndex": "index", "index_batch": "index"}
+_LATER |= {"decode_rows": "decode", "table_rows": "table"}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.jit import WORD, copy_word, kernel, u8
 
-__all__ = ["binary", "empty_lists", "fixed", "nulls", "scatter", "strings"]
+__all__ = ["binary", "empty_lists", "nulls", "scatter", "strings"]
 
 
 @kernel
@@ -39,17 +39,6 @@ def _copy(data: Any, starts: Any, ends: Any, out: Any) -> None:
         else:
             for step in range(stop - first):
                 out[first + step] = u8(data, source + step)
-
-
-@kernel
-def _copy_fixed(data: Any, starts: Any, lengths: Any, width: int, out: Any, fits: Any) -> None:
-    for row in range(len(starts)):
-        if lengths[row] == width:
-            fits[row] = True
-            source = starts[row]
-            for step in range(width):
-                # What is on the wire is big-endian, what Arrow holds is little-endian.
-                out[row, width - 1 - step] = data[source + step]
 
 
 def binary(
@@ -94,29 +83,21 @@ def strings(
         return pa.array(list(values), kind)
 
 
-def fixed(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[Any], width: int
-) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Return values of a fixed width as little-endian bytes, one row each, and which of them have that width."""
-    out = np.zeros((len(starts), width), np.uint8)
-    fits = np.zeros(len(starts), np.bool_)
-    _copy_fixed(data, starts, lengths, width, out, fits)
-    return out, fits
-
-
 def scatter(pieces: Sequence[tuple[NDArray[np.int64], pa.Array]], count: int, kind: pa.DataType) -> pa.Array:
     """Return one column out of pieces that each belong to some of the rows; the other rows are null."""
     if not pieces:
         return pa.nulls(count, kind)
     places = np.zeros(count, np.int64)
-    missing = np.ones(count, np.bool_)
+    present = np.zeros(count, np.bool_)
     first = 0
     for rows, array in pieces:
         places[rows] = np.arange(first, first + len(array))
-        missing[rows] = False
+        present[rows] = True
         first += len(array)
-    together = pa.concat_arrays([array.cast(kind) for _, array in pieces])
-    return together.take(pa.array(places, mask=missing))
+    arrays = [array.cast(kind) for _, array in pieces]
+    together = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+    validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    return together.take(pa.Array.from_buffers(pa.int64(), count, [validity, pa.py_buffer(places)]))
 
 
 @lru_cache(maxsize=64)

@@ -1,5 +1,6 @@
 """A batch of payloads, walked once: which message each is, whether it is one, and where its rows are."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -7,34 +8,37 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.decode import Payloads, Streams
 from pgoutput_construct.columnar.gather import scatter, strings
+from pgoutput_construct.columnar.rows import Payloads, States
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.engine import explain, parse
-from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage, Truncate
-from pgoutput_construct.wire.options import STATE_PARAMETERS, options
+from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
+from pgoutput_construct.wire.options import options
 from pgoutput_construct.wire.protocol import CHANGES, Streaming
 
 __all__ = ["BatchIndex", "index_batch", "payload_array", "payload_bounds"]
 
 Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 IS_ROW: Final = np.zeros(256, np.bool_)
 IS_ROW[[cls.TAG[0] for cls in CHANGES]] = True
-_TRUNCATE: Final = Truncate.TAG[0]
+_HOLDS_ROWS: Final = np.zeros(256, np.bool_)
+_HOLDS_ROWS[list(kernels.ROW_TAGS)] = True
+_OID_BYTES: Final = 4
 
 
 class BatchIndex:
     """What a walk over a batch has found; one entry a payload, in the batch's order."""
 
-    def __init__(
-        self, payloads: pa.Array, streams: NDArray[np.bool_], proto_version: int, streaming: Streaming
-    ) -> None:
+    def __init__(self, payloads: pa.Array, states: Mapping[str, Flags], layout: Mapping[str, Any]) -> None:
         self.data, self.starts, self.ends = payload_bounds(payloads)
-        self.streams = streams
-        self.proto_version, self.streaming = proto_version, streaming
-        self.options = options(proto_version, streaming)
-        self._arguments = tuple(v for n, v in self.options.parameters().items() if n not in STATE_PARAMETERS)
+        self.states = states
+        """The parameters that differ from payload to payload."""
+        self.layout = layout
+        """The options under which all were sent."""
+        self.options = options(**layout)
+        self._parameters = tuple(v for n, v in self.options.parameters().items() if n not in states)
         count = len(self.starts)
         self.tags = np.zeros(count, np.uint8)
         """The first byte of each payload, 0 for an empty one."""
@@ -44,12 +48,17 @@ class BatchIndex:
             name: np.full(count, -1 if dtype is np.int64 else 0, dtype) for name, dtype in kernels.ROW_FIELDS.items()
         }
         """Of messages that hold rows: relation_oid, xid, old_kind, and the positions of old and new (-1 for none)."""
-        given: Any = (self.data, self.starts, self.ends, streams, *self._arguments)
-        kernels.index(*given, self.tags, self.valid, *self.rows.values())
+        kernels.index(*self.given(slice(None)), self.tags, self.valid, *self.rows.values())
         self.valid &= self._comes()[self.tags]
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def given(self, rows: Numbers | slice, places: Numbers | None = None) -> tuple[Any, ...]:
+        """Return what kernels are given of some payloads: bytes, bounds (or places in them), parameters."""
+        bounds = (self.starts[rows], self.ends[rows]) if places is None else (places,)
+        states = (self.states[name][rows] for name in kernels.ROW_PARAMETERS)
+        return (self.data, *bounds, *states, *self._parameters)
 
     def payload(self, row: int) -> bytes:
         """Return one payload."""
@@ -57,19 +66,26 @@ class BatchIndex:
 
     def message(self, row: int) -> PgoutputMessage:
         """Return the message in one payload; raise DecodeError where there is none."""
-        return parse(self.payload(row), self.proto_version, self.streaming, in_stream=bool(self.streams[row]))
+        return parse(self.payload(row), **self._options(row))
+
+    def _options(self, row: int) -> dict[str, Any]:
+        return {**self.layout, **{name: bool(state[row]) for name, state in self.states.items()}}
 
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
-        changes = np.flatnonzero(self.valid & IS_ROW[self.tags] & (self.tags != _TRUNCATE))
-        rows, tables = [changes], [self.rows["relation_oid"][changes].astype(np.int64)]
-        for row in np.flatnonzero(self.valid & (self.tags == _TRUNCATE)).tolist():
-            oids = np.array(self.message(row).relation_oids, np.int64)  # type: ignore[union-attr]
-            rows.append(np.full(len(oids), row, np.int64))
-            tables.append(oids)
-        every = np.concatenate(rows)
-        order = np.argsort(every, kind="stable")
-        return every[order], np.concatenate(tables)[order]
+        changes = np.flatnonzero(self.valid & _HOLDS_ROWS[self.tags])
+        found = [(changes, self.rows["relation_oid"][changes].astype(np.int64))]
+        found += [self._listed(tag, gather) for tag, gather in kernels.LISTS.items()]
+        rows, oids = (np.concatenate(column) for column in zip(*found, strict=True))
+        order = np.argsort(rows, kind="stable") if len(rows) > len(changes) else slice(None)
+        return rows[order], oids[order]
+
+    def _listed(self, tag: int, gather: Any) -> tuple[Numbers, Numbers]:
+        messages = np.flatnonzero(self.valid & (self.tags == tag))
+        room = int((self.ends[messages] - self.starts[messages]).sum()) // _OID_BYTES
+        rows, oids = np.zeros(room, np.int64), np.zeros(room, np.int64)
+        count = gather(*self.given(messages), rows, oids) if len(messages) else 0
+        return messages[rows[:count]], oids[:count]
 
     def malformed(self) -> Numbers:
         """Return the indexes of the payloads that are no messages."""
@@ -77,8 +93,7 @@ class BatchIndex:
 
     def error(self, row: int) -> DecodeError:
         """Return what is wrong with a payload that is no message, as the definitions say it."""
-        streams = {"in_stream": bool(self.streams[row])}
-        return explain(self.payload(row), options(self.proto_version, self.streaming, **streams))
+        return explain(self.payload(row), options(**self._options(row)))
 
     def _comes(self) -> NDArray[np.bool_]:
         """Return for each tag whether its message comes under the options."""
@@ -109,27 +124,28 @@ class BatchIndex:
         arrays = [_Column(name, form, len(rows)) for name, form in fields]
         if read is not None:
             outs = [out for array in arrays for out in array.outs]
-            read(self.data, self.starts[rows], self.streams[rows], *self._arguments, *outs)
+            read(*self.given(rows), *outs)
         return [(array.name, array.arrow(self.data)) for array in arrays]
 
 
 def index_batch(
     payloads: Payloads,
-    in_stream: Streams = None,
+    in_stream: States = None,
     *,
     proto_version: int = 1,
     streaming: Streaming = "off",
+    **others: Any,
 ) -> BatchIndex:
     """Walk a batch of payloads once and return its index.
 
-    ``in_stream`` tells of each payload whether it stands inside a stream, None for none. A payload that is no message
-    is flagged and stops nothing.
+    ``in_stream`` tells of each payload whether it stands inside a stream, None for none; ``others`` are the other
+    options and states of MoreOptions, a state for each payload. A payload that is no message is flagged and stops
+    nothing.
     """
     chunk = payload_array(payloads)
-    streams = np.zeros(len(chunk), np.bool_) if in_stream is None else _flags(in_stream)
-    if len(streams) != len(chunk):
-        raise DecodeError(f"{len(chunk)} payloads have {len(streams)} entries of in_stream: give one for each")
-    return BatchIndex(chunk, streams, proto_version, streaming)
+    given = {"in_stream": in_stream, "proto_version": proto_version, "streaming": streaming, **others}
+    states = {name: _flags(given.pop(name, None), len(chunk), name) for name in kernels.ROW_PARAMETERS}
+    return BatchIndex(chunk, states, given)
 
 
 def payload_array(payloads: Payloads) -> pa.Array:
@@ -150,12 +166,17 @@ def _is_plain(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind))
 
 
-def _flags(in_stream: Any) -> NDArray[np.bool_]:
-    if isinstance(in_stream, pa.ChunkedArray):
-        in_stream = in_stream.combine_chunks()
-    if isinstance(in_stream, pa.Array):
-        in_stream = in_stream.to_numpy(zero_copy_only=False)
-    return np.ascontiguousarray(in_stream, np.bool_)
+def _flags(state: Any, count: int, name: str) -> Flags:
+    """Return a state of each payload as numpy has it; raise DecodeError for another number of them."""
+    if state is None:
+        return np.zeros(count, np.bool_)
+    if isinstance(state, pa.ChunkedArray):
+        state = state.combine_chunks()
+    if isinstance(state, pa.Array):
+        state = state.to_numpy(zero_copy_only=False)
+    if len(state) != count:
+        raise DecodeError(f"{count} payloads have {len(state)} entries of {name}: give one for each")
+    return np.ascontiguousarray(state, np.bool_)
 
 
 def payload_bounds(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numbers]:

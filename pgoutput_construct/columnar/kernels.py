@@ -3,7 +3,8 @@
 """Logical replication messages: kernels that walk a batch of payloads once.
 
 Positions are bytes from the start of data; a walk returns the position after what it walks, -1 for what is
-malformed. No length or count is used before it was compared with what is left.
+malformed. No length or count is used before it was compared with what is left. Names that begin with an underscore
+are fields; a parameter that a state sets has a value for each row (``_by_row``).
 """
 
 from collections.abc import Callable, Mapping
@@ -14,22 +15,68 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
 
-__all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "TUPLES", "VALUE_TAGS", "index"]
+__all__ = [
+    "LISTS",
+    "MESSAGE_SCHEMA",
+    "READERS",
+    "ROW_FIELDS",
+    "ROW_PARAMETERS",
+    "ROW_TAGS",
+    "TUPLES",
+    "VALUE_TAGS",
+    "index",
+]
+
+TAG_Begin = 0x42  # B
+TAG_Message = 0x4D  # M
+TAG_Commit = 0x43  # C
+TAG_Origin = 0x4F  # O
+TAG_Relation = 0x52  # R
+TAG_Type = 0x59  # Y
+TAG_Insert = 0x49  # I
+TAG_Update = 0x55  # U
+TAG_Delete = 0x44  # D
+TAG_Truncate = 0x54  # T
+TAG_StreamStart = 0x53  # S
+TAG_StreamStop = 0x45  # E
+TAG_StreamCommit = 0x63  # c
+TAG_StreamAbort = 0x41  # A
+TAG_BeginPrepare = 0x62  # b
+TAG_Prepare = 0x50  # P
+TAG_CommitPrepared = 0x4B  # K
+TAG_RollbackPrepared = 0x72  # r
+TAG_StreamPrepare = 0x70  # p
+LETTER_K = 0x4B
+LETTER_O = 0x4F
+LETTER_b = 0x62
+LETTER_n = 0x6E
+LETTER_t = 0x74
+LETTER_u = 0x75
 
 ROW_FIELDS: Final[Mapping[str, type]] = {
     "xid": np.uint32,
     "relation_oid": np.uint32,
-    "new": np.int64,
     "old_kind": np.uint8,
+    "new": np.int64,
     "old": np.int64,
 }
 """What the index keeps of messages that hold rows: numbers, and the positions of the rows (-1 for none)."""
 
+ROW_PARAMETERS: Final[tuple[str, ...]] = ("in_stream",)
+"""The parameters that states set: they differ from row to row."""
+
+ROW_TAGS: Final[tuple[int, ...]] = (
+    TAG_Insert,
+    TAG_Update,
+    TAG_Delete,
+)
+"""The tags of messages that hold rows."""
+
 VALUE_TAGS: Final[Mapping[str, int]] = {
-    "null": 110,
-    "unchanged": 117,
-    "text": 116,
-    "binary": 98,
+    "null": LETTER_n,
+    "unchanged": LETTER_u,
+    "text": LETTER_t,
+    "binary": LETTER_b,
 }
 """The tags of values in a row."""
 
@@ -68,118 +115,111 @@ MESSAGE_SCHEMA: Final = pa.schema(
 
 
 @kernel
-def _walk_tuple_data(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_tuple_data(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 2:
         return -1
-    column_count = u16(data, at)
+    _column_count = u16(data, at)
     at += 2
-    for _ in range(column_count):
+    for _ in range(_column_count):
         if at >= end:
             return -1
         kind = u8(data, at)
-        if kind == 110:  # null
+        if kind == LETTER_n:
             at += 1
-        elif kind == 117:  # unchanged
+        elif kind == LETTER_u:
             at += 1
-        elif kind == 116:  # text
-            at += 1
-            if end - at < 4:
-                return -1
-            length = u32(data, at)
-            at += 4
-            if length > end - at:
-                return -1
-            at += length
-        elif kind == 98:  # binary
+        elif kind == LETTER_t:
             at += 1
             if end - at < 4:
                 return -1
-            length = u32(data, at)
+            ___length = u32(data, at)
             at += 4
-            if length > end - at:
+            if ___length > end - at:
                 return -1
-            at += length
+            at += ___length
+        elif kind == LETTER_b:
+            at += 1
+            if end - at < 4:
+                return -1
+            ___length = u32(data, at)
+            at += 4
+            if ___length > end - at:
+                return -1
+            at += ___length
         else:
             return -1
     return at
 
 
 @kernel
-def _walk_begin(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_begin(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 21:
-        return -1
-    if u8(data, at) != 66:
         return -1
     at += 21
     return at
 
 
 @kernel
-def _walk_message(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_message(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if proto_version >= 2 and in_stream:
         if end - at < 14:
             return -1
-        if u8(data, at) != 77:
-            return -1
-        if u8(data, at + 5) & ~0x1:
+        if u8(data, at + 5) & 254:  # flags
             return -1
         at += 14
     else:
         if end - at < 10:
             return -1
-        if u8(data, at) != 77:
-            return -1
-        if u8(data, at + 1) & ~0x1:
+        if u8(data, at + 1) & 254:  # flags
             return -1
         at += 10
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
+    at += 1
     if end - at < 4:
         return -1
-    content_length = u32(data, at)
+    _content_length = u32(data, at)
     at += 4
-    if content_length > end - at:
+    if _content_length > end - at:
         return -1
-    at += content_length
+    at += _content_length
     return at
 
 
 @kernel
-def _walk_commit(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_commit(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 26:
         return -1
-    if u8(data, at) != 67:
-        return -1
-    if u8(data, at + 1) != 0:
+    if u8(data, at + 1) != 0:  # flags
         return -1
     at += 26
     return at
 
 
 @kernel
-def _walk_origin(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_origin(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 9:
         return -1
-    if u8(data, at) != 79:
-        return -1
     at += 9
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
+    at += 1
     return at
 
 
 @kernel
-def _walk_relation_column(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_relation_column(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 1:
         return -1
-    if u8(data, at) & ~0x1:
+    if u8(data, at) & 254:  # flags
         return -1
     at += 1
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
+    at += 1
     if end - at < 8:
         return -1
     at += 8
@@ -187,68 +227,59 @@ def _walk_relation_column(data: Any, at: int, end: int, proto_version: int, in_s
 
 
 @kernel
-def _walk_relation(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_relation(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if proto_version >= 2 and in_stream:
         if end - at < 9:
-            return -1
-        if u8(data, at) != 82:
             return -1
         at += 9
     else:
         if end - at < 5:
             return -1
-        if u8(data, at) != 82:
-            return -1
         at += 5
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at += 1
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
+    at += 1
     if end - at < 3:
         return -1
-    if u8(data, at) not in (
-        100,
-        110,
-        102,
-        105,
-    ):
+    if u8(data, at) not in (100, 110, 102, 105):  # replica_identity
         return -1
-    column_count = u16(data, at + 1)
+    _column_count = u16(data, at + 1)
     at += 3
-    for _ in range(column_count):
-        at = _walk_relation_column(data, at, end, proto_version, in_stream, parallel)
+    for _ in range(_column_count):
+        at = walk_relation_column(data, at, end, proto_version, in_stream, parallel)
         if at < 0:
             return -1
     return at
 
 
 @kernel
-def _walk_type(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_type(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if proto_version >= 2 and in_stream:
         if end - at < 9:
-            return -1
-        if u8(data, at) != 89:
             return -1
         at += 9
     else:
         if end - at < 5:
             return -1
-        if u8(data, at) != 89:
-            return -1
         at += 5
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at += 1
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
+    at += 1
     return at
 
 
 @kernel
-def _walk_insert(
+def walk_insert(
     data: Any,
     at: int,
     end: int,
@@ -256,40 +287,36 @@ def _walk_insert(
     proto_version: int,
     in_stream: bool,
     parallel: bool,
-    xid: Any,
-    relation_oid: Any,
-    new: Any,
-    old_kind: Any,
-    old: Any,
+    _xid: Any,
+    _relation_oid: Any,
+    _old_kind: Any,
+    _new: Any,
+    _old: Any,
 ) -> int:
     if proto_version >= 2 and in_stream:
         if end - at < 10:
             return -1
-        if u8(data, at) != 73:
-            return -1
-        xid[row] = u32(data, at + 1)
-        relation_oid[row] = u32(data, at + 5)
-        if u8(data, at + 9) != 78:
+        _xid[row] = u32(data, at + 1)
+        _relation_oid[row] = u32(data, at + 5)
+        if u8(data, at + 9) != 78:  # new_tag
             return -1
         at += 10
     else:
         if end - at < 6:
             return -1
-        if u8(data, at) != 73:
-            return -1
-        relation_oid[row] = u32(data, at + 1)
-        if u8(data, at + 5) != 78:
+        _relation_oid[row] = u32(data, at + 1)
+        if u8(data, at + 5) != 78:  # new_tag
             return -1
         at += 6
-    new[row] = at
-    at = _walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
+    _new[row] = at
+    at = walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
     if at < 0:
         return -1
     return at
 
 
 @kernel
-def _walk_update(
+def walk_update(
     data: Any,
     at: int,
     end: int,
@@ -297,56 +324,52 @@ def _walk_update(
     proto_version: int,
     in_stream: bool,
     parallel: bool,
-    xid: Any,
-    relation_oid: Any,
-    new: Any,
-    old_kind: Any,
-    old: Any,
+    _xid: Any,
+    _relation_oid: Any,
+    _old_kind: Any,
+    _new: Any,
+    _old: Any,
 ) -> int:
     if proto_version >= 2 and in_stream:
         if end - at < 9:
             return -1
-        if u8(data, at) != 85:
-            return -1
-        xid[row] = u32(data, at + 1)
-        relation_oid[row] = u32(data, at + 5)
+        _xid[row] = u32(data, at + 1)
+        _relation_oid[row] = u32(data, at + 5)
         at += 9
     else:
         if end - at < 5:
             return -1
-        if u8(data, at) != 85:
-            return -1
-        relation_oid[row] = u32(data, at + 1)
+        _relation_oid[row] = u32(data, at + 1)
         at += 5
     kind = u8(data, at) if at < end else 0
-    if kind == 75:  # key
-        old_kind[row] = kind
+    if kind == LETTER_K:
         at += 1
-        old[row] = at
-        at = _walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
+        _old_kind[row] = kind
+        _old[row] = at
+        at = walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
         if at < 0:
             return -1
-    elif kind == 79:  # row
-        old_kind[row] = kind
+    elif kind == LETTER_O:
         at += 1
-        old[row] = at
-        at = _walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
+        _old_kind[row] = kind
+        _old[row] = at
+        at = walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
         if at < 0:
             return -1
     if end - at < 1:
         return -1
-    if u8(data, at) != 78:
+    if u8(data, at) != 78:  # new_tag
         return -1
     at += 1
-    new[row] = at
-    at = _walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
+    _new[row] = at
+    at = walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
     if at < 0:
         return -1
     return at
 
 
 @kernel
-def _walk_delete(
+def walk_delete(
     data: Any,
     at: int,
     end: int,
@@ -354,42 +377,38 @@ def _walk_delete(
     proto_version: int,
     in_stream: bool,
     parallel: bool,
-    xid: Any,
-    relation_oid: Any,
-    new: Any,
-    old_kind: Any,
-    old: Any,
+    _xid: Any,
+    _relation_oid: Any,
+    _old_kind: Any,
+    _new: Any,
+    _old: Any,
 ) -> int:
     if proto_version >= 2 and in_stream:
         if end - at < 9:
             return -1
-        if u8(data, at) != 68:
-            return -1
-        xid[row] = u32(data, at + 1)
-        relation_oid[row] = u32(data, at + 5)
+        _xid[row] = u32(data, at + 1)
+        _relation_oid[row] = u32(data, at + 5)
         at += 9
     else:
         if end - at < 5:
             return -1
-        if u8(data, at) != 68:
-            return -1
-        relation_oid[row] = u32(data, at + 1)
+        _relation_oid[row] = u32(data, at + 1)
         at += 5
     if at >= end:
         return -1
     kind = u8(data, at)
-    if kind == 75:  # key
-        old_kind[row] = kind
+    if kind == LETTER_K:
         at += 1
-        old[row] = at
-        at = _walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
+        _old_kind[row] = kind
+        _old[row] = at
+        at = walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
         if at < 0:
             return -1
-    elif kind == 79:  # row
-        old_kind[row] = kind
+    elif kind == LETTER_O:
         at += 1
-        old[row] = at
-        at = _walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
+        _old_kind[row] = kind
+        _old[row] = at
+        at = walk_tuple_data(data, at, end, proto_version, in_stream, parallel)
         if at < 0:
             return -1
     else:
@@ -398,26 +417,22 @@ def _walk_delete(
 
 
 @kernel
-def _walk_truncate(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_truncate(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if proto_version >= 2 and in_stream:
         if end - at < 10:
             return -1
-        if u8(data, at) != 84:
-            return -1
-        relation_count = u32(data, at + 5)
-        if u8(data, at + 9) & ~0x3:
+        _relation_count = u32(data, at + 5)
+        if u8(data, at + 9) & 252:  # options
             return -1
         at += 10
     else:
         if end - at < 6:
             return -1
-        if u8(data, at) != 84:
-            return -1
-        relation_count = u32(data, at + 1)
-        if u8(data, at + 5) & ~0x3:
+        _relation_count = u32(data, at + 1)
+        if u8(data, at + 5) & 252:  # options
             return -1
         at += 6
-    for _ in range(relation_count):
+    for _ in range(_relation_count):
         if end - at < 4:
             return -1
         at += 4
@@ -425,135 +440,117 @@ def _walk_truncate(data: Any, at: int, end: int, proto_version: int, in_stream: 
 
 
 @kernel
-def _walk_stream_start(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_stream_start(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if proto_version < 2:
         return -1
     if end - at < 6:
         return -1
-    if u8(data, at) != 83:
-        return -1
-    if u8(data, at + 5) not in (
-        0,
-        1,
-    ):
+    if u8(data, at + 5) not in (0, 1):  # first_segment
         return -1
     at += 6
     return at
 
 
 @kernel
-def _walk_stream_stop(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_stream_stop(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if proto_version < 2:
         return -1
     if end - at < 1:
-        return -1
-    if u8(data, at) != 69:
         return -1
     at += 1
     return at
 
 
 @kernel
-def _walk_stream_commit(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_stream_commit(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if proto_version < 2:
         return -1
     if end - at < 30:
         return -1
-    if u8(data, at) != 99:
-        return -1
-    if u8(data, at + 5) != 0:
+    if u8(data, at + 5) != 0:  # flags
         return -1
     at += 30
     return at
 
 
 @kernel
-def _walk_stream_abort(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_stream_abort(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if proto_version >= 4 and parallel:
         if end - at < 25:
-            return -1
-        if u8(data, at) != 65:
             return -1
         at += 25
     else:
         if end - at < 9:
-            return -1
-        if u8(data, at) != 65:
             return -1
         at += 9
     return at
 
 
 @kernel
-def _walk_begin_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_begin_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 29:
         return -1
-    if u8(data, at) != 98:
-        return -1
     at += 29
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
+    at += 1
     return at
 
 
 @kernel
-def _walk_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 30:
         return -1
-    if u8(data, at) != 80:
-        return -1
-    if u8(data, at + 1) != 0:
+    if u8(data, at + 1) != 0:  # flags
         return -1
     at += 30
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
+    at += 1
     return at
 
 
 @kernel
-def _walk_commit_prepared(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_commit_prepared(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 30:
         return -1
-    if u8(data, at) != 75:
-        return -1
-    if u8(data, at + 1) != 0:
+    if u8(data, at + 1) != 0:  # flags
         return -1
     at += 30
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
+    at += 1
     return at
 
 
 @kernel
-def _walk_rollback_prepared(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_rollback_prepared(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 38:
         return -1
-    if u8(data, at) != 114:
-        return -1
-    if u8(data, at + 1) != 0:
+    if u8(data, at + 1) != 0:  # flags
         return -1
     at += 38
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
+    at += 1
     return at
 
 
 @kernel
-def _walk_stream_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
+def walk_stream_prepare(data: Any, at: int, end: int, proto_version: int, in_stream: bool, parallel: bool) -> int:
     if end - at < 30:
         return -1
-    if u8(data, at) != 112:
-        return -1
-    if u8(data, at + 1) != 0:
+    if u8(data, at + 1) != 0:  # flags
         return -1
     at += 30
-    at = find_nul(data, at, end) + 1
-    if at == 0:
+    at = find_nul(data, at, end)
+    if at < 0:
         return -1
+    at += 1
     return at
 
 
@@ -562,522 +559,628 @@ def index(
     data: Any,
     starts: Any,
     ends: Any,
-    streams: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
     tags: Any,
     valid: Any,
-    xid: Any,
-    relation_oid: Any,
-    new: Any,
-    old_kind: Any,
-    old: Any,
+    _xid: Any,
+    _relation_oid: Any,
+    _old_kind: Any,
+    _new: Any,
+    _old: Any,
 ) -> None:
-    """Index a batch: the kind of each payload, whether it is a message, and what is kept of rows."""
+    """Index a batch: the tag of each payload, whether it is a message, and what is kept of rows."""
     for row in range(len(starts)):
-        at, end, in_stream = starts[row], ends[row], streams[row]
+        at, end = starts[row], ends[row]
+        in_stream = in_stream_by_row[row]
         if at >= end:
             continue
-        kind = u8(data, at)
-        tags[row] = kind
-        if kind == 66:
-            at = _walk_begin(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 77:
-            at = _walk_message(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 67:
-            at = _walk_commit(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 79:
-            at = _walk_origin(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 82:
-            at = _walk_relation(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 89:
-            at = _walk_type(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 73:
-            at = _walk_insert(
-                data, at, end, row, proto_version, in_stream, parallel, xid, relation_oid, new, old_kind, old
+        tag = u8(data, at)
+        tags[row] = tag
+        if tag == TAG_Begin:
+            at = walk_begin(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_Message:
+            at = walk_message(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_Commit:
+            at = walk_commit(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_Origin:
+            at = walk_origin(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_Relation:
+            at = walk_relation(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_Type:
+            at = walk_type(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_Insert:
+            at = walk_insert(
+                data, at, end, row, proto_version, in_stream, parallel, _xid, _relation_oid, _old_kind, _new, _old
             )
-        elif kind == 85:
-            at = _walk_update(
-                data, at, end, row, proto_version, in_stream, parallel, xid, relation_oid, new, old_kind, old
+        elif tag == TAG_Update:
+            at = walk_update(
+                data, at, end, row, proto_version, in_stream, parallel, _xid, _relation_oid, _old_kind, _new, _old
             )
-        elif kind == 68:
-            at = _walk_delete(
-                data, at, end, row, proto_version, in_stream, parallel, xid, relation_oid, new, old_kind, old
+        elif tag == TAG_Delete:
+            at = walk_delete(
+                data, at, end, row, proto_version, in_stream, parallel, _xid, _relation_oid, _old_kind, _new, _old
             )
-        elif kind == 84:
-            at = _walk_truncate(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 83:
-            at = _walk_stream_start(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 69:
-            at = _walk_stream_stop(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 99:
-            at = _walk_stream_commit(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 65:
-            at = _walk_stream_abort(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 98:
-            at = _walk_begin_prepare(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 80:
-            at = _walk_prepare(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 75:
-            at = _walk_commit_prepared(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 114:
-            at = _walk_rollback_prepared(data, at, end, proto_version, in_stream, parallel)
-        elif kind == 112:
-            at = _walk_stream_prepare(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_Truncate:
+            at = walk_truncate(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_StreamStart:
+            at = walk_stream_start(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_StreamStop:
+            at = walk_stream_stop(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_StreamCommit:
+            at = walk_stream_commit(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_StreamAbort:
+            at = walk_stream_abort(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_BeginPrepare:
+            at = walk_begin_prepare(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_Prepare:
+            at = walk_prepare(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_CommitPrepared:
+            at = walk_commit_prepared(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_RollbackPrepared:
+            at = walk_rollback_prepared(data, at, end, proto_version, in_stream, parallel)
+        elif tag == TAG_StreamPrepare:
+            at = walk_stream_prepare(data, at, end, proto_version, in_stream, parallel)
         else:
             at = -1
         valid[row] = at == end
 
 
 @kernel
-def values_tuple_data(data: Any, places: Any, columns: int, tags: Any, starts: Any, lengths: Any) -> int:
-    """Find the values of rows (not those at -1); return the first with another number of columns, or -1."""
+def find_tuple_data(
+    data: Any,
+    places: Any,
+    in_stream_by_row: Any,
+    proto_version: int,
+    parallel: bool,
+    columns: int,
+    counts: Any,
+    tags: Any,
+    starts: Any,
+    lengths: Any,
+) -> bool:
+    """Find the values of rows (not those at -1), and count them.
+
+    Rows with another number of values than there are columns are counted only, and make the answer False.
+    """
+    fits = True
     for row in range(len(places)):
         at = places[row]
         if at < 0:
+            for column in range(columns):
+                tags[column, row] = lengths[column, row] = 0
             continue
-        if u16(data, at) != columns:
-            return row
+        _column_count = u16(data, at)
         at += 2
+        counts[row] = _column_count
+        if _column_count != columns:
+            fits = False
+            for column in range(columns):
+                tags[column, row] = lengths[column, row] = 0
+            continue
         for column in range(columns):
             kind = u8(data, at)
             at += 1
             length = 0
-            if kind == 116 or kind == 98:
+            if kind == LETTER_t or kind == LETTER_b:
                 length = u32(data, at)
                 at += 4
             tags[column, row] = kind
             starts[column, row] = at
             lengths[column, row] = length
             at += length
-    return -1
+    return fits
 
 
 @kernel
 def read_begin(
-    data: Any, places: Any, streams: Any, proto_version: int, parallel: bool, final_lsn: Any, commit_time: Any, xid: Any
+    data: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
+    proto_version: int,
+    parallel: bool,
+    _final_lsn: Any,
+    _commit_time: Any,
+    _xid: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        final_lsn[row] = u64(data, at + 1)
-        commit_time[row] = u64(data, at + 9)
-        xid[row] = u32(data, at + 17)
+    for row in range(len(starts)):
+        at = starts[row]
+        _final_lsn[row] = u64(data, at + 1)
+        _commit_time[row] = u64(data, at + 9)
+        _xid[row] = u32(data, at + 17)
         at += 21
 
 
 @kernel
 def read_message(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    xid: Any,
-    has_xid: Any,
-    flags: Any,
-    lsn: Any,
-    prefix_starts: Any,
-    prefix_lengths: Any,
-    content_starts: Any,
-    content_lengths: Any,
+    _xid: Any,
+    _xid_SENT: Any,
+    _flags: Any,
+    _lsn: Any,
+    _prefix_START: Any,
+    _prefix_SIZE: Any,
+    _content_START: Any,
+    _content_SIZE: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        in_stream = streams[row]
+    for row in range(len(starts)):
+        at, end = starts[row], ends[row]
+        in_stream = in_stream_by_row[row]
         if proto_version >= 2 and in_stream:
-            xid[row] = u32(data, at + 1)
-            has_xid[row] = True
-            flags[row] = u8(data, at + 5)
-            lsn[row] = u64(data, at + 6)
+            _xid[row] = u32(data, at + 1)
+            _xid_SENT[row] = True
+            _flags[row] = u8(data, at + 5)
+            _lsn[row] = u64(data, at + 6)
             at += 14
         else:
-            flags[row] = u8(data, at + 1)
-            lsn[row] = u64(data, at + 2)
+            _flags[row] = u8(data, at + 1)
+            _lsn[row] = u64(data, at + 2)
             at += 10
-        prefix_starts[row] = at
-        prefix_lengths[row] = find_nul(data, at, len(data)) - at
-        at += prefix_lengths[row] + 1
-        content_length = u32(data, at)
+        _prefix_START[row] = at
+        at = find_nul(data, at, end) + 1
+        _prefix_SIZE[row] = at - _prefix_START[row] - 1
+        _content_length = u32(data, at)
         at += 4
-        content_starts[row] = at
-        content_lengths[row] = content_length
-        at += content_length
+        _content_START[row] = at
+        at += _content_length
+        _content_SIZE[row] = at - _content_START[row]
 
 
 @kernel
 def read_commit(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    commit_lsn: Any,
-    end_lsn: Any,
-    commit_time: Any,
+    _commit_lsn: Any,
+    _end_lsn: Any,
+    _commit_time: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        commit_lsn[row] = u64(data, at + 2)
-        end_lsn[row] = u64(data, at + 10)
-        commit_time[row] = u64(data, at + 18)
+    for row in range(len(starts)):
+        at, end = starts[row], ends[row]
+        _commit_lsn[row] = u64(data, at + 2)
+        _end_lsn[row] = u64(data, at + 10)
+        _commit_time[row] = u64(data, at + 18)
         at += 26
 
 
 @kernel
 def read_origin(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    origin_lsn: Any,
-    name_starts: Any,
-    name_lengths: Any,
+    _origin_lsn: Any,
+    _name_START: Any,
+    _name_SIZE: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        origin_lsn[row] = u64(data, at + 1)
+    for row in range(len(starts)):
+        at, end = starts[row], ends[row]
+        _origin_lsn[row] = u64(data, at + 1)
         at += 9
-        name_starts[row] = at
-        name_lengths[row] = find_nul(data, at, len(data)) - at
-        at += name_lengths[row] + 1
+        _name_START[row] = at
+        at = find_nul(data, at, end) + 1
+        _name_SIZE[row] = at - _name_START[row] - 1
 
 
 @kernel
 def read_relation(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    xid: Any,
-    has_xid: Any,
-    relation_oid: Any,
-    namespace_starts: Any,
-    namespace_lengths: Any,
-    name_starts: Any,
-    name_lengths: Any,
-    replica_identity: Any,
+    _xid: Any,
+    _xid_SENT: Any,
+    _relation_oid: Any,
+    _namespace_START: Any,
+    _namespace_SIZE: Any,
+    _name_START: Any,
+    _name_SIZE: Any,
+    _replica_identity: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        in_stream = streams[row]
+    for row in range(len(starts)):
+        at, end = starts[row], ends[row]
+        in_stream = in_stream_by_row[row]
         if proto_version >= 2 and in_stream:
-            xid[row] = u32(data, at + 1)
-            has_xid[row] = True
-            relation_oid[row] = u32(data, at + 5)
+            _xid[row] = u32(data, at + 1)
+            _xid_SENT[row] = True
+            _relation_oid[row] = u32(data, at + 5)
             at += 9
         else:
-            relation_oid[row] = u32(data, at + 1)
+            _relation_oid[row] = u32(data, at + 1)
             at += 5
-        namespace_starts[row] = at
-        namespace_lengths[row] = find_nul(data, at, len(data)) - at
-        at += namespace_lengths[row] + 1
-        name_starts[row] = at
-        name_lengths[row] = find_nul(data, at, len(data)) - at
-        at += name_lengths[row] + 1
-        replica_identity[row] = u8(data, at)
-        at += 3
+        _namespace_START[row] = at
+        at = find_nul(data, at, end) + 1
+        _namespace_SIZE[row] = at - _namespace_START[row] - 1
+        _name_START[row] = at
+        at = find_nul(data, at, end) + 1
+        _name_SIZE[row] = at - _name_START[row] - 1
+        _replica_identity[row] = u8(data, at)
+        at += 1
 
 
 @kernel
 def read_type(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    xid: Any,
-    has_xid: Any,
-    type_oid: Any,
-    namespace_starts: Any,
-    namespace_lengths: Any,
-    name_starts: Any,
-    name_lengths: Any,
+    _xid: Any,
+    _xid_SENT: Any,
+    _type_oid: Any,
+    _namespace_START: Any,
+    _namespace_SIZE: Any,
+    _name_START: Any,
+    _name_SIZE: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        in_stream = streams[row]
+    for row in range(len(starts)):
+        at, end = starts[row], ends[row]
+        in_stream = in_stream_by_row[row]
         if proto_version >= 2 and in_stream:
-            xid[row] = u32(data, at + 1)
-            has_xid[row] = True
-            type_oid[row] = u32(data, at + 5)
+            _xid[row] = u32(data, at + 1)
+            _xid_SENT[row] = True
+            _type_oid[row] = u32(data, at + 5)
             at += 9
         else:
-            type_oid[row] = u32(data, at + 1)
+            _type_oid[row] = u32(data, at + 1)
             at += 5
-        namespace_starts[row] = at
-        namespace_lengths[row] = find_nul(data, at, len(data)) - at
-        at += namespace_lengths[row] + 1
-        name_starts[row] = at
-        name_lengths[row] = find_nul(data, at, len(data)) - at
-        at += name_lengths[row] + 1
+        _namespace_START[row] = at
+        at = find_nul(data, at, end) + 1
+        _namespace_SIZE[row] = at - _namespace_START[row] - 1
+        _name_START[row] = at
+        at = find_nul(data, at, end) + 1
+        _name_SIZE[row] = at - _name_START[row] - 1
 
 
 @kernel
 def read_insert(
-    data: Any, places: Any, streams: Any, proto_version: int, parallel: bool, xid: Any, has_xid: Any, relation_oid: Any
+    data: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
+    proto_version: int,
+    parallel: bool,
+    _xid: Any,
+    _xid_SENT: Any,
+    _relation_oid: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        in_stream = streams[row]
+    for row in range(len(starts)):
+        at = starts[row]
+        in_stream = in_stream_by_row[row]
         if proto_version >= 2 and in_stream:
-            xid[row] = u32(data, at + 1)
-            has_xid[row] = True
-            relation_oid[row] = u32(data, at + 5)
-            at += 10
+            _xid[row] = u32(data, at + 1)
+            _xid_SENT[row] = True
+            _relation_oid[row] = u32(data, at + 5)
+            at += 9
         else:
-            relation_oid[row] = u32(data, at + 1)
-            at += 6
+            _relation_oid[row] = u32(data, at + 1)
+            at += 5
 
 
 @kernel
 def read_update(
-    data: Any, places: Any, streams: Any, proto_version: int, parallel: bool, xid: Any, has_xid: Any, relation_oid: Any
+    data: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
+    proto_version: int,
+    parallel: bool,
+    _xid: Any,
+    _xid_SENT: Any,
+    _relation_oid: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        in_stream = streams[row]
+    for row in range(len(starts)):
+        at = starts[row]
+        in_stream = in_stream_by_row[row]
         if proto_version >= 2 and in_stream:
-            xid[row] = u32(data, at + 1)
-            has_xid[row] = True
-            relation_oid[row] = u32(data, at + 5)
+            _xid[row] = u32(data, at + 1)
+            _xid_SENT[row] = True
+            _relation_oid[row] = u32(data, at + 5)
             at += 9
         else:
-            relation_oid[row] = u32(data, at + 1)
+            _relation_oid[row] = u32(data, at + 1)
             at += 5
 
 
 @kernel
 def read_delete(
-    data: Any, places: Any, streams: Any, proto_version: int, parallel: bool, xid: Any, has_xid: Any, relation_oid: Any
+    data: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
+    proto_version: int,
+    parallel: bool,
+    _xid: Any,
+    _xid_SENT: Any,
+    _relation_oid: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        in_stream = streams[row]
+    for row in range(len(starts)):
+        at = starts[row]
+        in_stream = in_stream_by_row[row]
         if proto_version >= 2 and in_stream:
-            xid[row] = u32(data, at + 1)
-            has_xid[row] = True
-            relation_oid[row] = u32(data, at + 5)
+            _xid[row] = u32(data, at + 1)
+            _xid_SENT[row] = True
+            _relation_oid[row] = u32(data, at + 5)
             at += 9
         else:
-            relation_oid[row] = u32(data, at + 1)
+            _relation_oid[row] = u32(data, at + 1)
             at += 5
 
 
 @kernel
 def read_truncate(
-    data: Any, places: Any, streams: Any, proto_version: int, parallel: bool, xid: Any, has_xid: Any, options: Any
+    data: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
+    proto_version: int,
+    parallel: bool,
+    _xid: Any,
+    _xid_SENT: Any,
+    _options: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        in_stream = streams[row]
+    for row in range(len(starts)):
+        at = starts[row]
+        in_stream = in_stream_by_row[row]
         if proto_version >= 2 and in_stream:
-            xid[row] = u32(data, at + 1)
-            has_xid[row] = True
-            options[row] = u8(data, at + 9)
+            _xid[row] = u32(data, at + 1)
+            _xid_SENT[row] = True
+            _relation_count = u32(data, at + 5)
+            _options[row] = u8(data, at + 9)
             at += 10
         else:
-            options[row] = u8(data, at + 5)
+            _relation_count = u32(data, at + 1)
+            _options[row] = u8(data, at + 5)
             at += 6
 
 
 @kernel
 def read_stream_start(
-    data: Any, places: Any, streams: Any, proto_version: int, parallel: bool, xid: Any, first_segment: Any
+    data: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
+    proto_version: int,
+    parallel: bool,
+    _xid: Any,
+    _first_segment: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        xid[row] = u32(data, at + 1)
-        first_segment[row] = u8(data, at + 5)
+    for row in range(len(starts)):
+        at = starts[row]
+        _xid[row] = u32(data, at + 1)
+        _first_segment[row] = u8(data, at + 5)
         at += 6
 
 
 @kernel
 def read_stream_commit(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    xid: Any,
-    commit_lsn: Any,
-    end_lsn: Any,
-    commit_time: Any,
+    _xid: Any,
+    _commit_lsn: Any,
+    _end_lsn: Any,
+    _commit_time: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        xid[row] = u32(data, at + 1)
-        commit_lsn[row] = u64(data, at + 6)
-        end_lsn[row] = u64(data, at + 14)
-        commit_time[row] = u64(data, at + 22)
+    for row in range(len(starts)):
+        at, end = starts[row], ends[row]
+        _xid[row] = u32(data, at + 1)
+        _commit_lsn[row] = u64(data, at + 6)
+        _end_lsn[row] = u64(data, at + 14)
+        _commit_time[row] = u64(data, at + 22)
         at += 30
 
 
 @kernel
 def read_stream_abort(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    xid: Any,
-    subxid: Any,
-    abort_lsn: Any,
-    has_abort_lsn: Any,
-    abort_time: Any,
-    has_abort_time: Any,
+    _xid: Any,
+    _subxid: Any,
+    _abort_lsn: Any,
+    _abort_lsn_SENT: Any,
+    _abort_time: Any,
+    _abort_time_SENT: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
+    for row in range(len(starts)):
+        at = starts[row]
         if proto_version >= 4 and parallel:
-            xid[row] = u32(data, at + 1)
-            subxid[row] = u32(data, at + 5)
-            abort_lsn[row] = u64(data, at + 9)
-            has_abort_lsn[row] = True
-            abort_time[row] = u64(data, at + 17)
-            has_abort_time[row] = True
+            _xid[row] = u32(data, at + 1)
+            _subxid[row] = u32(data, at + 5)
+            _abort_lsn[row] = u64(data, at + 9)
+            _abort_lsn_SENT[row] = True
+            _abort_time[row] = u64(data, at + 17)
+            _abort_time_SENT[row] = True
             at += 25
         else:
-            xid[row] = u32(data, at + 1)
-            subxid[row] = u32(data, at + 5)
+            _xid[row] = u32(data, at + 1)
+            _subxid[row] = u32(data, at + 5)
             at += 9
 
 
 @kernel
 def read_begin_prepare(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    prepare_lsn: Any,
-    end_lsn: Any,
-    prepare_time: Any,
-    xid: Any,
-    gid_starts: Any,
-    gid_lengths: Any,
+    _prepare_lsn: Any,
+    _end_lsn: Any,
+    _prepare_time: Any,
+    _xid: Any,
+    _gid_START: Any,
+    _gid_SIZE: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        prepare_lsn[row] = u64(data, at + 1)
-        end_lsn[row] = u64(data, at + 9)
-        prepare_time[row] = u64(data, at + 17)
-        xid[row] = u32(data, at + 25)
+    for row in range(len(starts)):
+        at, end = starts[row], ends[row]
+        _prepare_lsn[row] = u64(data, at + 1)
+        _end_lsn[row] = u64(data, at + 9)
+        _prepare_time[row] = u64(data, at + 17)
+        _xid[row] = u32(data, at + 25)
         at += 29
-        gid_starts[row] = at
-        gid_lengths[row] = find_nul(data, at, len(data)) - at
-        at += gid_lengths[row] + 1
+        _gid_START[row] = at
+        at = find_nul(data, at, end) + 1
+        _gid_SIZE[row] = at - _gid_START[row] - 1
 
 
 @kernel
 def read_prepare(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    prepare_lsn: Any,
-    end_lsn: Any,
-    prepare_time: Any,
-    xid: Any,
-    gid_starts: Any,
-    gid_lengths: Any,
+    _prepare_lsn: Any,
+    _end_lsn: Any,
+    _prepare_time: Any,
+    _xid: Any,
+    _gid_START: Any,
+    _gid_SIZE: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        prepare_lsn[row] = u64(data, at + 2)
-        end_lsn[row] = u64(data, at + 10)
-        prepare_time[row] = u64(data, at + 18)
-        xid[row] = u32(data, at + 26)
+    for row in range(len(starts)):
+        at, end = starts[row], ends[row]
+        _prepare_lsn[row] = u64(data, at + 2)
+        _end_lsn[row] = u64(data, at + 10)
+        _prepare_time[row] = u64(data, at + 18)
+        _xid[row] = u32(data, at + 26)
         at += 30
-        gid_starts[row] = at
-        gid_lengths[row] = find_nul(data, at, len(data)) - at
-        at += gid_lengths[row] + 1
+        _gid_START[row] = at
+        at = find_nul(data, at, end) + 1
+        _gid_SIZE[row] = at - _gid_START[row] - 1
 
 
 @kernel
 def read_commit_prepared(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    commit_lsn: Any,
-    end_lsn: Any,
-    commit_time: Any,
-    xid: Any,
-    gid_starts: Any,
-    gid_lengths: Any,
+    _commit_lsn: Any,
+    _end_lsn: Any,
+    _commit_time: Any,
+    _xid: Any,
+    _gid_START: Any,
+    _gid_SIZE: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        commit_lsn[row] = u64(data, at + 2)
-        end_lsn[row] = u64(data, at + 10)
-        commit_time[row] = u64(data, at + 18)
-        xid[row] = u32(data, at + 26)
+    for row in range(len(starts)):
+        at, end = starts[row], ends[row]
+        _commit_lsn[row] = u64(data, at + 2)
+        _end_lsn[row] = u64(data, at + 10)
+        _commit_time[row] = u64(data, at + 18)
+        _xid[row] = u32(data, at + 26)
         at += 30
-        gid_starts[row] = at
-        gid_lengths[row] = find_nul(data, at, len(data)) - at
-        at += gid_lengths[row] + 1
+        _gid_START[row] = at
+        at = find_nul(data, at, end) + 1
+        _gid_SIZE[row] = at - _gid_START[row] - 1
 
 
 @kernel
 def read_rollback_prepared(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    prepare_end_lsn: Any,
-    rollback_end_lsn: Any,
-    prepare_time: Any,
-    rollback_time: Any,
-    xid: Any,
-    gid_starts: Any,
-    gid_lengths: Any,
+    _prepare_end_lsn: Any,
+    _rollback_end_lsn: Any,
+    _prepare_time: Any,
+    _rollback_time: Any,
+    _xid: Any,
+    _gid_START: Any,
+    _gid_SIZE: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        prepare_end_lsn[row] = u64(data, at + 2)
-        rollback_end_lsn[row] = u64(data, at + 10)
-        prepare_time[row] = u64(data, at + 18)
-        rollback_time[row] = u64(data, at + 26)
-        xid[row] = u32(data, at + 34)
+    for row in range(len(starts)):
+        at, end = starts[row], ends[row]
+        _prepare_end_lsn[row] = u64(data, at + 2)
+        _rollback_end_lsn[row] = u64(data, at + 10)
+        _prepare_time[row] = u64(data, at + 18)
+        _rollback_time[row] = u64(data, at + 26)
+        _xid[row] = u32(data, at + 34)
         at += 38
-        gid_starts[row] = at
-        gid_lengths[row] = find_nul(data, at, len(data)) - at
-        at += gid_lengths[row] + 1
+        _gid_START[row] = at
+        at = find_nul(data, at, end) + 1
+        _gid_SIZE[row] = at - _gid_START[row] - 1
 
 
 @kernel
 def read_stream_prepare(
     data: Any,
-    places: Any,
-    streams: Any,
+    starts: Any,
+    ends: Any,
+    in_stream_by_row: Any,
     proto_version: int,
     parallel: bool,
-    prepare_lsn: Any,
-    end_lsn: Any,
-    prepare_time: Any,
-    xid: Any,
-    gid_starts: Any,
-    gid_lengths: Any,
+    _prepare_lsn: Any,
+    _end_lsn: Any,
+    _prepare_time: Any,
+    _xid: Any,
+    _gid_START: Any,
+    _gid_SIZE: Any,
 ) -> None:
-    for row in range(len(places)):
-        at = places[row]
-        prepare_lsn[row] = u64(data, at + 2)
-        end_lsn[row] = u64(data, at + 10)
-        prepare_time[row] = u64(data, at + 18)
-        xid[row] = u32(data, at + 26)
+    for row in range(len(starts)):
+        at, end = starts[row], ends[row]
+        _prepare_lsn[row] = u64(data, at + 2)
+        _end_lsn[row] = u64(data, at + 10)
+        _prepare_time[row] = u64(data, at + 18)
+        _xid[row] = u32(data, at + 26)
         at += 30
-        gid_starts[row] = at
-        gid_lengths[row] = find_nul(data, at, len(data)) - at
-        at += gid_lengths[row] + 1
+        _gid_START[row] = at
+        at = find_nul(data, at, end) + 1
+        _gid_SIZE[row] = at - _gid_START[row] - 1
+
+
+@kernel
+def list_truncate(
+    data: Any, starts: Any, ends: Any, in_stream_by_row: Any, proto_version: int, parallel: bool, rows: Any, oids: Any
+) -> int:
+    total = 0
+    for row in range(len(starts)):
+        at = starts[row]
+        in_stream = in_stream_by_row[row]
+        if proto_version >= 2 and in_stream:
+            _relation_count = u32(data, at + 5)
+            at += 10
+        else:
+            _relation_count = u32(data, at + 1)
+            at += 6
+        for _ in range(_relation_count):
+            rows[total] = row
+            oids[total] = u32(data, at)
+            total += 1
+            at += 4
+    return total
 
 
 READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[str, str], ...]]]] = {
-    66: (
+    TAG_Begin: (
         "Begin",
         read_begin,
         (
@@ -1086,7 +1189,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("xid", "number"),
         ),
     ),
-    77: (
+    TAG_Message: (
         "Message",
         read_message,
         (
@@ -1097,7 +1200,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("content", "bytes"),
         ),
     ),
-    67: (
+    TAG_Commit: (
         "Commit",
         read_commit,
         (
@@ -1106,7 +1209,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("commit_time", "number"),
         ),
     ),
-    79: (
+    TAG_Origin: (
         "Origin",
         read_origin,
         (
@@ -1114,7 +1217,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("name", "bytes"),
         ),
     ),
-    82: (
+    TAG_Relation: (
         "Relation",
         read_relation,
         (
@@ -1125,7 +1228,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("replica_identity", "letter"),
         ),
     ),
-    89: (
+    TAG_Type: (
         "Type",
         read_type,
         (
@@ -1135,7 +1238,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("name", "bytes"),
         ),
     ),
-    73: (
+    TAG_Insert: (
         "Insert",
         read_insert,
         (
@@ -1143,7 +1246,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("relation_oid", "number"),
         ),
     ),
-    85: (
+    TAG_Update: (
         "Update",
         read_update,
         (
@@ -1151,7 +1254,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("relation_oid", "number"),
         ),
     ),
-    68: (
+    TAG_Delete: (
         "Delete",
         read_delete,
         (
@@ -1159,7 +1262,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("relation_oid", "number"),
         ),
     ),
-    84: (
+    TAG_Truncate: (
         "Truncate",
         read_truncate,
         (
@@ -1167,7 +1270,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("options", "number"),
         ),
     ),
-    83: (
+    TAG_StreamStart: (
         "StreamStart",
         read_stream_start,
         (
@@ -1175,8 +1278,8 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("first_segment", "number"),
         ),
     ),
-    69: ("StreamStop", None, ()),
-    99: (
+    TAG_StreamStop: ("StreamStop", None, ()),
+    TAG_StreamCommit: (
         "StreamCommit",
         read_stream_commit,
         (
@@ -1186,7 +1289,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("commit_time", "number"),
         ),
     ),
-    65: (
+    TAG_StreamAbort: (
         "StreamAbort",
         read_stream_abort,
         (
@@ -1196,7 +1299,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("abort_time", "number?"),
         ),
     ),
-    98: (
+    TAG_BeginPrepare: (
         "BeginPrepare",
         read_begin_prepare,
         (
@@ -1207,7 +1310,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("gid", "bytes"),
         ),
     ),
-    80: (
+    TAG_Prepare: (
         "Prepare",
         read_prepare,
         (
@@ -1218,7 +1321,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("gid", "bytes"),
         ),
     ),
-    75: (
+    TAG_CommitPrepared: (
         "CommitPrepared",
         read_commit_prepared,
         (
@@ -1229,7 +1332,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("gid", "bytes"),
         ),
     ),
-    114: (
+    TAG_RollbackPrepared: (
         "RollbackPrepared",
         read_rollback_prepared,
         (
@@ -1241,7 +1344,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
             ("gid", "bytes"),
         ),
     ),
-    112: (
+    TAG_StreamPrepare: (
         "StreamPrepare",
         read_stream_prepare,
         (
@@ -1253,9 +1356,14 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
         ),
     ),
 }
-"""By first byte: the message's name, what reads its header, and how each of its fields is read."""
+"""By tag: the message's name, what reads its header, and for each of its fields the column and how it is read."""
 
-TUPLES: Final[Mapping[str, Callable[..., int]]] = {
-    "TupleData": values_tuple_data,
+LISTS: Final[Mapping[int, Callable[..., int]]] = {
+    84: list_truncate,
 }
-"""What finds the values of each kind of row."""
+"""By tag: what gathers the OIDs in repeats of messages (rows, oids), and returns how many they are."""
+
+TUPLES: Final[Mapping[str, Callable[..., bool]]] = {
+    "TupleData": find_tuple_data,
+}
+"""What finds the values of each part that is a row; whether all have as many as there are columns."""

@@ -10,10 +10,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.casts import Values, find_cast
-from pgoutput_construct.columnar.decode import Decoded, RowError
 from pgoutput_construct.columnar.gather import empty_lists, nulls, scatter
 from pgoutput_construct.columnar.index import IS_ROW, BatchIndex
+from pgoutput_construct.columnar.rows import Decoded, RowError
+from pgoutput_construct.columnar.threads import in_order
+from pgoutput_construct.columnar.typed.column import Values
+from pgoutput_construct.columnar.typed.registry import find_cast
+from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
@@ -23,46 +26,54 @@ from pgoutput_construct.wire.messages import BY_TAG, VALUES
 from pgoutput_construct.wire.protocol import CHANGES, RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.reference import LARGEST
 
-__all__ = ["BLOCK_VALUES", "table_rows"]
+__all__ = ["BLOCK_ROWS", "table_rows"]
 
 Numbers = NDArray[np.int64]
 
-BLOCK_ROWS: Final = 4096
-"""Rows that are in work at a time, at least: below that, what a column costs once outweighs what its values cost."""
-BLOCK_VALUES: Final = 1 << 19
-"""Values that are in work at a time: the index of them stays in the processor's cache, and memory stays flat."""
+BLOCK_ROWS: Final = 8192
+"""Rows that are in work at a time: buffers stay in the processor's cache, and memory stays flat."""
 
 BLOCK_BYTES: Final = 1 << 28
 """Bytes of payloads that are in work at a time: Arrow's strings end at 2 GiB, and one message is below LARGEST."""
 
-IS_SENT: Final = np.zeros(256, np.bool_)
-IS_SENT[[code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)]] = True
+SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)}
+"""The tags of values that are there: text and binary format."""
 OPS: Final = {cls.TAG[0]: cls.__name__.lower() for cls in CHANGES}
+_OP_NAMES: Final = np.frombuffer("".join(OPS.values()).encode(), np.uint8)
+_OP_LENGTHS: Final = np.array([len(OPS.get(tag, "")) for tag in range(256)], np.int32)
+_OP_STARTS: Final = np.zeros(256, np.int64)
+_OP_STARTS[list(OPS)] = np.cumsum([0, *map(len, OPS.values())])[:-1]
 
 
 def table_rows(
-    index: BatchIndex, rows: Numbers, description: Description, columns: pa.Schema, schema: pa.Schema
+    index: BatchIndex,
+    rows: Numbers,
+    description: Description,
+    columns: pa.Schema,
+    schema: pa.Schema,
+    threads: int = 1,
 ) -> Iterator[Decoded]:
-    """Yield the rows of one table in blocks; ``rows`` are indexes of payloads, ``schema`` those of ``columns``."""
+    """Yield Insert, Update, Delete and Truncate messages of one table as rows, in blocks that keep memory flat.
+
+    ``rows`` are indexes of payloads; ``description`` describes all of them. ``columns`` are the columns wanted, by
+    name, of types that hold the table's (``columns_schema``, or wider): columns that this Relation does not have become
+    null; ``schema`` is ``rows_schema(columns)``. The table's own columns hold the new row (null in deletes and
+    truncates, and where a TOASTed value was not sent: then ``_unchanged`` names the column); ``_before`` holds the old
+    row or its key. Payloads that are no such message, or do not fit the description, are returned in ``errors``.
+    ``threads`` decode blocks at the same time; the order stays.
+    """
     table = _Table(index, description, columns, schema)
-    step = max(BLOCK_ROWS, BLOCK_VALUES // max(1, len(description.relation.columns)))
-    for some in _blocks(index, rows, step):
-        errors = table.faults(some)
-        good = _without(some, errors)
-        batch = table.batch(good)
-        if batch is None:
-            errors += table.misfits(good)
-            good = _without(some, errors)
-            batch = table.batch(good)
-        yield Decoded(good, batch, tuple(sorted(errors, key=lambda error: error.row)))
+    return in_order(table.decode, _blocks(index, rows, BLOCK_ROWS), threads)
 
 
 def _blocks(index: BatchIndex, rows: Numbers, step: int) -> Iterator[Numbers]:
     """Yield the rows in blocks of so many at most, and of so many bytes that a column's offsets need 32 bits."""
+    small = len(index.data) <= BLOCK_BYTES
     while len(rows):
         some = rows[:step]
-        sizes = np.cumsum(index.ends[some] - index.starts[some])
-        some = some[: max(1, int(np.searchsorted(sizes, BLOCK_BYTES, "right")))]
+        if not small:
+            sizes = np.cumsum(index.ends[some] - index.starts[some])
+            some = some[: max(1, int(np.searchsorted(sizes, BLOCK_BYTES, "right")))]
         yield some
         rows = rows[len(some) :]
 
@@ -73,6 +84,7 @@ class _Table:
     def __init__(self, index: BatchIndex, description: Description, columns: pa.Schema, schema: pa.Schema) -> None:
         self.index = index
         self.relation = description.relation
+        self.is_row = index.valid & IS_ROW[index.tags]
         self.schema = schema
         self.columns = columns
         self.width = len(self.relation.columns)
@@ -86,32 +98,39 @@ class _Table:
             i for i, column in enumerate(self.relation.columns) if column.flags & RelationColumnFlags.KEY
         )
 
+    def decode(self, rows: Numbers) -> Decoded:
+        """Return the rows of one block."""
+        errors = self.faults(rows)
+        good = _without(rows, errors)
+        new, old = _Side(self, good, "new"), _Side(self, good, "old")
+        if not (new.fits and old.fits):
+            errors += self.misfits(good, new, old)
+            good = _without(rows, errors)
+            new, old = _Side(self, good, "new"), _Side(self, good, "old")
+        batch = self.batch(good, new, old) if len(good) else None
+        return Decoded(good, batch, tuple(sorted(errors, key=lambda error: error.row)))
+
     def faults(self, rows: Numbers) -> list[RowError]:
         """Find the payloads that are no rows."""
-        index = self.index
-        valid = index.valid[rows]
-        found = [] if valid.all() else [RowError(row, index.error(row)) for row in rows[~valid].tolist()]
-        sizes = index.ends[rows] - index.starts[rows]
-        for row in rows[valid & (sizes >= LARGEST)].tolist():
-            found.append(RowError(row, ProtocolError("a message of 1 GiB or more, which PostgreSQL does not send")))
-        others = valid & ~IS_ROW[index.tags[rows]]
-        for row in rows[others].tolist() if others.any() else ():
-            kind = BY_TAG[bytes([index.tags[row]])].__name__
-            found.append(RowError(row, ProtocolError(f"{kind} among the rows of {self.name}")))
+        index, found = self.index, []
+        for row in rows[~self.is_row[rows]].tolist():
+            kind = BY_TAG.get(bytes([index.tags[row]]), type(None)).__name__
+            among = ProtocolError(f"{kind} among the rows of {self.name}")
+            found.append(RowError(row, among if index.valid[row] else index.error(row)))
+        if len(index.data) >= LARGEST:
+            sizes = index.ends[rows] - index.starts[rows]
+            for row in rows[index.valid[rows] & (sizes >= LARGEST)].tolist():
+                found.append(RowError(row, ProtocolError("a message of 1 GiB or more, which PostgreSQL does not send")))
         return found
 
-    def misfits(self, rows: Numbers) -> list[RowError]:
+    def misfits(self, rows: Numbers, *sides: "_Side") -> list[RowError]:
         """Find the rows that have another number of values than the Relation has columns."""
-        wrong = self._widths("old", rows) | self._widths("new", rows)
+        wrong: dict[int, int] = {}
+        for side in sides:
+            at = np.flatnonzero(side.counts != self.width)
+            at = at[side.present[side.rows][at]]
+            wrong |= dict(zip(rows[side.rows][at].tolist(), side.counts[at].tolist(), strict=True))
         return [RowError(row, self._width_error(count)) for row, count in wrong.items()]
-
-    def _widths(self, side: str, rows: Numbers) -> dict[int, int]:
-        """Return the rows that have another number of values than the Relation has columns, and how many."""
-        places = self.index.rows[side][rows]
-        rows, places = rows[places >= 0], places[places >= 0]
-        counts = self.index.data[places].astype(np.int64) << 8 | self.index.data[places + 1]
-        wrong = counts != self.width
-        return dict(zip(rows[wrong].tolist(), counts[wrong].tolist(), strict=True))
 
     def _width_error(self, count: int) -> ProtocolError:
         return ProtocolError(
@@ -123,11 +142,8 @@ class _Table:
     def name(self) -> str:
         return f"{self.relation.namespace or 'pg_catalog'}.{self.relation.name}"
 
-    def batch(self, rows: Numbers) -> pa.RecordBatch | None:
-        """Return the rows as a batch; None when one of them has another number of values than there are columns."""
-        new, old = _Side(self, rows, "new"), _Side(self, rows, "old")
-        if new.misfit or old.misfit:
-            return None
+    def batch(self, rows: Numbers, new: "_Side", old: "_Side") -> pa.RecordBatch:
+        """Return the rows as a batch."""
         whole = self.index.rows["old_kind"][rows] != ord(UpdateOldKind.KEY)
         new.read(lambda position: None)
         old.read(lambda position: None if position in self.keys else whole)
@@ -166,21 +182,26 @@ class _Side:
         have = int(np.count_nonzero(self.present))
         self.sparse: Numbers | None = np.flatnonzero(self.present) if 2 * have < self.count else None
         """The rows that have this side, where these are few."""
-        places = places if self.sparse is None else places[self.sparse]
+        self.rows = slice(None) if self.sparse is None else self.sparse
+        """Which of the rows are looked at."""
+        places = places[self.rows]
         shape = (table.width, len(places))
-        self.tags, self.lengths = np.zeros(shape, np.uint8), np.zeros(shape, np.int32)
-        self.starts = np.zeros(shape, np.int64)
+        self.tags, self.lengths = np.empty(shape, np.uint8), np.empty(shape, np.int32)
+        self.starts, self.counts = np.empty(shape, np.int64), np.zeros(len(places), np.int32)
         (find,) = kernels.TUPLES.values()
-        self.misfit = find(table.index.data, places, table.width, self.tags, self.starts, self.lengths) >= 0
-        """Whether a row has another number of values than there are columns."""
+        given = table.index.given(rows[self.rows], places)
+        self.fits = find(*given, table.width, self.counts, self.tags, self.starts, self.lengths)
+        """Whether all rows have as many values as there are columns."""
         self.refused: dict[str, dict[int, str]] = {}
         """PostgreSQL's text of values that their column cannot hold, by column and row."""
         self.arrays: dict[str, pa.Array] = {}
 
     def read(self, sent: Callable[[int], NDArray[np.bool_] | None]) -> None:
         """Read all columns; ``sent`` tells which rows hold more than nulls in a column, None for all of them."""
-        if self.present.any():
-            self.arrays = {column.name: self._read(i, column, sent(i)) for i, column in self.table.readers.items()}
+        for position, column in self.table.readers.items() if self.present.any() else ():
+            array = self._read(position, column, sent(position))
+            if array is not None:
+                self.arrays[column.name] = array
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
         """Return a column over all rows, null where they do not have this side."""
@@ -193,11 +214,9 @@ class _Side:
         """Return all columns as one of structs, null where the rows do not have this side."""
         if not self.present.any():
             return nulls(self.count, kind)
-        if self.sparse is None:
-            children = [self.column(field.name, field.type) for field in kind]
-            return pa.StructArray.from_arrays(children, fields=list(kind), mask=pa.array(~self.present))
-        few = [self.arrays.get(field.name, nulls(len(self.sparse), field.type)) for field in kind]
-        return scatter([(self.sparse, pa.StructArray.from_arrays(few, fields=list(kind)))], self.count, kind)
+        children = [self.column(field.name, field.type) for field in kind]
+        validity = pa.py_buffer(np.packbits(self.present, bitorder="little"))
+        return pa.Array.from_buffers(kind, self.count, [validity], children=children)
 
     def unchanged(self) -> pa.Array:
         """Return the names of the columns that were not sent, row by row; empty lists where the side is missing."""
@@ -217,35 +236,30 @@ class _Side:
         """Return what the columns cannot hold, by name and row."""
         return {prefix + name: texts for name, texts in self.refused.items() if texts}
 
-    def _read(self, position: int, column: _Column, sent: NDArray[np.bool_] | None) -> pa.Array:
+    def _read(self, position: int, column: _Column, sent: NDArray[np.bool_] | None) -> pa.Array | None:
         tags = self.tags[position]
         if sent is not None and not sent.all():
             tags = np.where(sent if self.sparse is None else sent[self.sparse], tags, kernels.VALUE_TAGS["null"])
-        pieces: list[tuple[Numbers, pa.Array]] = []
-        for name, code in kernels.VALUE_TAGS.items():
-            if isinstance(VALUES[name], type):
-                chosen = tags == code
-                if chosen.all() or (chosen.any() and not IS_SENT[tags[~chosen]].any()):
-                    return self._cast(position, column, name, chosen)
-                if chosen.any():
-                    pieces.append((np.flatnonzero(chosen), self._cast(position, column, name, chosen).filter(chosen)))
-        return scatter(pieces, len(tags), column.target)
+        formats = [name for name, code in SENT.items() if (tags == code).any()]
+        if len(formats) < 2:
+            return self._cast(position, column, formats[0], tags) if formats else None
+        pieces = [(tags == SENT[name], self._cast(position, column, name, tags)) for name in formats]
+        return scatter([(np.flatnonzero(own), array.filter(own)) for own, array in pieces], len(tags), column.target)
 
-    def _cast(self, position: int, column: _Column, kind: str, chosen: NDArray[np.bool_]) -> pa.Array:
-        """Cast the values of one kind as a whole, and what is left one by one; the others are null."""
-        cast = find_cast(kernels.VALUE_TAGS[kind], column.type_oid, column.target)
+    def _cast(self, position: int, column: _Column, name: str, tags: NDArray[np.uint8]) -> pa.Array:
+        """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""
+        code = SENT[name]
+        cast = find_cast(code, column.type_oid, column.target)
         if cast is None:
-            return self._one_by_one(position, column, kind, chosen)
-        starts, lengths = self.starts[position], self.lengths[position]
-        values = Values(self.table.index.data, starts, lengths, None if chosen.all() else ~chosen)
+            return self._one_by_one(position, column, name, tags == code)
+        values = Values(self.table.index.data, self.starts[position], self.lengths[position], tags, code)
         try:
-            array, fits = cast(values, column.target)
-        except ValueError:  # Arrow's own, or the text of its error is not UTF-8
-            return self._one_by_one(position, column, kind, chosen)
-        if fits.all():
+            array, left = cast(values, column.target)
+        except ValueError:  # Arrow's own: a text is not UTF-8, or no number
+            return self._one_by_one(position, column, name, tags == code)
+        if left is None:
             return array
-        rest = self._one_by_one(position, column, kind, ~fits)
-        return pc.if_else(pa.array(fits), array, rest)
+        return pc.if_else(pa.array(left), self._one_by_one(position, column, name, left), array)
 
     def _one_by_one(self, position: int, column: _Column, kind: str, chosen: NDArray[np.bool_]) -> pa.Array:
         """Load the chosen values through psycopg; the others are null, as are those that the type cannot hold."""
@@ -267,10 +281,9 @@ def _without(rows: Numbers, errors: list[RowError]) -> Numbers:
 
 
 def _ops(tags: NDArray[np.uint8]) -> pa.Array:
-    names = pa.array(list(OPS.values()), pa.string())
-    codes = np.zeros(256, np.int8)
-    codes[list(OPS)] = range(len(OPS))
-    return names.take(pa.array(codes[tags]))
+    """Return the name of each row's operation, copied as a column's texts are."""
+    values = Values(_OP_NAMES, _OP_STARTS[tags], _OP_LENGTHS[tags], np.zeros(len(tags), np.uint8), 0)
+    return TEXT(values, pa.string())[0]
 
 
 def _untyped(count: int, texts: Mapping[str, Mapping[int, str]]) -> pa.Array:

@@ -80,7 +80,7 @@ def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -
 
 
 @st.composite
-def record(draw: st.DrawFn, /, cls: Callable[..., T], **fields: SearchStrategy[Any]) -> T:
+def record(draw: st.DrawFn, cls: Callable[..., T], /, **fields: SearchStrategy[Any]) -> T:
     """Return objects of a message class; a field that is a Branch also sets the field of its kind."""
     values: dict[str, Any] = {}
     for name, strategy in fields.items():

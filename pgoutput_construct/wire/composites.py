@@ -151,6 +151,7 @@ class Extending(Record):
         super().__init__(cls, subcon)
         self.condition = condition
         self.principal = cls.PRINCIPAL
+        self.absent = dict.fromkeys(field.name for field in fields(cls))  # type: ignore[arg-type]
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
         container = self.subcon._parsereport(stream, context, path)
@@ -162,7 +163,7 @@ class Extending(Record):
         if isinstance(obj, self.cls):
             problem = f"must be the {self.principal} alone under these options, not {shown(obj)}"
             raise FieldError(problem, path, stream.tell())
-        self.subcon._build({self.principal: obj}, stream, context, path)
+        self.subcon._build(self.absent | {self.principal: obj}, stream, context, path)
         return obj
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "parse",
     "parse_frame",
     "parse_prefix",
+    "refused",
 ]
 
 MESSAGES: Final = Reference(messages.BY_TAG, definitions.DEFINITIONS)
@@ -74,8 +75,8 @@ class Engine:
         try:
             return read_prefix(self._readers, raw, start, self._parameters)
         except REJECTIONS:
-            if refused := _refused(raw[start : start + 1], self.options):
-                raise refused from None
+            if refusal := refused(raw[start : start + 1], self.options):
+                raise refusal from None
             return MESSAGES.parse_prefix(raw, start, self.options.parameters())
 
     def build(self, message: PgoutputMessage) -> bytes:
@@ -114,7 +115,7 @@ def engine(
 ) -> Engine:
     """Return the fast engine under some options, those of parse; raise PgoutputError for options that are refused."""
     found = _engine(options(proto_version, streaming, in_stream, **others))
-    if not others:
+    if not others and in_stream in (None, False, True):
         _KNOWN[proto_version, streaming, in_stream] = found
     return found
 
@@ -207,8 +208,8 @@ def build_frame(frame: Frame) -> bytes:
 
 def explain(data: bytes, given: Options) -> DecodeError:
     """Return why bytes are no message under some options, as the definitions say it; EngineError if they disagree."""
-    if refused := _refused(data[:1], given):
-        return refused
+    if refusal := refused(data[:1], given):
+        return refusal
     try:
         accepted = MESSAGES.parse(data, given.parameters())
     except DecodeError as error:
@@ -216,7 +217,8 @@ def explain(data: bytes, given: Options) -> DecodeError:
     return _disagree(data, accepted)
 
 
-def _refused(tag: bytes, given: Options) -> DecodeError | None:
+def refused(tag: bytes, given: Options) -> DecodeError | None:
+    """Return why the message of a tag is refused before its bytes are looked at, None where they are to be read."""
     cls = messages.BY_TAG.get(tag)
     reason = None if cls is None else _unsaid(given, cls) or given.refusal(cls)
     return None if cls is None or reason is None else DecodeError(reason, message=cls.__name__, offset=0)

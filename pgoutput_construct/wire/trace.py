@@ -5,7 +5,7 @@ nothing for it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import IO, Any, NamedTuple, Unpack
 
@@ -15,6 +15,7 @@ from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire import definitions, frame_definitions, frames, messages
 from pgoutput_construct.wire.composites import Counted, Kind, Valued
 from pgoutput_construct.wire.described import Described
+from pgoutput_construct.wire.engine import explain, refused
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
 from pgoutput_construct.wire.options import MoreOptions, options
@@ -73,8 +74,13 @@ def trace(
     **others: Unpack[MoreOptions],
 ) -> Trace:
     """Return the fields of a message; the arguments are those of parse. A message that parse refuses has a fault."""
-    parameters = options(proto_version, streaming, in_stream, **others).parameters()
-    return _trace(_messages(), payload_bytes(payload), parameters, FIELDS)
+    given, data = options(proto_version, streaming, in_stream, **others), payload_bytes(payload)
+    if error := refused(data[:1], given):
+        return Trace(data, error.message, (), Fault(error, "", 0, 0), FIELDS)
+    found = _trace(_messages(), data, given.parameters(), FIELDS)
+    if found.fault is None:
+        return found
+    return replace(found, fault=found.fault._replace(error=explain(data, given)))
 
 
 def trace_frame(data: bytes | bytearray | memoryview) -> Trace:

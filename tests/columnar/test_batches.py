@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
 from pgoutput_construct.columnar import BatchDecoder, decode_rows, table
-from pgoutput_construct.columnar import casts as casts_module
+from pgoutput_construct.columnar.typed.registry import TYPES
 from pgoutput_construct.stream import RelationCache
+from pgoutput_construct.stream.builtin_types import TYPE_NAMES
 from tests.columnar.test_decode import columns_schema, described, insert
 from tests.live.recording import Recording
 
@@ -73,7 +74,7 @@ def test_batch_size_makes_no_difference(recordings: dict[str, Recording]) -> Non
     assert repr(in_batches(recording, 13)) == repr(in_batches(recording, 100_000))
 
 
-@pytest.mark.parametrize("limit", ["BLOCK_VALUES", "BLOCK_ROWS", "BLOCK_BYTES"])
+@pytest.mark.parametrize("limit", ["BLOCK_ROWS", "BLOCK_BYTES"])
 def test_block_size_makes_no_difference(
     recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
@@ -81,7 +82,6 @@ def test_block_size_makes_no_difference(
     recording = recordings["18-v4-text"]
     whole = repr(in_batches(recording, 100_000))
     monkeypatch.setattr(table, "BLOCK_ROWS", 3)
-    monkeypatch.setattr(table, "BLOCK_VALUES", 3)
     monkeypatch.setattr(table, limit, 10)
     assert repr(in_batches(recording, 100_000)) == whole
 
@@ -262,8 +262,6 @@ def test_kernels_compile_where_no_cache_can_be_written(monkeypatch: pytest.Monke
     assert jit.kernel(lambda number: number + 1)(1) == 2
 
 
-def test_tables_of_casts_name_built_in_types() -> None:
-    """Each OID in the table of binary casts is a type that psycopg knows."""
-    from psycopg.postgres import types
-
-    assert all(types.get(oid) is not None for oid in casts_module.BINARY_CASTS)
+def test_table_of_types_names_built_in_types() -> None:
+    """Each name in the table of kernels is a type of PostgreSQL's."""
+    assert TYPES.keys() <= TYPE_NAMES.keys()

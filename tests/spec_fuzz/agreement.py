@@ -9,8 +9,10 @@ import numpy as np
 from pgoutput_construct.errors import DecodeError, EncodeError
 from pgoutput_construct.wire.fast import REJECTIONS
 from pgoutput_construct.wire.trace import _trace, _tracing
+from pgoutput_construct.wire.types import bare
 from tests.spec_fuzz.checked_reads import Window
 from tests.spec_fuzz.package import Package
+from tools.generate.kernel_read import header_fields
 
 __all__ = ["Engines"]
 
@@ -34,7 +36,7 @@ class Engines:
     def __init__(self, package: Package, parameters: Parameters) -> None:
         self.package = package
         self.parameters = parameters
-        self.given = tuple(parameters.values())
+        self.given = tuple(parameters[parameter.name] for parameter in package.spec.parameters)
 
     def check_message(self, message: Any) -> bytes:
         """Check all that is true of a message that can be sent; return its bytes."""
@@ -92,9 +94,9 @@ class Engines:
 
     def kernel_parameters(self, function: Any) -> list[Any]:
         """Return the parameters as the kernels take them: a state's by row, the others once."""
-        names = [name for name in inspect.signature(function).parameters if name in {"streams", *self.parameters}]
-        by_row = [self.parameters.get("in_stream", False)]
-        return [by_row if name == "streams" else self.parameters[name] for name in names]
+        by_row = {f"{name}_by_row": [self.parameters[name]] for name in self.package.kernels.ROW_PARAMETERS}
+        known = {**by_row, **self.parameters}
+        return [known[name] for name in inspect.signature(function).parameters if name in known]
 
     def check_headers(self, message: Any, data: bytes) -> None:
         """Check that the header fields which the kernels read are those of the message."""
@@ -105,8 +107,10 @@ class Engines:
         window = Window(data, BEFORE, AFTER)
         columns = [[[None] for _ in range(_width(form))] for _, form in fields]
         outs = [out for column in columns for out in column]
-        read(window, [window.start], *self.kernel_parameters(read), *outs)
-        for (field, form), column in zip(fields, columns, strict=True):
+        read(window, [window.start], [window.end], *self.kernel_parameters(read), *outs)
+        structure = next(message for message in self.package.spec.messages if message.class_name == name)
+        names = [field.name for field in header_fields(structure)]
+        for (_, form), column, field in zip(fields, columns, names, strict=True):
             value = getattr(message, field)
             if form.endswith("?"):
                 present = bool(column.pop()[0])
@@ -133,7 +137,7 @@ class Engines:
             find = kernels.TUPLES.get(getattr(element, "part", None))
             if find is None or element.name not in kernels.ROW_FIELDS:
                 continue
-            row = getattr(message, element.name)
+            row = bare(getattr(message, element.name))
             place = kept[element.name][0]
             assert (row is None) == (place == -1), f"{element.name} is {row!r}, its place {place}"
             if row is not None:
@@ -141,11 +145,13 @@ class Engines:
 
     def _check_row(self, find: Any, window: Window, place: int, row: Any) -> None:
         tags, starts, lengths = (np.full((max(len(row), 1), 1), -1, object) for _ in range(3))
-        wrong = find(window, [place], len(row), tags, starts, lengths)
-        assert wrong == -1, f"the row at {place} has not the {len(row)} values of {row!r}"
+        counts = [-1]
+        given = [window, [place], *self.kernel_parameters(find)]
+        fits = find(*given, len(row), counts, tags, starts, lengths)
+        assert (fits, counts) == (True, [len(row)]), f"the row at {place} has not the {len(row)} values of {row!r}"
         for column, value in enumerate(row):
             start, length = starts[column, 0], lengths[column, 0]
-            found = window.data[start : start + length]
+            found, value = window.data[start : start + length], bare(value)
             assert found == (value if isinstance(value, bytes) else b""), f"value {column} of {row!r} reads {found!r}"
 
 

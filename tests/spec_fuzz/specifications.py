@@ -126,7 +126,7 @@ class _Author:
         if first and self.chance(15):
             last = {"field": "Byten", "name": self.name(names)}
             elements.append(last | (self.condition() if self.chance(30) else {}))
-        return self.gathered(elements)
+        return self.gathered(elements or [self.field(names)])
 
     def gathered(self, elements: list[Data]) -> list[Data]:
         """Return elements as blocks: fields together, now and then in two blocks."""
@@ -225,10 +225,10 @@ class _Author:
         names = set[str]()
         groups: list[Group] = []
         self.one([self.bytes_, self.number, self.text, self.reference])(groups, names, depth)
+        groups = groups or [[self.field(names)]]
         if self.chance(20):
             groups.insert(self.up_to(0, len(groups)), [self.fixed(names)])
-        fields = [element for group in groups for element in group]
-        return fields or [self.field(names)]
+        return [element for group in groups for element in group]
 
     def valued(self, names: set[str], depth: int) -> Data:
         """Return a choice whose branch shows in the Python value."""
@@ -263,7 +263,7 @@ class _Author:
         fields = [size, content]
         if self.chance(10):
             fields.insert(self.up_to(0, 2), self.fixed(names))
-        return fields if not self.chance(3) else [self.field(names)]
+        return fields
 
     def measure(self, groups: list[Group], names: set[str]) -> str:
         """Add a count or length somewhere before what follows, and return its name."""
@@ -282,7 +282,7 @@ class _Author:
         row = next(r for r in _NUMBERS if r["notation"] == field["field"] and r["bytes"])
         if row["python"] != "int" or not self.chance(40):
             return field
-        top = 8 * row["bytes"] - 1
+        top = 8 * row["bytes"] - 1 - bool(row.get("signed"))
         if self.chance(40):
             bits = self.draw(st.sets(st.one_of(st.integers(0, 3), st.integers(0, top)), min_size=1, max_size=3))
             return field | {"bits": {1 << bit: f"bit {bit}" for bit in sorted(bits)}}
@@ -301,7 +301,8 @@ class _Author:
         return {"field": f"{row['notation']}({value})", "name": self.name(names)}
 
     def conditional(self, field: Data) -> Data:
-        return field | self.condition() if self.chance(30) else field
+        condition = self.condition() if self.chance(30) else {}
+        return field | condition | ({"positional": True} if condition and self.chance(15) else {})
 
     def condition(self) -> Data:
         when = {"when": self.one(self.flags)} if self.flags and self.chance(60) else {}

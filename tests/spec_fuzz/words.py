@@ -1,5 +1,9 @@
 """The words that generated specifications are made of: many of them meet words of the generated code."""
 
+import keyword
+
+from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS, RESERVED_PARAMETERS
+
 __all__ = ["CLASSES", "CONSTANTS", "FLAGS", "MESSAGES", "NAMES", "STATES", "TAGS", "TEXTS"]
 
 _PLAIN = "alpha beta gamma delta epsilon zeta eta theta iota kappa xid relation_oid name flags tag columns old new"
@@ -10,62 +14,34 @@ _KERNELS = """row rows streams places starts ends tags valid index kernel u8 u16
 _OTHERS = """int str bool field dataclass object set float self cls context stream path obj params this when record bits st
     draw strings blobs lsns signed unsigned branches required principal payload count fields x"""
 
-NAMES = tuple(dict.fromkeys(f"{_PLAIN} {_CODEC} {_KERNELS} {_OTHERS}".split()))
-"""Names of fields, choices and repeats; those of Python and of construct are left to the rules that refuse them."""
+_REFUSED = {*keyword.kwlist, *RESERVED_CLASSES, *RESERVED_FIELDS}
+NAMES = tuple(name for name in dict.fromkeys(f"{_PLAIN} {_CODEC} {_KERNELS} {_OTHERS}".split()) if name not in _REFUSED)
+"""Names of fields, choices and repeats: all that meet a word of generated code, and that the language allows."""
 
 CLASSES = tuple(
-    [
-        "Row",
-        "Tuple",
-        "Item",
-        "XLog",
-        "ABTest",
-        "AbC",
-        "Abc",
-        "Value",
-        "Values",
-        "Parse",
-        "Build",
-        "Walk",
-        "Read",
-        "Unpack",
-        "Alpha",
-        "Record2",
-        "T",
-    ]
+    name
+    for name in "Row Tuple Item XLog ABTest AbC Abc Value Values Parse Build Walk Read Unpack Alpha Record2 T".split()
+    if name not in _REFUSED
 )
 """Names of parts, of items and of classes of bytes: some are the same in lower case."""
 
-MESSAGES = tuple(
-    [
-        "First",
-        "Second",
-        "Third",
-        "Fourth",
-        "Stream Start",
-        "Parse",
-        "Build",
-        "X",
-        "Index",
-        "Walk Row",
-        "Read",
-        "Begin",
-        "A B",
-        "Insert",
-    ]
-)
+MESSAGES = tuple("First|Second|Third|Fourth|Stream Start|Parse|Build|X|Index|Walk Row|Read|Begin|A B|Insert".split("|"))
 """Names of messages."""
 
-CONSTANTS = ("UNCHANGED", "MISSING", "X", "VALUES", "A1", "B_C")
+CONSTANTS = ("UNCHANGED", "MISSING", "NOT_SENT", "B_C")
 """Names of constant values."""
 
-FLAGS = ("in_stream", "parallel", "extra", "verbose", "x", "value_flag")
+FLAGS = tuple(
+    name
+    for name in "in_stream parallel extra verbose x value_flag flags xid alpha".split()
+    if name not in RESERVED_PARAMETERS
+)
 """Names of bool parameters."""
 
 STATES = ("idle", "transaction", "stream", "apart")
 """Names of states."""
 
-TAGS = 'ABKNOXYZabknoxyz0179!~"#%\\{'
+TAGS = "ABKNOXYZabknoxyz0179!~\"#%\\{"
 """Bytes of tags that the documents' notation can write."""
 
 TEXTS = ("A text.", 'With "quotes".', '"""', "A backslash \\", "\\N{x} {braces} %s", "é \U0001f600", "# no comment")

@@ -1,98 +1,111 @@
-"""The reads of the columnar kernels: the header fields of all messages of one kind, which were walked before."""
+"""The reads of the columnar kernels: the header fields of all messages of one tag, which were walked before."""
 
-from collections.abc import Sequence
+from tools.generate.kernel_walk import Names, Steps, number_at
+from tools.generate.writer import Writer
+from tools.language import Field, Message, Repeat, Spec
 
-from tools.generate.codec_runs import Lines, Run, condition, indented, runs
-from tools.generate.kernel_walk import number_at
-from tools.generate.text import snake_case
-from tools.language import Choice, Field, Message, Repeat, Spec
+__all__ = ["Reader", "header_fields", "oid_lists"]
 
-__all__ = ["Reader"]
 
-STOP = (Repeat, Choice)
-"""Nothing behind these is read: what stands there has no place that is known without a walk."""
+def header_fields(message: Message) -> list[Field]:
+    """Return the fields of a message that are columns of the messages batch."""
+    return [element for element in message.exposed if isinstance(element, Field) and not element.part]
+
+
+def oid_lists(message: Message) -> list[Repeat]:
+    """Return the repeats of a message whose items are OIDs."""
+    return [
+        e for e in message.exposed if isinstance(e, Repeat) and "(Oid)" in getattr(e.item.principal, "notation", "")
+    ]
 
 
 class Reader:
     """Emits the reads."""
 
     def __init__(self, spec: Spec) -> None:
-        self.parameters = "".join(f", {p.name}: {p.type}" for p in spec.parameters if p.name != "in_stream")
+        self.names = Names(spec)
 
-    @staticmethod
-    def form(field: Field) -> str:
-        """Return how a field is read: number, letter, or bytes with start and length; ``?`` where it may be absent."""
-        assert field.type is not None
-        letters = bool(field.values) and all(isinstance(value, str) for value in field.values or ())
-        form = "letter" if letters else "number" if field.type.bytes else "bytes"
-        return form + ("?" if field.conditional else "")
+    def header(self, message: Message) -> str:
+        """Return the function that reads the header of messages of one tag into columns."""
+        fields = header_fields(message)
+        body = Writer()
+        last = message.elements.index(fields[-1])
+        _Read(self.names, message, body).all(message.elements[: last + 1])
+        outs = [f"{name}: Any" for field in fields for name in _columns(field)]
+        return self._function("read", message, outs, body)
 
-    def message(self, message: Message) -> str:
-        """Return the function that reads the header of messages of one kind into columns."""
-        fields = [e for e in message.exposed if isinstance(e, Field) and not e.part]
-        outs = "".join(f", {name}: Any" for field in fields for name in _columns(field))
-        head = (
-            f"@kernel\ndef read_{snake_case(message.class_name)}"
-            f"(data: Any, places: Any, streams: Any{self.parameters}{outs}) -> None:"
-        )
-        loop = ["    for row in range(len(places)):", "        at = places[row]"]
-        if any("in_stream" in condition(field) for field in message.elements if isinstance(field, Field)):
-            loop.append("        in_stream = streams[row]")
-        return "\n".join([head, *loop, *indented(indented(self._steps(message)))])
+    def oids(self, message: Message) -> str:
+        """Return the function that reads the OIDs of a message's repeats, each with its row; it counts them."""
+        body = Writer()
+        _Oids(self.names, message, body).all(message.elements)
+        return self._function("list", message, ["rows: Any", "oids: Any"], body)
 
-    def _steps(self, message: Message) -> Lines:
-        for step in runs(message.elements):
-            if isinstance(step, STOP):
-                return
-            if isinstance(step, Run):
-                yield from self._run(step, message)
-            elif isinstance(step, Field) and not step.part:
-                yield from self._bytes(step)
+    def _function(self, verb: str, message: Message, outs: list[str], body: Writer) -> str:
+        write, lists = Writer(), verb == "list"
+        given = ["data: Any", "starts: Any", "ends: Any", *self.names.batch_signature, *outs]
+        head = f"def {verb}_{self.names.of(message.class_name)}({', '.join(given)}) -> {'int' if lists else 'None'}:"
+        with write.block(head):
+            if lists:
+                write("total = 0")
+            with write.block("for row in range(len(starts)):"):
+                write("at, end = starts[row], ends[row]" if "end" in str(body) else "at = starts[row]")
+                write(*self.names.row_values(str(body)), str(body))
+            if lists:
+                write("return total")
+        return f"@kernel\n{write}"
 
-    def _run(self, run: Run, message: Message) -> Lines:
-        if not run.condition:
-            yield from self._fixed(run.fields, message)
+
+class _Read(Steps):
+    """The steps over a message that was walked before, which read its header fields."""
+
+    checked = False
+
+    def number(self, field: Field, offset: int) -> None:
+        """Write what reads a fixed field."""
+        if self.depth == 1 and field.constant is None:
+            value = number_at(field, offset)
+            if field.signed and field.size in (1, 2, 4):  # a column may be wider than its field
+                sign = 1 << 8 * field.size - 1
+                value = f"({value} ^ {sign:#x}) - {sign:#x}"
+            self.write(f"_{field.name}[row] = {value}")
+            self._present(field)
+
+    def field(self, field: Field) -> None:
+        """Write what notes where bytes begin, and how many they are."""
+        if field.part or self.depth > 1:
+            super().field(field)
             return
-        yield f"if {run.condition}:"
-        yield from indented(self._fixed(run.present(True), message))
-        if run.present(False):
-            yield "else:"
-            yield from indented(self._fixed(run.present(False), message))
+        self._present(field)
+        self.write(f"_{field.name}_START[row] = at")
+        super().field(field)
+        self.write(f"_{field.name}_SIZE[row] = at - _{field.name}_START[row]{' - 1' if field.is_text else ''}")
 
-    def _fixed(self, fields: Sequence[Field], message: Message) -> Lines:
-        offset = 0
-        for field in fields:
-            at = f"at + {offset}" if offset else "at"
-            offset += 1 if isinstance(field.constant, bytes) else (field.type.bytes or 0) if field.type else 0
-            if field.name in message.sizes:
-                if any(isinstance(e, Field) and e.length == field.name for e in message.elements):
-                    yield f"{field.name} = {number_at(field, at)}"
-            elif field.constant is None:
-                yield f"{field.name}[row] = {number_at(field, at)}"
-                if field.conditional:
-                    yield f"has_{field.name}[row] = True"
-        yield f"at += {offset}"
-
-    def _bytes(self, field: Field) -> Lines:
+    def _present(self, field: Field) -> None:
         if field.conditional:
-            yield f"if {condition(field)}:"
-            yield f"    has_{field.name}[row] = True"
-            yield from indented(self._content(field))
-        else:
-            yield from self._content(field)
+            self.write(f"_{field.name}_SENT[row] = True")
 
-    def _content(self, field: Field) -> Lines:
-        yield f"{field.name}_starts[row] = at"
-        if field.length:
-            yield f"{field.name}_lengths[row] = {field.length}"
-            yield f"at += {field.length}"
-        else:
-            yield f"{field.name}_lengths[row] = find_nul(data, at, len(data)) - at"
-            yield f"at += {field.name}_lengths[row] + 1"
+
+class _Oids(Steps):
+    """The steps over a message that was walked before, which gather the OIDs of its repeats."""
+
+    checked = False
+
+    def __init__(self, names: Names, message: Message, write: Writer) -> None:
+        super().__init__(names, message, write)
+        self.oids = [repeat.item.principal for repeat in oid_lists(message)]
+
+    def repeat(self, repeat: Repeat) -> None:
+        """Write the steps over items here, also over those that have a walk of their own."""
+        with self.write.block(f"for _ in range({self.local(repeat.count)}):"):
+            self.inner(repeat.item)
+
+    def number(self, field: Field, offset: int) -> None:
+        """Write what keeps an OID."""
+        if field in self.oids and self.depth > 1:
+            self.write("rows[total] = row", f"oids[total] = {number_at(field, offset)}", "total += 1")
 
 
 def _columns(field: Field) -> list[str]:
     """Return the arrays that a field is read into."""
-    assert field.type is not None
-    names = [field.name] if field.type.bytes else [f"{field.name}_starts", f"{field.name}_lengths"]
-    return names + ([f"has_{field.name}"] if field.conditional else [])
+    names = [f"_{field.name}"] if field.size else [f"_{field.name}_START", f"_{field.name}_SIZE"]
+    return names + ([f"_{field.name}_SENT"] if field.conditional else [])

@@ -1,286 +1,191 @@
-"""The walks of the columnar kernels: one over each structure, and the index over all messages of a batch."""
+"""The steps of the columnar kernels over structures: walks that check, and reads of what was walked before."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from tools.generate.codec_runs import INDENT, Lines, Run, code, indented, runs
-from tools.generate.codec_runs import condition as condition_of
-from tools.generate.text import docstring, snake_case
-from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
-from tools.language.model import Structure
+from tools.generate.codec_runs import Run, runs
+from tools.generate.text import snake_case
+from tools.generate.writer import Writer
+from tools.language import Alternative, Choice, Field, Repeat, Spec
+from tools.language.model import Element, Structure
 
-__all__ = ["READ", "Walker", "number_at", "row_fields", "tuple_parts", "values_of"]
+__all__ = ["Names", "Steps", "number_at", "tag_name"]
 
-MALFORMED = f"{INDENT}return -1"
-READ = {1: "u8(data, {at})", 2: "u16(data, {at})", 4: "u32(data, {at})", 8: "u64(data, {at})"}
-"""How a number of so many bytes is read."""
-DTYPES = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
+WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
+"""What reads a number of so many bytes."""
 
 
-def number_at(field: Field, at: str) -> str:
-    """Return the expression that reads a fixed field."""
-    return READ[_size(field)].format(at=at)
+def number_at(field: Field, offset: int = 0) -> str:
+    """Return the expression that reads a fixed field so many bytes behind ``at``."""
+    return f"{WORDS[field.size or 0]}(data, at{f' + {offset}' if offset else ''})"
 
 
-def _size(field: Field) -> int:
-    return 1 if isinstance(field.constant, bytes) else (field.type.bytes or 0) if field.type else 0
+def tag_name(alternative: Alternative) -> str:
+    """Return the constant that holds the tag of an alternative; those with the same tag share it."""
+    return f"LETTER_{alternative.letter}" if alternative.letter.isalnum() else f"BYTE_{alternative.tag[0]:#x}"
 
 
-def tuple_parts(spec: Spec) -> list[Part]:
-    """Return the parts that are rows: repeats of values that are sent in one of several ways."""
-    return [part for part in spec.parts if values_of(part) is not None]
-
-
-def values_of(part: Part) -> Choice | None:
-    """Return how the values of a row are sent, None for a part that is no row."""
-    single = part.single
-    if not isinstance(single, Repeat):
-        return None
-    value = single.item.single
-    return value if isinstance(value, Choice) and value.valued else None
-
-
-def row_fields(spec: Spec) -> dict[str, str]:
-    """Return what the index keeps: the fields of messages that hold rows, each with its numpy type."""
-    kept: dict[str, str] = {}
-    for message in row_messages(spec):
-        for element in message.exposed:
-            if isinstance(element, Choice):
-                kept[element.kind_name] = "uint8"
-                kept[element.name] = "int64"
-            elif isinstance(element, Field) and element.part:
-                kept[element.name] = "int64"
-            elif isinstance(element, Field) and element.type is not None and element.type.bytes:
-                kept[element.name] = DTYPES[element.type.bytes]
-    return kept
-
-
-def row_messages(spec: Spec) -> list[Message]:
-    """Return the messages that hold rows."""
-    names = {part.name for part in tuple_parts(spec)}
-    return [message for message in spec.messages if names & set(message.references())]
-
-
-class Walker:
-    """Emits the walks."""
+class Names:
+    """The names of functions and arguments of the kernels of one specification."""
 
     def __init__(self, spec: Spec) -> None:
-        self.spec = spec
-        self.kept = row_fields(spec)
-        self.row_messages = {message.name for message in row_messages(spec)}
-        self.parameters = "".join(f", {p.name}: {p.type}" for p in spec.parameters)
-        self.arguments = "".join(f", {p.name}" for p in spec.parameters)
+        self.by_row = tuple(parameter.name for parameter in spec.state_parameters)
+        """The parameters that states set: they have a value for each row of a batch, the others one."""
+        shared = [f"{p.name}: {p.type}" for p in spec.parameters if p.name not in self.by_row]
+        self.batch_signature = [*(f"{name}_by_row: Any" for name in self.by_row), *shared]
+        """The parameters as what takes a batch has them."""
+        self.signature, self.arguments = spec.signature, spec.arguments
+        items = [e.class_name for s in spec.structures() for e in s.elements if isinstance(e, Repeat) and e.class_name]
+        self._all = [*(message.class_name for message in spec.messages), *(part.name for part in spec.parts), *items]
 
-    def functions(self) -> Iterator[str]:
-        """Yield all functions, those that others call first."""
-        for part in self.spec.parts_in_order:
-            yield from self._items(part)
-            yield self._function(part, part.name, kept=False)
-        for message in self.spec.messages:
-            yield from self._items(message)
-            yield self._function(message, message.class_name, kept=message.name in self.row_messages)
-        yield self._index()
-        for part in tuple_parts(self.spec):
-            yield self._finder(part)
+    def of(self, name: str) -> str:
+        """Return what a class is called in names of functions: in snake case, unless others are the same there."""
+        snake = snake_case(name)
+        return snake if [snake_case(other) for other in self._all].count(snake) == 1 else name
 
-    def _items(self, structure: Structure) -> Iterator[str]:
-        for inner in structure.inside():
-            for element in inner.elements:
-                if isinstance(element, Repeat) and element.item.single is None:
-                    yield self._function(element.item, str(element.class_name), kept=False)
+    def row_values(self, body: str) -> list[str]:
+        """Return the lines that take the parameters of one row, as far as a body uses them."""
+        return [f"{name} = {name}_by_row[row]" for name in self.by_row if name in body]
 
-    def _function(self, structure: Structure, name: str, kept: bool) -> str:
-        extra = "".join(f", {field}: Any" for field in self.kept) if kept else ""
-        row = ", row: int" if kept else ""
-        head = (
-            f"@kernel\ndef _walk_{snake_case(name)}(data: Any, at: int, end: int{row}{self.parameters}{extra}) -> int:"
-        )
-        body = []
-        if isinstance(structure, Message) and structure.since and not structure.unasked:
-            body += [f"if proto_version < {structure.since}:", MALFORMED]
-        body += [*self._elements(structure, kept), "return at"]
-        return "\n".join([head, *indented(iter(body))])
 
-    def _elements(self, structure: Structure, kept: bool) -> Lines:
-        for step in runs(structure.elements):
+class Steps:
+    """Writes the steps over a structure. What is checked, and what is done with what is met, are for subclasses."""
+
+    checked = True
+    """Whether the bytes are walked for the first time."""
+
+    def __init__(self, names: Names, structure: Structure, write: Writer) -> None:
+        self.names = names
+        self.structure = structure
+        self.write = write
+        self.depth = 1
+
+    def local(self, name: str) -> str:
+        """Return the variable of a count or a length; the kernels' own variables, and parameters, begin with a letter."""
+        return "_" * self.depth + name
+
+    def inner(self, structure: Structure) -> None:
+        """Write the steps over a structure inside this one, which may have counts of the same names."""
+        outer, self.structure, self.depth = self.structure, structure, self.depth + 1
+        self.all(structure.elements)
+        self.structure, self.depth = outer, self.depth - 1
+
+    def all(self, elements: Sequence[Element]) -> None:
+        """Write the steps over elements of the structure."""
+        for step in runs(elements):
             if isinstance(step, Run):
-                yield from self._run(step, structure, kept)
+                self.run(step)
             elif isinstance(step, Repeat):
-                yield from self._repeat(step)
+                self.repeat(step)
             elif isinstance(step, Choice):
-                yield from self._choice(step, structure, kept)
+                self.choice(step)
+            elif step.condition:
+                with self.write.block(f"if {step.condition}:"):
+                    self.field(step)
             else:
-                yield from self._field(step, kept)
+                self.field(step)
 
-    def _run(self, run: Run, structure: Structure, kept: bool) -> Lines:
+    def refuse(self, test: str, field: str = "") -> None:
+        """Write a check, where there are checks; a field's name stands beside it."""
+        if self.checked:
+            with self.write.block(f"if {test}:{f'  # {field}' if field else ''}"):
+                self.write("return -1")
+
+    def run(self, run: Run) -> None:
+        """Write the step over fixed fields that follow each other."""
         if not run.condition:
-            yield from self._fixed(run.fields, structure, kept)
+            self.fixed(run.fields)
             return
-        yield f"if {run.condition}:"
-        yield from indented(self._fixed(run.present(True), structure, kept))
+        with self.write.block(f"if {run.condition}:"):
+            self.fixed(run.present(True))
         if run.present(False):
-            yield "else:"
-            yield from indented(self._fixed(run.present(False), structure, kept))
+            with self.write.block("else:"):
+                self.fixed(run.present(False))
 
-    def _fixed(self, fields: Sequence[Field], structure: Structure, kept: bool) -> Lines:
-        """Yield the size check of a run, then what is checked and kept of it, then the step over it."""
-        total = sum(_size(field) for field in fields)
-        yield f"if end - at < {total}:"
-        yield MALFORMED
+    def fixed(self, fields: Sequence[Field]) -> None:
+        """Write the size check of fixed fields, what is done with each, and the step over them."""
+        total = sum(field.size or 0 for field in fields)
+        self.refuse(f"end - at < {total}")
         offset = 0
         for field in fields:
-            at = f"at + {offset}" if offset else "at"
-            yield from self._seen(field, at, structure, kept)
-            offset += _size(field)
-        yield f"at += {total}"
+            if field.name in self.structure.sizes:
+                self.write(f"{self.local(field.name)} = {number_at(field, offset)}")
+                if field.size == 8:  # words of eight bytes have a sign here
+                    self.refuse(f"{self.local(field.name)} < 0")
+            else:
+                self.number(field, offset)
+            offset += field.size or 0
+        self.write(f"at += {total}")
 
-    def _seen(self, field: Field, at: str, structure: Structure, kept: bool) -> Lines:
-        value = number_at(field, at)
-        test = _test(field, value)
+    def number(self, field: Field, offset: int) -> None:
+        """Write what is done with a fixed field."""
+        test = _test(field, number_at(field, offset))
         if test:
-            yield f"if {test}:"
-            yield MALFORMED
-        if field.name in structure.sizes:
-            yield f"{field.name} = {value}"
-        elif kept and field.name in self.kept and field.constant is None:
-            yield f"{field.name}[row] = {value}"
+            self.refuse(test, field.name)
 
-    def _field(self, field: Field, kept: bool) -> Lines:
-        if field.conditional:
-            yield f"if {condition_of(field)}:"
-            yield from indented(self._content(field, kept))
-        else:
-            yield from self._content(field, kept)
-
-    def _content(self, field: Field, kept: bool) -> Lines:
+    def field(self, field: Field) -> None:
+        """Write the step over a field whose size varies."""
         if field.part:
-            yield from self._part(field.part, field.name, kept)
-        elif field.type is not None and field.type.notation == "String":
-            yield "at = find_nul(data, at, end) + 1"
-            yield "if at == 0:"
-            yield MALFORMED
+            self.part(field.part)
+        elif field.is_text:
+            self.write(f"at = find_nul(data, at, end){'' if self.checked else ' + 1'}")
+            if self.checked:
+                self.refuse("at < 0")
+                self.write("at += 1")
         elif field.length:
-            yield f"if {field.length} > end - at:"
-            yield MALFORMED
-            yield f"at += {field.length}"
+            self.refuse(f"{self.local(field.length)} > end - at")
+            self.write(f"at += {self.local(field.length)}")
         else:
-            yield "at = end"
+            self.write("at = end")
 
-    def _part(self, part: str, name: str, kept: bool) -> Lines:
-        if kept and name in self.kept:
-            yield f"{name}[row] = at"
-        yield f"at = _walk_{snake_case(part)}(data, at, end{self.arguments})"
-        yield "if at < 0:"
-        yield MALFORMED
+    def part(self, name: str) -> None:
+        """Write the walk over a part, or over an item with a class of its own."""
+        self.write(f"at = walk_{self.names.of(name)}({', '.join(('data', 'at', 'end', *self.names.arguments))})")
+        self.refuse("at < 0")
 
-    def _repeat(self, repeat: Repeat) -> Lines:
-        """A count needs no bound of its own: an item takes a byte at least, or ends the walk."""
-        yield f"for _ in range({repeat.count}):"
-        single = repeat.item.single
-        if single is None:
-            body = self._part(str(repeat.class_name), "", kept=False)
+    def repeat(self, repeat: Repeat) -> None:
+        """Write the steps over items. A count needs no bound: an item takes a byte at least, or ends the walk."""
+        with self.write.block(f"for _ in range({self.local(repeat.count)}):"):
+            if repeat.item.single is None:
+                self.part(str(repeat.class_name))
+            else:
+                self.inner(repeat.item)
+
+    def choice(self, choice: Choice) -> None:
+        """Write the steps over the branch that is taken."""
+        if choice.optional:
+            self.write("kind = u8(data, at) if at < end else 0")
         else:
-            body = self._elements(repeat.item, kept=False)
-        yield from indented(body)
-
-    def _choice(self, choice: Choice, structure: Structure, kept: bool) -> Lines:
-        if not choice.optional:
-            yield "if at >= end:"
-            yield MALFORMED
-        yield "kind = u8(data, at) if at < end else 0" if choice.optional else "kind = u8(data, at)"
+            self.refuse("at >= end")
+            self.write("kind = u8(data, at)")
         for index, alternative in enumerate(choice.alternatives):
-            version = f" and proto_version >= {alternative.since}" if alternative.since else ""
-            yield f"{'elif' if index else 'if'} kind == {alternative.tag[0]}{version}:  # {alternative.name}"
-            if kept and choice.kind_name in self.kept:
-                yield f"{INDENT}{choice.kind_name}[row] = kind"
-            yield f"{INDENT}at += 1"
-            yield from indented(self._branch(alternative, choice.name, kept))
-        if not choice.optional:
-            yield "else:"
-            yield MALFORMED
+            condition = f" and {alternative.condition}" if alternative.condition else ""
+            head = f"{'elif' if index else 'if'} kind == {tag_name(alternative)}{condition}:"
+            with self.write.block(head):
+                self.write("at += 1")
+                self.alternative(choice, alternative)
+        if not choice.optional and self.checked:
+            with self.write.block("else:"):
+                self.write("return -1")
 
-    def _branch(self, alternative: Alternative, name: str, kept: bool) -> Lines:
+    def alternative(self, choice: Choice, alternative: Alternative) -> None:
+        """Write the steps behind the tag of a branch."""
         if isinstance(alternative.then, str):
-            yield from self._part(alternative.then, name, kept)
+            self.part(alternative.then)
         elif alternative.then is not None:
-            yield from self._elements(alternative.then, kept=False)
-
-    def _index(self) -> str:
-        kept = ", ".join(self.kept)
-        shared = [p for p in self.spec.parameters if p.name != "in_stream"]
-        head = "".join(f", {p.name}: {p.type}" for p in shared)
-        columns = "".join(f", {name}: Any" for name in self.kept)
-        arguments = f"data: Any, starts: Any, ends: Any, streams: Any{head}, tags: Any, valid: Any{columns}"
-        lines = [
-            f"@kernel\ndef index({arguments}) -> None:",
-            docstring(["Index a batch: the kind of each payload, whether it is a message, and what is kept of rows."]),
-            "    for row in range(len(starts)):",
-            "        at, end, in_stream = starts[row], ends[row], streams[row]",
-            "        if at >= end:",
-            "            continue",
-            "        kind = u8(data, at)",
-            "        tags[row] = kind",
-        ]
-        for position, message in enumerate(self.spec.messages):
-            arguments = f"data, at, end{', row' if message.name in self.row_messages else ''}{self.arguments}"
-            arguments += f", {kept}" if message.name in self.row_messages else ""
-            call = f"_walk_{snake_case(message.class_name)}({arguments})"
-            lines.append(f"        {'elif' if position else 'if'} kind == {message.tag[0]}:")
-            lines.append(f"            at = {call}")
-        lines += ["        else:", "            at = -1", "        valid[row] = at == end"]
-        return "\n".join(lines)
-
-    def _finder(self, part: Part) -> str:
-        """Return the function that finds the values of rows that were walked before, so that nothing is checked."""
-        repeat, choice = part.single, values_of(part)
-        assert isinstance(repeat, Repeat) and choice is not None
-        count = next(e for e in part.elements if isinstance(e, Field) and e.name == repeat.count)
-        text = "Find the values of rows (not those at -1); return the first with another number of columns, or -1."
-        body = [
-            docstring([text]).strip(),
-            "for row in range(len(places)):",
-            "    at = places[row]",
-            "    if at < 0:",
-            "        continue",
-            f"    if {number_at(count, 'at')} != columns:",
-            "        return row",
-            f"    at += {_size(count)}",
-            "    for column in range(columns):",
-            "        kind = u8(data, at)",
-            "        at += 1",
-            "        length = 0",
-            *(f"        {line}" for line in self._found(choice)),
-            "        tags[column, row] = kind",
-            "        starts[column, row] = at",
-            "        lengths[column, row] = length",
-            "        at += length",
-            "return -1",
-        ]
-        arguments = "data: Any, places: Any, columns: int, tags: Any, starts: Any, lengths: Any"
-        head = f"@kernel\ndef values_{snake_case(part.name)}({arguments}) -> int:"
-        return "\n".join([head, *indented(iter(body))])
-
-    def _found(self, choice: Choice) -> Lines:
-        sized = [a for a in choice.alternatives if isinstance(a.then, Structure)]
-        by_size: dict[str, list[int]] = {}
-        for alternative in sized:
-            assert isinstance(alternative.then, Structure)
-            size = alternative.then.elements[0]
-            assert isinstance(size, Field)
-            by_size.setdefault(code(size), []).append(alternative.tag[0])
-        for form, tags in by_size.items():
-            width = {"B": 1, "H": 2, "I": 4, "Q": 8}[form]
-            yield f"if {' or '.join(f'kind == {tag}' for tag in tags)}:"
-            yield f"    length = {READ[width].format(at='at')}"
-            yield f"    at += {width}"
+            self.inner(alternative.then)
 
 
 def _test(field: Field, value: str) -> str:
     """Return the expression that is true for a value that PostgreSQL does not define."""
-    if field.constant is not None:
-        return f"{value} != {field.constant[0] if isinstance(field.constant, bytes) else field.constant}"
+    size = field.size or 0
+    if field.constant_number is not None:
+        return f"{value} != {_number(field.constant_number, size)}"
     if field.bits:
-        return f"{value} & ~{sum(field.bits):#x}"
-    if field.values:
-        codes = [ord(v) if isinstance(v, str) else v for v in field.values]
-        return f"{value} not in ({', '.join(map(str, codes))},)"
-    return ""
+        return f"{value} & {_number(field.mask ^ (1 << 8 * size) - 1, size)}"
+    codes = [str(_number(code, size)) for code in field.codes]
+    return f"{value} not in ({', '.join(codes)}{',' if len(codes) == 1 else ''})" if codes else ""
+
+
+def _number(number: int, size: int) -> int:
+    """Return a number as the kernels read it: words of eight bytes have a sign."""
+    return number - (1 << 64) if size == 8 and number >> 63 else number

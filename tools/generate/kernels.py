@@ -1,12 +1,12 @@
 """Emits the columnar kernels: the same layouts over whole batches, compiled by numba."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from tools.generate.kernel_read import Reader
-from tools.generate.kernel_walk import Walker, row_fields, tuple_parts, values_of
+from tools.generate.kernel_index import Walker, row_fields, row_messages, tuple_parts, values_of
+from tools.generate.kernel_read import Reader, header_fields, oid_lists
+from tools.generate.kernel_walk import Names, tag_name
 from tools.generate.text import docstring, formatted, header, snake_case
-from tools.language import Field, Message, Spec
-from tools.language.model import Element
+from tools.language import Choice, Field, Spec
 
 __all__ = ["emit_kernels"]
 
@@ -19,81 +19,132 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
 """
+NAMES = (
+    "LISTS",
+    "MESSAGE_SCHEMA",
+    "READERS",
+    "ROW_FIELDS",
+    "ROW_PARAMETERS",
+    "ROW_TAGS",
+    "TUPLES",
+    "VALUE_TAGS",
+    "index",
+)
+ABOUT = (
+    "Positions are bytes from the start of data; a walk returns the position after what it walks, -1 for what is",
+    "malformed. No length or count is used before it was compared with what is left. Names that begin with an underscore",
+    "are fields; a parameter that a state sets has a value for each row (``_by_row``).",
+)
 
 
 def emit_kernels(spec: Spec) -> str:
     """Return the module of kernels."""
     walker, reader = Walker(spec), Reader(spec)
+    headers, lists = [m for m in spec.messages if header_fields(m)], [m for m in spec.messages if oid_lists(m)]
     chunks = [
         header(spec),
-        docstring([f"{spec.title}: kernels that walk a batch of payloads once.", "", *_about()], ""),
+        docstring([f"{spec.title}: kernels that walk a batch of payloads once.", "", *ABOUT], ""),
         IMPORTS,
-        '__all__ = ["VALUE_TAGS", "MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "TUPLES", "index"]',
-        _row_table(spec),
-        _kinds(spec),
+        f"__all__ = {list(NAMES)}",
+        "\n".join(_tags(spec)),
+        _row_tables(spec),
         _schema(spec),
         *walker.functions(),
-        *(reader.message(message) for message in spec.messages if header_fields(message)),
+        *(reader.header(message) for message in headers),
+        *(reader.oids(message) for message in lists),
         _readers(spec),
-        _tuples(spec),
+        _functions("LISTS", "list", ((str(m.tag[0]), m.class_name) for m in lists), spec, _LISTS),
+        _functions("TUPLES", "find", ((f'"{p.name}"', p.name) for p in tuple_parts(spec)), spec, _TUPLES),
     ]
     return formatted("\n\n".join(chunks))
 
 
-def _about() -> Iterator[str]:
-    yield "Positions are bytes from the start of data; a walk returns the position after what it walks, -1 for what is"
-    yield "malformed. No length or count is used before it was compared with what is left."
+def _tags(spec: Spec) -> Iterator[str]:
+    yield from (
+        f"TAG_{message.class_name} = {message.tag[0]:#x}  # {message.tag.decode()}" for message in spec.messages
+    )
+    choices = [e for structure in spec.structures() for e in structure.elements if isinstance(e, Choice)]
+    found = {tag_name(a): a.tag[0] for choice in choices for a in choice.alternatives}
+    yield from (f"{name} = {code:#x}" for name, code in sorted(found.items()))
 
 
-def header_fields(message: Message) -> list[Field]:
-    """Return the fields of a message that are columns of the messages batch."""
-    return [element for element in message.exposed if isinstance(element, Field) and not element.part]
-
-
-def _row_table(spec: Spec) -> str:
-    rows = "".join(f'"{name}": np.{dtype},\n' for name, dtype in row_fields(spec).items())
-    text = "What the index keeps of messages that hold rows: numbers, and the positions of the rows (-1 for none)."
-    return f"ROW_FIELDS: Final[Mapping[str, type]] = {{\n{rows}}}\n" + docstring([text], "")
-
-
-def _kinds(spec: Spec) -> str:
+def _row_tables(spec: Spec) -> str:
+    kept = "".join(f'"{name}": np.{dtype},\n' for name, dtype in row_fields(spec).items())
     choices = [choice for part in tuple_parts(spec) if (choice := values_of(part)) is not None]
-    rows = "".join(f'"{a.name}": {a.tag[0]},\n' for choice in choices for a in choice.alternatives)
-    return f"VALUE_TAGS: Final[Mapping[str, int]] = {{\n{rows}}}\n" + docstring(["The tags of values in a row."], "")
+    values = "".join(f'"{a.name}": {tag_name(a)},\n' for choice in choices for a in choice.alternatives)
+    parameters = "".join(f'"{name}",' for name in Names(spec).by_row)
+    tags = "".join(f"TAG_{message.class_name}," for message in row_messages(spec))
+    return "\n\n".join(
+        f"{declared} = {opening}\n{rows}{closing}\n" + docstring([text], "")
+        for declared, opening, rows, closing, text in (
+            ("ROW_FIELDS: Final[Mapping[str, type]]", "{", kept, "}", _ROW_FIELDS),
+            ("ROW_PARAMETERS: Final[tuple[str, ...]]", "(", parameters, ")", _ROW_PARAMETERS),
+            ("ROW_TAGS: Final[tuple[int, ...]]", "(", tags, ")", "The tags of messages that hold rows."),
+            ("VALUE_TAGS: Final[Mapping[str, int]]", "{", values, "}", "The tags of values in a row."),
+        )
+    )
+
+
+_ROW_FIELDS = "What the index keeps of messages that hold rows: numbers, and the positions of the rows (-1 for none)."
+_ROW_PARAMETERS = "The parameters that states set: they differ from row to row."
+_LISTS = "By tag: what gathers the OIDs in repeats of messages (rows, oids), and returns how many they are."
+_TUPLES = "What finds the values of each part that is a row; whether all have as many as there are columns."
 
 
 def _schema(spec: Spec) -> str:
-    arrow: dict[str, str] = {}
-    for message in spec.messages:
-        for field in header_fields(message):
-            assert field.type is not None
-            kind = "string" if _is_letter(field) else field.type.arrow
-            if arrow.setdefault(field.name, kind) != kind:
-                raise ValueError(f"{message.name}.{field.name} is {kind}, elsewhere {arrow[field.name]}")
-    rows = "".join(f'("{name}", pa.{kind}()),\n' for name, kind in arrow.items())
+    rows = "".join(f'("{name}", pa.{kind}()),\n' for name, kind in dict(_columns(spec).values()).items())
     text = "The columns of a messages batch: the kind, and every header field of every message, null where it has none."
     return f'MESSAGE_SCHEMA: Final = pa.schema([\n("kind", pa.string()),\n{rows}])\n' + docstring([text], "")
 
 
-def _is_letter(field: Element) -> bool:
-    return isinstance(field, Field) and bool(field.values) and all(isinstance(v, str) for v in field.values or ())
+def _columns(spec: Spec) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return the column of each header field, by message and field: its name, and the widest of its types.
+
+    A field whose type does not fit that of a column with its name has a column of its own, named after its message.
+    """
+    types: dict[str, str] = {"kind": ""}
+    columns: dict[tuple[str, str], str] = {}
+    for message in spec.messages:
+        for field in header_fields(message):
+            name, kind = field.name, "string" if field.is_letter else field.type.arrow if field.type else ""
+            while name in types and _wider(types[name], kind) is None:
+                name = f"{snake_case(message.class_name)}_{name}"
+            types[name] = _wider(types.get(name, kind), kind) or kind
+            columns[message.name, field.name] = name
+    return {key: (name, types[name]) for key, name in columns.items()}
+
+
+def _wider(one: str, other: str) -> str | None:
+    if one == other:
+        return one
+    same = one.rstrip("0123456789") == other.rstrip("0123456789") and one[-1:].isdigit()
+    return max(one, other, key=lambda kind: int(kind.lstrip("uint"))) if same else None
 
 
 def _readers(spec: Spec) -> str:
-    rows = "".join(_reader_row(message) for message in spec.messages)
+    columns, names = _columns(spec), Names(spec)
+    rows = ""
+    for message in spec.messages:
+        fields = header_fields(message)
+        read = "".join(f'("{columns[message.name, f.name][0]}", "{_form(f)}"), ' for f in fields)
+        function = f"read_{names.of(message.class_name)}" if fields else "None"
+        rows += f'TAG_{message.class_name}: ("{message.class_name}", {function}, ({read})),\n'
     kind = "Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[str, str], ...]]]]"
-    text = "By first byte: the message's name, what reads its header, and how each of its fields is read."
+    text = (
+        "By tag: the message's name, what reads its header, and for each of its fields the column and how it is read."
+    )
     return f"READERS: {kind} = {{\n{rows}}}\n" + docstring([text], "")
 
 
-def _reader_row(message: Message) -> str:
-    fields = header_fields(message)
-    names = "".join(f'("{field.name}", "{Reader.form(field)}"), ' for field in fields)
-    function = f"read_{snake_case(message.class_name)}" if fields else "None"
-    return f'{message.tag[0]}: ("{message.class_name}", {function}, ({names})),\n'
+def _form(field: Field) -> str:
+    """Return how a field is read: number, letter, or bytes with start and length; ``?`` where it may be absent."""
+    form = "letter" if field.is_letter else "number" if field.size else "bytes"
+    return form + ("?" if field.conditional else "")
 
 
-def _tuples(spec: Spec) -> str:
-    rows = "".join(f'"{part.name}": values_{snake_case(part.name)},\n' for part in tuple_parts(spec))
-    text = "What finds the values of each kind of row."
-    return f"TUPLES: Final[Mapping[str, Callable[..., int]]] = {{\n{rows}}}\n" + docstring([text], "")
+def _functions(table: str, verb: str, entries: Iterable[tuple[str, str]], spec: Spec, text: str) -> str:
+    names = Names(spec)
+    rows = "".join(f"{key}: {verb}_{names.of(name)},\n" for key, name in entries)
+    key, answer = ("int", "int") if verb == "list" else ("str", "bool")
+    declared = f"{table}: Final[Mapping[{key}, Callable[..., {answer}]]]"
+    return f"{declared} = {{\n{rows}}}\n" + docstring([text], "")

@@ -108,12 +108,11 @@ class _Classes:
                     yield self._class(str(element.class_name), [element.description], element.item)
 
     def _class(self, name: str, about: list[str], structure: Structure, constants: str = "") -> str:
-        extended = structure.extended
-        if extended and structure.principal is not None:
+        if structure.extended and structure.principal is not None:
             about = [*about, "", f"The {structure.principal.name} alone stands for it where it has nothing else."]
             constants = f'    PRINCIPAL = "{structure.principal.name}"\n\n'
-        text = docstring([*about, *_attributes(structure)])
-        head = f"@dataclass(frozen=True, slots=True)\nclass {name}{'(Extended)' if extended else ''}:\n{text}\n\n"
+        text = docstring([about[0] or f"{name}.", *about[1:], *_attributes(structure)])
+        head = f"@dataclass(frozen=True, slots=True)\nclass {name}{'(Extended)' * structure.extended}:\n{text}\n\n"
         return head + constants + "\n".join(self._body(structure))
 
     def _body(self, structure: Structure) -> Iterator[str]:

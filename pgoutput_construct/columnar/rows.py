@@ -1,0 +1,82 @@
+"""What the rows of one table are: their schema, and what is returned of a block of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.columnar.types import UNTYPED, arrow_type
+from pgoutput_construct.errors import PgoutputError, ProtocolError
+from pgoutput_construct.stream.relations import Description
+
+__all__ = ["META", "Decoded", "Payloads", "RowError", "States", "check_names", "columns_schema", "rows_schema"]
+
+Payloads: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes]
+"""Payloads: a binary or large binary array, sliced or chunked or not, or a sequence of bytes."""
+States: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bool] | NDArray[np.bool_] | None
+"""Whether each payload stands in a state, such as a stream; None for none of them."""
+
+
+class RowError(PgoutputError):
+    """A payload of a batch that cannot be decoded; the text is the error's own, with the field's path."""
+
+    def __init__(self, row: int, error: PgoutputError) -> None:
+        super().__init__(str(error))
+        self.row = row
+        """Its index in the batch."""
+        self.error = error
+        """What is wrong with it: a DecodeError or a ProtocolError."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowError, (self.row, self.error)
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A block of rows, and the payloads among them that are none."""
+
+    rows: NDArray[np.int64]
+    """The index of each row's payload in the batch that was given."""
+    batch: pa.RecordBatch | None
+    """The rows, of ``rows_schema``; None where no payload of a block is a row."""
+    errors: tuple[RowError, ...] = field(default=())
+    """The malformed payloads, explained by the definitions; they stop nothing."""
+
+
+META: Final = ("_op", "_before", "_unchanged", "_untyped")
+"""The columns that stand beside those of the table."""
+
+
+def columns_schema(description: Description) -> pa.Schema:
+    """Return the columns of a table with the Arrow types that its Relation and Type messages ask for.
+
+    Raises ProtocolError for a name that is not UTF-8, which Arrow cannot hold.
+    """
+    columns = description.relation.columns
+    try:
+        return pa.schema([pa.field(column.name, arrow_type(column, description.types)) for column in columns])
+    except UnicodeEncodeError as error:
+        name = f"{description.relation.namespace}.{description.relation.name}"
+        raise ProtocolError(f"the columns of {name!r} have a name that is not UTF-8: {error.object!r}") from error
+
+
+def check_names(columns: pa.Schema) -> None:
+    """Raise ProtocolError where a table's column has the name of another, or of one of META."""
+    names = columns.names
+    for name in names:
+        if name in META or names.count(name) > 1:
+            remedy = "rename it, or publish the table with a column list that leaves it out"
+            raise ProtocolError(f"the column {name!r} has the name of another column of the rows: {remedy}")
+
+
+def rows_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the schema of decoded rows for a table with these columns.
+
+    ``_before`` is left out for a table without columns: Parquet and Spark know no struct without fields.
+    """
+    before = [pa.field("_before", pa.struct(list(columns)))] if len(columns) else []
+    unchanged = pa.field("_unchanged", pa.list_(pa.string()))
+    return pa.schema([*columns, pa.field("_op", pa.string()), *before, unchanged, pa.field("_untyped", UNTYPED)])

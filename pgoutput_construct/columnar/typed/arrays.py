@@ -1,0 +1,126 @@
+"""One-dimensional arrays: where their elements are, which the kernels of the element's type then read."""
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from pgoutput_construct.columnar.jit import inlined, kernel, u8, u32
+from pgoutput_construct.columnar.kernels import VALUE_TAGS
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Flags, Values, array_of
+
+__all__ = ["list_of"]
+
+EMPTY: Final = 12
+HEAD: Final = 20
+"""array_send(): dimensions, whether there are nulls, the element's type; then size and lower bound of a dimension."""
+NULL_LENGTH: Final = 0xFFFFFFFF
+OPEN, CLOSE, COMMA, QUOTE, BACKSLASH = (ord(letter) for letter in '{},"\\')
+NULL_TAG: Final = VALUE_TAGS["null"]
+TEXT_TAG: Final = VALUE_TAGS["text"]
+
+
+@inlined
+def _elements(data: Any, at: int, end: int, code: int, total: int, starts: Any, lengths: Any, tags: Any) -> int:
+    """Note the elements of an array in binary format behind those noted; return how many there are then, -1 for none."""
+    size = end - at
+    if size == EMPTY and u32(data, at) == 0:
+        return total
+    if size < HEAD or u32(data, at) != 1 or u32(data, at + 16) != 1:
+        return -1
+    count = u32(data, at + 12)
+    at += HEAD
+    while at + 4 <= end and count > 0:
+        length = u32(data, at)
+        at += 4
+        null = length == NULL_LENGTH
+        starts[total], lengths[total], tags[total] = at, 0 if null else length, NULL_TAG if null else code
+        at += lengths[total]
+        total, count = total + 1, count - 1
+    return total if at == end and count == 0 else -1
+
+
+@inlined
+def _is_null(data: Any, at: int, end: int) -> bool:
+    return end - at == 4 and u32(data, at) & 0xDFDFDFDF == 0x4E554C4C  # NULL, in any case
+
+
+@inlined
+def _elements_of_text(data: Any, at: int, end: int, code: int, total: int, starts: Any, lengths: Any, tags: Any) -> int:
+    """Note the elements of ``{...}``, as _elements does. Escapes and arrays inside are left."""
+    if end - at < 2 or u8(data, at) != OPEN or u8(data, end - 1) != CLOSE:
+        return -1
+    at, end = at + 1, end - 1
+    while at < end:
+        quoted = u8(data, at) == QUOTE
+        at += quoted
+        first = at
+        while at < end and u8(data, at) != (QUOTE if quoted else COMMA):
+            byte = u8(data, at)
+            if byte == BACKSLASH or (not quoted and (byte in (OPEN, CLOSE, QUOTE) or byte <= 32)):
+                return -1
+            at += 1
+        null = not quoted and _is_null(data, first, at)
+        starts[total], lengths[total], tags[total] = first, at - first, NULL_TAG if null else code
+        total += 1
+        if (quoted and at >= end) or (not quoted and at == first):
+            return -1
+        at += quoted
+        if at < end and (u8(data, at) != COMMA or at + 1 == end):
+            return -1
+        at += 1
+    return total
+
+
+@kernel
+def _split(
+    data: Any,
+    starts: Any,
+    lengths: Any,
+    tags: Any,
+    code: int,
+    inner_starts: Any,
+    inner_lengths: Any,
+    inner_tags: Any,
+    ends: Any,
+    state: Any,
+) -> int:
+    """Note all elements of all arrays, and where those of each array end."""
+    missing, total = 0, 0
+    ends[0] = 0
+    for row in range(len(starts)):
+        state[row] = NULL
+        if tags[row] == code:
+            at, end = starts[row], starts[row] + lengths[row]
+            if code == TEXT_TAG:
+                found = _elements_of_text(data, at, end, code, total, inner_starts, inner_lengths, inner_tags)
+            else:
+                found = _elements(data, at, end, code, total, inner_starts, inner_lengths, inner_tags)
+            state[row] = TAKEN if found >= 0 else LEFT
+            total = max(found, total)
+        missing += state[row] != TAKEN
+        ends[row + 1] = total
+    return missing
+
+
+def list_of(element: Cast) -> Cast:
+    """Return the cast of arrays whose elements have this cast."""
+
+    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+        # An element takes four bytes in binary format; in text at least one, and a comma or brace.
+        room = int(values.lengths.sum(dtype=np.int64)) // (2 if values.code == TEXT_TAG else 4) + len(values)
+        starts, lengths, tags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
+        state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
+        missing = _split(*values.given, starts, lengths, tags, ends, state)
+        total = int(ends[-1])
+        inner = Values(values.data, starts[:total], lengths[:total], tags[:total], values.code)
+        items, left = element(inner, kind.value_type)
+        if left is not None:
+            owners = np.searchsorted(ends, np.flatnonzero(left), "right") - 1
+            state[owners] = LEFT
+            missing = len(values)
+        lists, left = array_of(pa.int32(), state, missing, ends)
+        buffers = lists.buffers()
+        return pa.Array.from_buffers(kind, len(values), buffers, children=[items]), left
+
+    return cast

@@ -1,0 +1,95 @@
+"""From kernels to casts: the buffers that a kernel fills, and what it leaves to the slow path."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["LEFT", "NULL", "TAKEN", "Cast", "Values", "array_of", "fixed_width", "varying", "worth"]
+
+NULL: Final = 0
+TAKEN: Final = 1
+LEFT: Final = 2
+"""What a kernel says of a row: no value of this format, taken, or left to be loaded by itself."""
+
+SLACK: Final = 8
+"""Bytes behind a buffer that the last word of a copy may run over."""
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Values:
+    """Values of one column that came in one format; rows with another tag have none."""
+
+    data: NDArray[np.uint8]
+    """The bytes of the batch."""
+    starts: NDArray[np.int64]
+    """Where each value starts."""
+    lengths: NDArray[np.int32]
+    """How many bytes each has."""
+    tags: NDArray[np.uint8]
+    """The tag of each value (VALUE_TAGS)."""
+    code: int
+    """The tag of those meant here."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What every kernel is given first."""
+        return self.data, self.starts, self.lengths, self.tags, self.code
+
+
+Cast = Callable[[Values, pa.DataType], tuple[pa.Array, Flags | None]]
+"""Returns an array of the type, and which rows are left (None for none): these are null, to be loaded one by one."""
+
+Kernel = Callable[..., int]
+Bounds = Callable[[pa.DataType], tuple[int, int]]
+
+
+def worth(state: NDArray[np.uint8], missing: int) -> tuple[pa.Buffer | None, Flags | None]:
+    """Return Arrow's validity bitmap (None: all valid), and which rows are left, from what a kernel says of rows."""
+    if not missing:
+        return None, None
+    left = state == LEFT
+    return pa.py_buffer(np.packbits(state == TAKEN, bitorder="little")), left if left.any() else None
+
+
+def array_of(kind: pa.DataType, state: NDArray[np.uint8], missing: int, *buffers: Any) -> tuple[pa.Array, Flags | None]:
+    """Return what a cast does, from the buffers that a kernel has filled."""
+    validity, left = worth(state, missing)
+    return pa.Array.from_buffers(kind, len(state), [validity, *map(pa.py_buffer, buffers)]), left
+
+
+def fixed_width(kernel: Kernel, bounds: Bounds = lambda kind: (0, 0), raw: bool = False) -> Cast:
+    """Return the cast of a kernel that writes one number a row, or its bits (``raw``).
+
+    The kernel is given what ``bounds`` says of the type: two numbers.
+    """
+
+    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+        state = np.empty(len(values), np.uint8)
+        dtype = kind.to_pandas_dtype() if pa.types.is_floating(kind) and not raw else f"i{kind.byte_width}"
+        out = np.empty((len(values), 2), np.int64) if kind.bit_width == 128 else np.empty(len(values), dtype)
+        missing = kernel(*values.given, *bounds(kind), out, state)
+        return array_of(kind, state, missing, out)
+
+    return cast
+
+
+def varying(kernel: Kernel, width: int | None = None) -> Cast:
+    """Return the cast of a kernel that writes bytes: so many a row at most, or not more than the values have."""
+
+    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+        size = int(values.lengths.sum(dtype=np.int64)) if width is None else width * len(values)
+        state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
+        out = np.empty(size + SLACK, np.uint8)
+        missing = kernel(*values.given, out, ends, state)
+        return array_of(kind, state, missing, ends, out[: ends[-1]])
+
+    return cast

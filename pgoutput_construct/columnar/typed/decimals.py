@@ -1,0 +1,158 @@
+"""numeric with a modifier: decimal128, units of 10 ** -scale."""
+
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pgoutput_construct.columnar.jit import inlined, kernel, u8, u16
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width
+from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
+
+__all__ = ["DECIMAL_BINARY", "DECIMAL_TEXT"]
+
+LIMB: Final = 0xFFFFFFFF
+STEP: Final = 9
+"""Digits by which a number of four limbs (of 32 bits) grows at a time."""
+BASE_DIGITS: Final = 4
+HEAD: Final = 8
+NEGATIVE: Final = 0x4000
+"""numeric.c: digits to base 10,000 behind a head of count, weight, sign (NUMERIC_NEG) and display scale."""
+
+
+@inlined
+def _grow(one: int, two: int, three: int, four: int, factor: int, more: int) -> tuple[int, int, int, int]:
+    """Multiply a number of four limbs, the lowest first, and add to it."""
+    one = one * factor + more
+    two = two * factor + (one >> 32)
+    three = three * factor + (two >> 32)
+    four = four * factor + (three >> 32)
+    return one & LIMB, two & LIMB, three & LIMB, four & LIMB
+
+
+@inlined
+def _put(out: Any, row: int, negative: bool, low: int, high: int) -> None:
+    """Write a number of two words, negated where it is negative."""
+    out[row, 0] = -low if negative else low
+    out[row, 1] = ~high + (low == 0) if negative else high
+
+
+@inlined
+def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: bool, out: Any, row: int) -> bool:
+    """Read up to 38 digits on both sides of a point, and multiply by a power of ten."""
+    one, two, three, four = 0, 0, 0, 0
+    for first, stop in ((at, point), (point + 1, end)):
+        while first < stop:
+            size = min(STEP, stop - first)
+            part = digits(data, first, first + size)
+            if part < 0:
+                return False
+            one, two, three, four = _grow(one, two, three, four, POWERS[size], part)
+            first += size
+    while power > 0:
+        one, two, three, four = _grow(one, two, three, four, POWERS[min(STEP, power)], 0)
+        power -= STEP
+    _put(out, row, negative, two << 32 | one, four << 32 | three)
+    return True
+
+
+@kernel
+def _decimals_of_text(
+    data: Any, starts: Any, lengths: Any, tags: Any, code: int, precision: int, scale: int, out: Any, state: Any
+) -> int:
+    """Read texts; those with more digits than the type has on either side of the point are left."""
+    missing = 0
+    for row in range(len(starts)):
+        out[row, 0], out[row, 1], state[row] = 0, 0, NULL
+        if tags[row] == code:
+            at, end = starts[row], starts[row] + lengths[row]
+            negative = at < end and u8(data, at) == MINUS
+            at += negative
+            point = end - scale - 1  # where it is, but for a column that has a larger scale than it had
+            if point < at or u8(data, point) != POINT:
+                point = at
+                while point < end and u8(data, point) != POINT:
+                    point += 1
+            whole, places = point - at, max(end - point - 1, 0)
+            significant = whole - (whole == 1 and u8(data, at) == ZERO)
+            state[row] = LEFT
+            if point + 1 == end or whole < 1 or places > scale or significant > precision - scale:
+                pass
+            elif whole + scale <= MOST:
+                value, part = digits(data, at, point), digits(data, point + 1, end) if places else 0
+                if value >= 0 and part >= 0:
+                    value = value * POWERS[scale] + part * POWERS[scale - places]
+                    _put(out, row, negative, value, 0)
+                    state[row] = TAKEN
+            elif _wide_text(data, at, point, end, scale - places, negative, out, row):
+                state[row] = TAKEN
+        missing += state[row] != TAKEN
+    return missing
+
+
+@kernel
+def _decimals(
+    data: Any, starts: Any, lengths: Any, tags: Any, code: int, precision: int, scale: int, out: Any, state: Any
+) -> int:
+    """Read numeric_send(). What PostgreSQL does not write (zero digits at an end, digits beyond the scale) is left."""
+    missing = 0
+    for row in range(len(starts)):
+        out[row, 0], out[row, 1], state[row] = 0, 0, NULL
+        if tags[row] == code:
+            at, size = starts[row], lengths[row]
+            state[row] = LEFT
+            count = u16(data, at) if size >= HEAD else -1
+            if size != HEAD + 2 * count:
+                pass
+            elif count == 0:
+                if u16(data, at + 2) == 0 and u16(data, at + 4) == 0:
+                    state[row] = TAKEN
+            elif _take(data, at, count, precision, scale, out, row):
+                state[row] = TAKEN
+        missing += state[row] != TAKEN
+    return missing
+
+
+@inlined
+def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, row: int) -> bool:
+    """Read one numeric that has digits; return whether it is taken."""
+    weight, sign, shown = (u16(data, at + 2) ^ 0x8000) - 0x8000, u16(data, at + 4), u16(data, at + 6)
+    first, last = u16(data, at + HEAD), u16(data, at + HEAD + 2 * count - 2)
+    places = BASE_DIGITS * (count - 1 - weight)
+    # The last digit, of four decimal ones, ends in zeros where fewer are shown; those go.
+    cut = max(places - min(scale, shown), 0)
+    lead = 1 + (first >= 10) + (first >= 100) + (first >= 1000)
+    if sign not in (0, NEGATIVE) or first == 0 or last == 0 or cut >= BASE_DIGITS or last % POWERS[cut]:
+        return False
+    if BASE_DIGITS * weight + lead > precision - scale:
+        return False
+    negative, power = sign == NEGATIVE, scale - places + cut
+    if BASE_DIGITS * count + power <= MOST:
+        value = 0
+        for step in range(count - 1):
+            digit = u16(data, at + HEAD + 2 * step)
+            if digit >= POWERS[BASE_DIGITS]:
+                return False
+            value = value * POWERS[BASE_DIGITS] + digit
+        value = value * POWERS[BASE_DIGITS - cut] + last // POWERS[cut]
+        _put(out, row, negative, value * POWERS[power], 0)
+        return last < POWERS[BASE_DIGITS]
+    one, two, three, four = 0, 0, 0, 0
+    for step in range(count - 1):
+        digit = u16(data, at + HEAD + 2 * step)
+        if digit >= POWERS[BASE_DIGITS]:
+            return False
+        one, two, three, four = _grow(one, two, three, four, POWERS[BASE_DIGITS], digit)
+    one, two, three, four = _grow(one, two, three, four, POWERS[BASE_DIGITS - cut], last // POWERS[cut])
+    while power > 0:
+        one, two, three, four = _grow(one, two, three, four, POWERS[min(STEP, power)], 0)
+        power -= STEP
+    _put(out, row, negative, two << 32 | one, four << 32 | three)
+    return last < POWERS[BASE_DIGITS]
+
+
+def _bounds(kind: pa.DataType) -> tuple[int, int]:
+    return kind.precision, kind.scale
+
+
+DECIMAL_TEXT: Final = fixed_width(_decimals_of_text, _bounds)
+DECIMAL_BINARY: Final = fixed_width(_decimals, _bounds)

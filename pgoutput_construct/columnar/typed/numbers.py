@@ -1,0 +1,159 @@
+"""bool, int2, int4, int8, oid, float4 and float8."""
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from pgoutput_construct.columnar.gather import binary
+from pgoutput_construct.columnar.jit import kernel, u8, u16, u32, u64
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Flags, Values, array_of, fixed_width
+from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
+
+__all__ = ["BOOL_BINARY", "BOOL_TEXT", "FLOAT_BINARY", "FLOAT_TEXT", "INTEGER_BINARY", "INTEGER_TEXT", "OID_BINARY"]
+
+LAST_DIGITS: Final = 223_372_036_854_775_807
+"""Of the greatest int8, behind its first digit."""
+WORD_DIGITS: Final = MOST + 1
+
+
+@kernel
+def _booleans(
+    data: Any, starts: Any, lengths: Any, tags: Any, code: int, yes: int, no: int, out: Any, state: Any
+) -> int:
+    missing = 0
+    for row in range(len(starts)):
+        out[row], state[row] = 0, NULL
+        if tags[row] == code:
+            byte = u8(data, starts[row]) if lengths[row] == 1 else -1
+            out[row], state[row] = byte == yes, TAKEN if byte in (yes, no) else LEFT
+        missing += state[row] != TAKEN
+    return missing
+
+
+def _boolean(yes: int, no: int) -> Cast:
+    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+        state, out = np.empty(len(values), np.uint8), np.empty(len(values), np.uint8)
+        missing = _booleans(*values.given, yes, no, out, state)
+        return array_of(kind, state, missing, np.packbits(out, bitorder="little"))
+
+    return cast
+
+
+@kernel
+def _integers_of_text(
+    data: Any, starts: Any, lengths: Any, tags: Any, code: int, low: int, high: int, out: Any, state: Any
+) -> int:
+    missing = 0
+    for row in range(len(starts)):
+        out[row], state[row] = 0, NULL
+        if tags[row] == code:
+            at, end = starts[row], starts[row] + lengths[row]
+            negative = at < end and u8(data, at) == MINUS
+            at += negative
+            value = digits(data, at, end)
+            if end - at == WORD_DIGITS:
+                first, value = u8(data, at) - ZERO, digits(data, at + 1, end)
+                good = 0 <= first < 9 or (first == 9 and value <= LAST_DIGITS)
+                value = value + first * POWERS[MOST] if good and value >= 0 else -1
+            number = -value if negative else value
+            if value >= 0 and low <= number <= high:
+                out[row], state[row] = number, TAKEN
+            else:
+                state[row] = LEFT
+        missing += state[row] != TAKEN
+    return missing
+
+
+@kernel
+def _integers(
+    data: Any, starts: Any, lengths: Any, tags: Any, code: int, size: int, sign: int, out: Any, state: Any
+) -> int:
+    """Read integers of so many bytes; ``sign`` is the bit of the sign, 0 for unsigned ones."""
+    missing = 0
+    for row in range(len(starts)):
+        out[row], state[row] = 0, NULL
+        if tags[row] == code:
+            at = starts[row]
+            if lengths[row] != size:
+                state[row] = LEFT
+            else:
+                value = u64(data, at) if size == 8 else u32(data, at) if size == 4 else u16(data, at)
+                out[row], state[row] = (value ^ sign) - sign, TAKEN
+        missing += state[row] != TAKEN
+    return missing
+
+
+@kernel
+def _floats_of_text(
+    data: Any, starts: Any, lengths: Any, tags: Any, code: int, limit: int, most: int, out: Any, state: Any
+) -> int:
+    """Read what one correctly rounded division gives exactly: digits that the type holds, over a power of ten it holds."""
+    missing = 0
+    for row in range(len(starts)):
+        out[row], state[row] = 0, NULL
+        if tags[row] == code:
+            at, end = starts[row], starts[row] + lengths[row]
+            negative = at < end and u8(data, at) == MINUS
+            at += negative
+            point = at
+            while point < end and u8(data, point) != POINT:
+                point += 1
+            places = max(end - point - 1, 0)
+            value = digits(data, at, point)
+            if places and value >= 0:
+                part = digits(data, point + 1, end) if point - at + places <= MOST else -1
+                value = value * POWERS[places] + part if part >= 0 else -1
+            if 0 <= value <= limit and places <= most and point + 1 != end:
+                number = value / POWERS[places]  # a float4 loses nothing: it has less than half of a float8's digits
+                out[row], state[row] = -number if negative else number, TAKEN
+            else:
+                state[row] = LEFT
+        missing += state[row] != TAKEN
+    return missing
+
+
+def _float_bounds(kind: pa.DataType) -> tuple[int, int]:
+    return (1 << 53, MOST) if kind.bit_width == 64 else (1 << 24, 10)
+
+
+def _integer_bounds(kind: pa.DataType) -> tuple[int, int]:
+    half = 1 << kind.bit_width - 1
+    return -half, half - 1
+
+
+def _float_text(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+    """Cast texts of floats; those with more digits, or with an exponent, by Arrow's parser."""
+    array, left = _SHORT_FLOATS(values, kind)
+    if left is None:
+        return array, None
+    parsed = binary(values.data, values.starts[left], values.lengths[left], None, text=True).cast(kind)
+    numbers = array.to_numpy(zero_copy_only=False).copy()
+    numbers[left] = parsed.to_numpy()
+    left &= np.isinf(numbers)  # Arrow overflows silently to infinity: what says so is left, with what is too large
+    return pa.array(numbers, kind, mask=left | (values.tags != values.code)), left if left.any() else None
+
+
+def _float_binary(size: int) -> Cast:
+    own = pa.float32() if size == 4 else pa.float64()
+    read = fixed_width(_integers, lambda kind: (size, 0), raw=True)
+
+    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+        array, left = read(values, own)
+        return array.cast(kind), left
+
+    return cast
+
+
+def _integer_binary(size: int, signed: bool = True) -> Cast:
+    return fixed_width(_integers, lambda kind: (size, 1 << 8 * size - 1 if signed and size < 8 else 0))
+
+
+_SHORT_FLOATS: Final = fixed_width(_floats_of_text, _float_bounds)
+BOOL_TEXT: Final = _boolean(ord("t"), ord("f"))
+BOOL_BINARY: Final = _boolean(1, 0)
+INTEGER_TEXT: Final = fixed_width(_integers_of_text, _integer_bounds)
+INTEGER_BINARY: Final = {size: _integer_binary(size) for size in (2, 4, 8)}
+OID_BINARY: Final = _integer_binary(4, signed=False)
+FLOAT_TEXT: Final = _float_text
+FLOAT_BINARY: Final = {size: _float_binary(size) for size in (4, 8)}

@@ -1,0 +1,63 @@
+"""The table of types: how the values of each become an Arrow array, in text and in binary format."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from pgoutput_construct.columnar.kernels import VALUE_TAGS
+from pgoutput_construct.columnar.typed import decimals, moments, numbers, texts
+from pgoutput_construct.columnar.typed.arrays import list_of
+from pgoutput_construct.columnar.typed.column import Cast
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+
+__all__ = ["TYPES", "find_cast"]
+
+
+class Casts(NamedTuple):
+    """How the values of a type are read; columns of any type are text in Arrow's strings."""
+
+    holds: Callable[[pa.DataType], bool]
+    """For which Arrow types: a column that was altered may have a wider one than its type's own."""
+    text: Cast
+    """The cast of text format."""
+    binary: Cast | None
+    """The cast of binary format, None for none."""
+
+
+_is = pa.types
+TYPES: Final[Mapping[str, Casts]] = {
+    "bool": Casts(_is.is_boolean, numbers.BOOL_TEXT, numbers.BOOL_BINARY),
+    "int2": Casts(_is.is_integer, numbers.INTEGER_TEXT, numbers.INTEGER_BINARY[2]),
+    "int4": Casts(_is.is_integer, numbers.INTEGER_TEXT, numbers.INTEGER_BINARY[4]),
+    "int8": Casts(_is.is_integer, numbers.INTEGER_TEXT, numbers.INTEGER_BINARY[8]),
+    "oid": Casts(_is.is_integer, numbers.INTEGER_TEXT, numbers.OID_BINARY),
+    "float4": Casts(_is.is_floating, numbers.FLOAT_TEXT, numbers.FLOAT_BINARY[4]),
+    "float8": Casts(_is.is_floating, numbers.FLOAT_TEXT, numbers.FLOAT_BINARY[8]),
+    "numeric": Casts(_is.is_decimal, decimals.DECIMAL_TEXT, decimals.DECIMAL_BINARY),
+    "date": Casts(_is.is_date, moments.DATE_TEXT, moments.DATE_BINARY),
+    "timestamp": Casts(_is.is_timestamp, moments.TIMESTAMP_TEXT, moments.TIMESTAMP_BINARY),
+    "timestamptz": Casts(_is.is_timestamp, moments.TIMESTAMP_TEXT, moments.TIMESTAMP_BINARY),
+    "time": Casts(_is.is_string, texts.TEXT, moments.TIME_BINARY),
+    "bytea": Casts(_is.is_binary, texts.BYTEA_TEXT, texts.TEXT),
+    "uuid": Casts(_is.is_string, texts.TEXT, texts.UUID_BINARY),
+    "inet": Casts(_is.is_string, texts.TEXT, texts.INET_BINARY),
+    "cidr": Casts(_is.is_string, texts.TEXT, texts.INET_BINARY),
+    "jsonb": Casts(_is.is_string, texts.TEXT, texts.JSONB_BINARY),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "json", "xml"), Casts(_is.is_string, texts.TEXT, texts.TEXT)),
+}
+"""By the name of the built-in type (pg_type)."""
+
+
+def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
+    """Return how values with this tag (VALUE_TAGS) are read by a kernel, None where they are loaded one by one."""
+    builtin = BUILTIN_TYPES.get(type_oid)
+    if _is.is_list(target):
+        element = find_cast(code, builtin.element_oid, target.value_type) if builtin is not None else None
+        return list_of(element) if element is not None else None
+    if code == VALUE_TAGS["text"] and _is.is_string(target):
+        return texts.TEXT
+    casts = TYPES.get(builtin.name) if builtin is not None else None
+    if casts is None or not casts.holds(target):
+        return None
+    return casts.text if code == VALUE_TAGS["text"] else casts.binary

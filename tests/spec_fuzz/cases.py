@@ -1,0 +1,230 @@
+"""Specifications on which engines disagreed once, as small as they can be, each with what was wrong.
+
+A case whose defect still stands names the emitter at fault.
+"""
+
+from typing import NamedTuple
+
+__all__ = ["CASES", "REFUSED", "Case"]
+
+
+class Case(NamedTuple):
+    """One small specification: what stands behind its title."""
+
+    reason: str
+    """What was wrong with it."""
+    text: str
+    """YAML; the first message is called First."""
+    defect: str = ""
+    """The emitter whose defect it still shows, empty for none."""
+
+
+def _first(elements: str, rest: str = "") -> str:
+    """Return a specification of one message; ``elements`` are fields behind its tag, or blocks where they say type."""
+    fields = [line.strip() for line in elements.strip().splitlines()]
+    blocks = ["{type: header, fields: [{field: Byte1('F'), name: tag}]}"]
+    blocks += [line if line.startswith("{type") else f"{{type: body, fields: [{line}]}}" for line in fields]
+    return f"messages: [{{name: First, blocks: [{', '.join(blocks)}]}}]\n{rest}"
+
+
+_VERSIONS = "versions: [{version: 1, server: 10}, {version: 5, server: 20}]\nparameters: {proto_version: {type: int}}"
+_CHOICE = "{{type: choice_1, name: {name}, alternatives: [{{field: {tag}, name: one}}]}}"
+_ROW = """parts:
+  - name: Row
+    blocks:
+      - {{type: header, fields: [{{field: Int16, name: column_count}}]}}
+      - type: repeat_1
+        name: columns
+        count: column_count
+        blocks:
+          - type: choice_1
+            name: value
+            alternatives:
+              - {{field: Byte1('n'), name: "null", python: None}}
+              - {{field: Byte1('t'), name: text, python: bytes, then: [{then}]}}
+"""
+
+CASES = {
+    "a quote as a tag": Case(
+        "the codec and the strategies wrote tags between double quotes",
+        _first(_CHOICE.format(name="one", tag="""'Byte1(''"'')'"""), "parameters: {proto_version: {type: int}}"),
+        "codec, strategies",
+    ),
+    "a backslash as a tag": Case(
+        "the codec and the strategies wrote tags between double quotes",
+        _first(_CHOICE.format(name="one", tag=r"""'Byte1(''\'')'"""), "parameters: {proto_version: {type: int}}"),
+        "codec, strategies",
+    ),
+    "a choice named as a parameter": Case(
+        "the local variable hid the parameter",
+        _first(
+            _CHOICE.format(name="extra", tag="Byte1('a')") + "\n{field: Int32, name: more, when: extra}",
+            "parameters: {proto_version: {type: int}, extra: {type: bool}}",
+        ),
+        "codec",
+    ),
+    "a choice without versions": Case(
+        "Kind asked for the protocol version where there is none",
+        _first(_CHOICE.format(name="one", tag="Byte1('a')")),
+        "definitions",
+    ),
+    "a number behind a choice": Case(
+        "the column of the headers stayed zero",
+        _first(
+            _CHOICE.format(name="one", tag="Byte1('a')") + "\n{field: Int8, name: more}",
+            "parameters: {proto_version: {type: int}}",
+        ),
+        "kernels",
+    ),
+    "a number behind a repeat": Case(
+        "the column of the headers stayed zero",
+        _first("""{field: Int8, name: number_count}
+            {type: repeat_1, name: numbers, count: number_count, blocks: [{type: body, fields: [{field: Int8, name: one}]}]}
+            {field: Int8, name: more}"""),
+        "kernels",
+    ),
+    "a number behind a part": Case(
+        "the column of the headers was read where the part begins",
+        _first(
+            "{field: Pair, name: pair}\n{field: Int8, name: more}",
+            "parts: [{name: Pair, blocks: [{type: header, fields: [{field: Int8, name: a}, {field: Int8, name: b}]}]}]",
+        ),
+        "kernels",
+    ),
+    "bytes to the end": Case(
+        "the kernels looked for a NUL behind them, also beyond the payload",
+        _first("{field: Byten, name: rest}"),
+        "kernels",
+    ),
+    "fields named as arguments of kernels": Case(
+        "the functions had two arguments of one name",
+        _first("{field: Int8, name: streams}\n{field: String, name: data}\n{field: Int16, name: row}"),
+        "kernels",
+    ),
+    "a header field named as a parameter": Case(
+        "the functions had two arguments of one name",
+        _first("{field: Int8, name: in_stream}", "parameters: {in_stream: {type: bool}}"),
+        "kernels",
+    ),
+    "a header field named as a function": Case(
+        "the array of the column hid the function that reads",
+        _first("{field: Int64, name: find_nul}\n{field: String, name: u8}"),
+        "kernels",
+    ),
+    "a length named as a function": Case(
+        "the local variable hid the function that reads",
+        _first("{field: Int32, name: u8}\n{field: Byten, name: content, length: u8}\n{field: Int8, name: more}"),
+        "kernels",
+    ),
+    "a field of two types": Case(
+        "a ValueError, since a batch of messages has one column for both",
+        _first("{field: Int8, name: same}").replace(
+            "]}]}]",
+            "]}]}, {name: Second, blocks: [{type: header, fields: "
+            "[{field: Byte1('S'), name: tag}, {field: String, name: same}]}]}]",
+        ),
+        "kernels",
+    ),
+    "a constant of 64 bits": Case(
+        "numba's words of 64 bits have a sign",
+        _first("{field: Int64(18446744073709551615), name: reserved}"),
+        "kernels",
+    ),
+    "values of 64 bits": Case(
+        "numba's words of 64 bits have a sign",
+        _first("{field: Int64, name: code, values: {18446744073709551615: all}}"),
+        "kernels",
+    ),
+    "bits of 64 bits": Case(
+        "numba's words of 64 bits have a sign",
+        _first("{field: Int64, name: flags, bits: {9223372036854775808: highest, 1: lowest}}"),
+        "kernels",
+    ),
+    "a length of 64 bits": Case(
+        "a length beyond 2**63 was negative, and the walk went backwards",
+        _first("{field: Int64, name: size}\n{field: Byten, name: content, length: size}"),
+        "kernels",
+    ),
+    "a row's value with a constant in front": Case(
+        "the length was read where the constant is",
+        _first(
+            "{field: Row, name: new}",
+            "parameters: {proto_version: {type: int}}\n"
+            + _ROW.format(
+                then="{field: Byte1('x'), name: mark}, {field: Int16, name: size}, "
+                "{field: Byten, name: content, length: size}"
+            ),
+        ),
+        "kernels",
+    ),
+    "a row's value with a constant behind": Case(
+        "the next value was looked for before the constant",
+        _first(
+            "{field: Row, name: new}",
+            "parameters: {proto_version: {type: int}}\n"
+            + _ROW.format(
+                then="{field: Int16, name: size}, {field: Byten, name: content, length: size}, "
+                "{field: Byte1('x'), name: mark}"
+            ),
+        ),
+        "kernels",
+    ),
+    "a field called cls": Case(
+        "the strategies' function has an argument of that name",
+        _first("{field: Int8, name: cls}"),
+        "strategies",
+    ),
+    "items of a later version": Case(
+        "the strategies drew items of nothing",
+        _first(
+            """{field: Int8, name: item_count}
+            {type: repeat_1, name: things, count: item_count, class: Thing, blocks: [{type: choice_1, name: one,
+            alternatives: [{field: Byte1('a'), name: a, since: 5}]}]}""".replace(",\n            ", ", "),
+            _VERSIONS,
+        ),
+        "strategies",
+    ),
+    "a part that is null alone": Case(
+        "None | None is no type",
+        _first(
+            "{type: choice_1, name: one, alternatives: [{field: Byte1('a'), name: a, then: Nothing},"
+            " {field: Byte1('b'), name: b}]}",
+            "parameters: {proto_version: {type: int}}\nparts: [{name: Nothing, blocks: [{type: choice_1, name: value,"
+            " alternatives: [{field: Byte1('n'), name: nothing, python: None}]}]}]",
+        ),
+        "messages",
+    ),
+}
+"""By a name that says what is special."""
+
+REFUSED = {
+    "bytes that are a number": Case(
+        "bytes(number) was made of what the wire says",
+        _first(
+            "{type: choice_1, name: one, alternatives: [{field: Byte1('a'), name: a, python: bytes,"
+            " then: [{field: Int32, name: number}]}]}",
+            "parameters: {proto_version: {type: int}}",
+        ),
+        "language",
+    ),
+    "a class of bytes that is a text": Case(
+        "the class was called with a str",
+        _first(
+            "{type: choice_1, name: one, alternatives: [{field: Byte1('a'), name: a, python: Formatted,"
+            " then: [{field: String, name: text}]}]}",
+            "parameters: {proto_version: {type: int}}",
+        ),
+        "language",
+    ),
+    "a value beyond the signed": Case(
+        "it could not be built",
+        _first("{field: Int32, name: code, signed: true, values: {4294967295: none}}"),
+        "language",
+    ),
+    "the sign as a bit": Case(
+        "it could not be built",
+        _first("{field: Int32, name: flags, signed: true, bits: {2147483648: highest}}"),
+        "language",
+    ),
+}
+"""Specifications that the language must refuse, which it accepted once."""

@@ -1,0 +1,39 @@
+"""What the fuzzer has found stays found."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgoutput_construct import SpecError
+from tests.spec_fuzz.cases import CASES, REFUSED, Case
+from tests.spec_fuzz.fuzz import follow
+from tools.language import load_text
+
+HEAD = "protocol: fuzzed\ntitle: A case\nsource: nowhere\n"
+
+
+def _parameters(cases: dict[str, Case]) -> list[object]:
+    """Return the cases; those whose defect stands must fail."""
+    standing = {name: pytest.mark.xfail(reason=f"{case.defect}: {case.reason}") for name, case in cases.items()}
+    return [
+        pytest.param(case, id=name, marks=[standing[name]] if case.defect else []) for name, case in cases.items()
+    ]
+
+
+@pytest.mark.parametrize("case", _parameters(CASES))
+def test_engines_agree_on_a_case(case: Case) -> None:
+    """Everything that a case generates agrees."""
+
+    @settings(max_examples=30, derandomize=True, database=None)
+    @given(st.data())
+    def agree(data: st.DataObject) -> None:
+        follow(HEAD + case.text, data)
+
+    agree()
+
+
+@pytest.mark.parametrize("case", _parameters(REFUSED))
+def test_case_is_refused(case: Case) -> None:
+    """The language says what is wrong with it."""
+    with pytest.raises(SpecError, match="fuzzed.yaml:"):
+        load_text(HEAD + case.text, "fuzzed.yaml")

@@ -1,0 +1,212 @@
+"""The walks of the columnar kernels: one over each structure, the index of a batch, and the values of rows."""
+
+from collections.abc import Iterator
+
+from tools.generate.kernel_walk import Names, Steps, number_at, tag_name
+from tools.generate.text import docstring
+from tools.generate.writer import Writer
+from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
+from tools.language.model import Structure
+
+__all__ = ["Walker", "row_fields", "row_messages", "tuple_parts", "values_of"]
+
+
+def tuple_parts(spec: Spec) -> list[Part]:
+    """Return the parts that are rows: repeats of values that are sent in one of several ways."""
+    return [part for part in spec.parts if values_of(part) is not None]
+
+
+def values_of(part: Part) -> Choice | None:
+    """Return how the values of a row are sent, None for a part that is no row."""
+    repeat = part.principal
+    value = repeat.item.principal if isinstance(repeat, Repeat) else None
+    return value if isinstance(value, Choice) and value.valued else None
+
+
+def row_messages(spec: Spec) -> list[Message]:
+    """Return the messages that hold rows."""
+    names = {part.name for part in tuple_parts(spec)}
+    return [message for message in spec.messages if names & set(message.references())]
+
+
+def row_fields(spec: Spec) -> dict[str, str]:
+    """Return what the index keeps of messages that hold rows, by name and numpy type: positions (int64), and numbers.
+
+    A number that has the name of what is a position in another message is not kept.
+    """
+    elements = [element for message in row_messages(spec) for element in message.exposed]
+    choices = [element for element in elements if isinstance(element, Choice) and not element.valued]
+    fields = [element for element in elements if isinstance(element, Field)]
+    positions = {*(choice.name for choice in choices), *(field.name for field in fields if field.part)}
+    sizes: dict[str, int] = {choice.kind_name: 1 for choice in choices}
+    for field in fields:
+        if field.size and field.name not in positions:
+            sizes[field.name] = max(field.size, sizes.get(field.name, 0))
+    names = dict.fromkeys(name for element in elements for name in getattr(element, "names", (element.name,)))
+    kept = {name: f"uint{8 * sizes[name]}" for name in names if name in sizes}
+    return kept | {name: "int64" for name in names if name in positions}
+
+
+class Walker:
+    """Emits the walks."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.names = Names(spec)
+        self.kept = row_fields(spec)
+        self.row_messages = row_messages(spec)
+
+    def functions(self) -> Iterator[str]:
+        """Yield all functions, those that others call first."""
+        for part in self.spec.parts_in_order:
+            yield from self._items(part)
+            yield self._walk(part, part.name)
+        for message in self.spec.messages:
+            yield from self._items(message)
+            yield self._walk(message, message.class_name)
+        yield self._index()
+        for part in tuple_parts(self.spec):
+            yield self._finder(part)
+
+    def _items(self, structure: Structure) -> Iterator[str]:
+        for inner in structure.inside():
+            for element in inner.elements:
+                if isinstance(element, Repeat) and element.item.single is None:
+                    yield self._walk(element.item, str(element.class_name))
+
+    def _walk(self, structure: Structure, name: str) -> str:
+        write = Writer()
+        kept = self.kept if structure in self.row_messages else {}
+        given = ["data: Any", "at: int", "end: int", *(["row: int"] if kept else []), *self.names.signature]
+        with write.block(f"def walk_{self.names.of(name)}({', '.join([*given, *_arrays(kept)])}) -> int:"):
+            steps = _Walk(self.names, structure, write, kept)
+            if isinstance(structure, Message) and structure.needs:
+                steps.refuse(f"proto_version < {structure.needs}")
+            steps.all(structure.elements)
+            write("return at")
+        return f"@kernel\n{write}"
+
+    def _index(self) -> str:
+        write = Writer()
+        given = ["data: Any", "starts: Any", "ends: Any", *self.names.batch_signature, "tags: Any", "valid: Any"]
+        with write.block(f"def index({', '.join([*given, *_arrays(self.kept)])}) -> None:"):
+            write('"""Index a batch: the tag of each payload, whether it is a message, and what is kept of rows."""')
+            with write.block("for row in range(len(starts)):"):
+                write("at, end = starts[row], ends[row]", *(f"{p} = {p}_by_row[row]" for p in self.names.by_row))
+                with write.block("if at >= end:"):
+                    write("continue")
+                write("tag = u8(data, at)", "tags[row] = tag")
+                for position, message in enumerate(self.spec.messages):
+                    with write.block(f"{'elif' if position else 'if'} tag == TAG_{message.class_name}:"):
+                        write(f"at = walk_{self.names.of(message.class_name)}({', '.join(self._call(message))})")
+                with write.block("else:"):
+                    write("at = -1")
+                write("valid[row] = at == end")
+        return f"@kernel\n{write}"
+
+    def _call(self, message: Message) -> list[str]:
+        kept = self.kept if message in self.row_messages else {}
+        return ["data", "at", "end", *(["row"] if kept else []), *self.names.arguments, *(f"_{name}" for name in kept)]
+
+    def _finder(self, part: Part) -> str:
+        body = Writer()
+        steps = _Find(self.names, part, body)
+        steps.all(part.elements[: part.elements.index(steps.rows) + 1])
+        write = Writer()
+        given = ["data: Any", "places: Any", *self.names.batch_signature, "columns: int", "counts: Any", "tags: Any"]
+        head = f"def find_{self.names.of(part.name)}({', '.join([*given, 'starts: Any', 'lengths: Any'])}) -> bool:"
+        with write.block(head):
+            write(docstring(["Find the values of rows (not those at -1), and count them.", "", *_FINDS], "").strip())
+            write("fits = True", *(["end = len(data)"] if "end" in str(body) else []))
+            with write.block("for row in range(len(places)):"):
+                write("at = places[row]")
+                with write.block("if at < 0:"):
+                    write(*_NO_VALUES, "continue")
+                write(*self.names.row_values(str(body)), str(body))
+            write("return fits")
+        return f"@kernel\n{write}"
+
+
+_FINDS = ("Rows with another number of values than there are columns are counted only, and make the answer False.",)
+
+
+_NO_VALUES = ("for column in range(columns):", "    tags[column, row] = lengths[column, row] = 0")
+
+
+def _arrays(kept: dict[str, str]) -> list[str]:
+    return [f"_{name}: Any" for name in kept]
+
+
+class _Walk(Steps):
+    """The walk over a structure, which keeps fields of messages that hold rows."""
+
+    def __init__(self, names: Names, structure: Structure, write: Writer, kept: dict[str, str]) -> None:
+        super().__init__(names, structure, write)
+        self.kept = kept
+
+    def number(self, field: Field, offset: int) -> None:
+        """Write the check of a field, and keep its value; the index has seen a message's tag."""
+        if self._keeps(field.name) and self.kept[field.name] != "int64" and field.constant is None:
+            super().number(field, offset)
+            self.write(f"_{field.name}[row] = {number_at(field, offset)}")
+        elif not (isinstance(self.structure, Message) and field is self.structure.elements[0]):
+            super().number(field, offset)
+
+    def field(self, field: Field) -> None:
+        """Keep where a part begins, and write the step over it."""
+        if field.part and self._keeps(field.name):
+            self.write(f"_{field.name}[row] = at")
+        super().field(field)
+
+    def alternative(self, choice: Choice, alternative: Alternative) -> None:
+        """Keep the tag of the branch taken and where its content begins, and write the steps over it."""
+        if self._keeps(choice.name) and not choice.valued:
+            self.write(f"_{choice.kind_name}[row] = kind")
+            if isinstance(alternative.then, str):
+                self.write(f"_{choice.name}[row] = at")
+        super().alternative(choice, alternative)
+
+    def _keeps(self, name: str) -> bool:
+        return self.depth == 1 and name in self.kept
+
+
+class _Find(Steps):
+    """The steps over a row that was walked before, which note where its values are."""
+
+    checked = False
+
+    def __init__(self, names: Names, part: Part, write: Writer) -> None:
+        super().__init__(names, part, write)
+        rows, values = part.principal, values_of(part)
+        assert isinstance(rows, Repeat) and values is not None
+        self.rows, self.values = rows, values
+
+    def repeat(self, repeat: Repeat) -> None:
+        """Write the loop over the values."""
+        if repeat is not self.rows:
+            super().repeat(repeat)
+            return
+        count = self.local(repeat.count)
+        self.write(f"counts[row] = {count}")
+        with self.write.block(f"if {count} != columns:"):
+            self.write("fits = False", *_NO_VALUES, "continue")
+        with self.write.block("for column in range(columns):"):
+            self.inner(repeat.item)
+
+    def choice(self, choice: Choice) -> None:
+        """Write what is noted of one value."""
+        if choice is not self.values:
+            super().choice(choice)
+            return
+        self.write("kind = u8(data, at)", "at += 1", "length = 0")
+        by_size: dict[str, list[str]] = {}
+        for alternative in choice.alternatives:
+            if isinstance(alternative.then, Structure):
+                size = alternative.then.elements[0]
+                assert isinstance(size, Field)
+                by_size.setdefault(f"length = {number_at(size)}\nat += {size.size}", []).append(tag_name(alternative))
+        for lines, tags in by_size.items():
+            with self.write.block(f"if {' or '.join(f'kind == {tag}' for tag in tags)}:"):
+                self.write(lines)
+        self.write("tags[column, row] = kind", "starts[column, row] = at", "lengths[column, row] = length")
+        self.write("at += length")
