@@ -1,4 +1,4 @@
-"""For those who test consumers of pgoutput: Hypothesis strategies of every message under every option."""
+"""For tests of consumers of pgoutput: Hypothesis strategies of messages and whole streams under every option."""
 
 from pgoutput_construct.testing.payloads import (
     ParseOptions,
@@ -9,5 +9,16 @@ from pgoutput_construct.testing.payloads import (
     options_and_messages,
     payloads,
 )
+from pgoutput_construct.testing.streams import Sent, streams
 
-__all__ = ["ParseOptions", "damaged", "frames", "messages", "options", "options_and_messages", "payloads"]
+__all__ = [
+    "ParseOptions",
+    "Sent",
+    "damaged",
+    "frames",
+    "messages",
+    "options",
+    "options_and_messages",
+    "payloads",
+    "streams",
+]

@@ -1,17 +1,19 @@
 """Strategies for those who test a consumer: options, messages, payloads, frames, and damaged bytes."""
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, Unpack
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.testing import frame_strategies, strategies
 from pgoutput_construct.wire.engine import build
 from pgoutput_construct.wire.frames import Frame
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import combinations
 from pgoutput_construct.wire.options import options as parse_options
-from pgoutput_construct.wire.protocol import ParseOptions
+from pgoutput_construct.wire.protocol import MoreOptions, ParseOptions, Streaming
 
 __all__ = ["ParseOptions", "damaged", "frames", "messages", "options", "options_and_messages", "payloads"]
 
@@ -21,15 +23,46 @@ def options() -> SearchStrategy[ParseOptions]:
     return st.sampled_from(list(combinations()))
 
 
-def messages(proto_version: int = 1, streaming: str = "off", in_stream: bool = False) -> SearchStrategy[Any]:
-    """Return the messages that can be sent under the options, of all kinds alike."""
-    given = parse_options(proto_version, streaming, in_stream)
-    kinds = [
-        make(*given.values)
-        for cls, (since, make) in strategies.STRATEGIES.items()
-        if proto_version >= since and given.refusal(cls) is None
-    ]
-    return st.one_of(kinds)
+def messages(
+    proto_version: int = 1,
+    streaming: Streaming = "off",
+    in_stream: bool = False,
+    *,
+    kinds: Collection[type[PgoutputMessage] | str] | None = None,
+    **others: Unpack[MoreOptions],
+) -> SearchStrategy[Any]:
+    """Return the messages that can be sent under the options, of all kinds alike.
+
+    Args:
+        proto_version: The option proto_version of START_REPLICATION.
+        streaming: The option streaming of START_REPLICATION.
+        in_stream: Whether the messages stand between Stream Start and Stream Stop.
+        kinds: The classes that are wanted, or their names; all that the options allow where it is left out.
+        others: The options that later versions of the protocol brought.
+
+    Raises PgoutputError for a kind that there is not, or that cannot come under the options.
+
+    >>> testing.messages(2, "on", in_stream=True, kinds=["Insert", pgo.Update])
+    """
+    given = parse_options(proto_version, streaming, in_stream, **others)
+    wanted = _KINDS if kinds is None else [_kind(kind) for kind in kinds]
+    can = {cls: strategies.STRATEGIES[cls] for cls in wanted if given.refusal(cls) is None}
+    made = {cls: make(*given.values) for cls, (since, make) in can.items() if proto_version >= since}
+    missing = [cls.__name__ for cls in wanted if cls not in made]
+    if kinds is not None and missing:
+        asked = f"proto_version={proto_version}, streaming={streaming!r}"
+        raise PgoutputError(f"{' and '.join(missing)} cannot come with {asked}: ask for other kinds")
+    return st.one_of(list(made.values()))
+
+
+_KINDS = tuple(strategies.STRATEGIES)
+
+
+def _kind(kind: type[PgoutputMessage] | str) -> type[PgoutputMessage]:
+    for cls in _KINDS:
+        if kind in (cls, cls.__name__):
+            return cls
+    raise PgoutputError(f"{kind!r} is no message: write one of {', '.join(cls.__name__ for cls in _KINDS)}")
 
 
 def options_and_messages() -> SearchStrategy[tuple[ParseOptions, PgoutputMessage]]:

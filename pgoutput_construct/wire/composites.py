@@ -83,7 +83,7 @@ class Kind(Leaf):
         if not isinstance(tag, str) or tag not in self.tags:
             also = f" or {self.before!r}" if self.before else ""
             raise FieldError(f"must be one of {', '.join(self.tags)}{also}, not {shown(tag)}", path, offset)
-        if context._params.proto_version < self.since.get(tag, 0):
+        if tag in self.since and context._params.proto_version < self.since[tag]:
             raise FieldError(f"{tag!r} belongs to protocol version {self.since[tag]} and newer", path, offset)
         return tag
 

@@ -17,6 +17,8 @@ JUNK = st.one_of(
 )  # fmt: skip
 """Values that a field may be given by mistake."""
 
+BYTE = st.integers(0, 255)
+
 
 def follow(text: str, data: st.DataObject) -> None:
     """Load a specification and explore what it generates."""
@@ -44,7 +46,8 @@ def explore(package: Package, data: st.DataObject) -> None:
     for _ in range(4):
         engines.check_bytes(data.draw(damaged(st.just(payload)), "damaged"))
     for at in range(1, min(len(payload), 24)):
-        engines.check_bytes(payload[:at] + bytes([payload[at] ^ data.draw(st.integers(1, 255))]) + payload[at + 1 :])
+        for changed in {payload[at] ^ 0xFF, payload[at] ^ 0x80, 0, data.draw(BYTE)}:
+            engines.check_bytes(payload[:at] + bytes([changed]) + payload[at + 1 :])
     if not _open_ended(package.spec, payload[:1]):
         engines.check_prefix(payload, data.draw(st.binary(max_size=3), "more"))
     engines.check_built(_spoilt(message, data))

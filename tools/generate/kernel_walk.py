@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tools.generate.codec_runs import Run, runs
+from tools.generate.kernel_runs import Run, runs
 from tools.generate.text import snake_case
 from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Repeat, Spec

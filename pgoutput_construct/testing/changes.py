@@ -1,0 +1,182 @@
+"""What a generated stream has inside its transactions: changes, and what describes them."""
+
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from pgoutput_construct.stream.session import Session
+from pgoutput_construct.stream.state import StreamState
+from pgoutput_construct.testing.strategies import STRATEGIES
+from pgoutput_construct.testing.tables import Table, tables
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.protocol import DeleteOldKind, MessageFlags, UpdateOldKind
+from pgoutput_construct.wire.types import Lsn, Timestamp
+
+__all__ = ["Changes", "Sent", "Transaction"]
+
+T = TypeVar("T")
+_START: Final = 800_000_000_000_000
+"""When streams begin: microseconds since 2000-01-01 UTC, in May 2025."""
+
+
+class Sent(NamedTuple):
+    """One message of a stream."""
+
+    payload: bytes
+    """The message as the server sends it: the data of one XLogData."""
+    message: m.PgoutputMessage
+    """The message."""
+    stream_xid: int | None
+    """Top-level xid of the stream around it, None outside; a Stream Start is outside, a Stream Stop inside."""
+
+    @property
+    def in_stream(self) -> bool:
+        """Whether it stands between Stream Start and Stream Stop: the keyword of parse and build."""
+        return self.stream_xid is not None
+
+
+@dataclass(eq=False)
+class Transaction:
+    """A transaction whose changes are being sent, or that is prepared."""
+
+    xid: int
+    streamed: bool = False
+    subxids: list[int] = field(default_factory=list)
+    """Subtransactions of a streamed one that are not rolled back; each has changes in the stream."""
+    described: set[int] = field(default_factory=set)
+    """OIDs whose Relation its stream has had."""
+    gid: str = ""
+    prepare: dict[str, Any] = field(default_factory=dict)
+    """What its Prepare said."""
+
+
+class Changes:
+    """Sends messages, and the changes of transactions; what a stream has around these is the subclass's."""
+
+    def __init__(self, draw: st.DrawFn, session: Session, binary: bool) -> None:
+        self.draw = draw
+        self.session = session
+        self.state = StreamState(exact=True)
+        self.binary = binary
+        self.sent: list[Sent] = []
+        self.tables = [draw(tables(number)) for number in range(draw(st.integers(1, 3)))]
+        self.described: set[int] = set()
+        """OIDs whose Relation counts for every transaction that is not streamed."""
+        self._last_xid = 700
+        self._lsn = Lsn(0x1000000)
+        self._skeletons: dict[tuple[type, bool], Any] = {}
+
+    def begin(self) -> Transaction:
+        """Return a transaction that has sent nothing."""
+        return Transaction(self.next_xid())
+
+    def body(self, transaction: Transaction, first: bool = True) -> None:
+        """Send the changes of a transaction, or of a segment of it; what belongs before the first change as well."""
+        if first and self.draw(st.integers(0, 4)) == 4:
+            # The origin's position is known from the commit record, which a stream does not wait for.
+            self.send(m.Origin, origin_lsn=Lsn(0) if transaction.streamed else self.next_lsn())
+        for _ in range(self.draw(st.integers(0, 4))):
+            changes = [self._insert, self._update, self._delete, self._truncate, self._inside_message]
+            self.draw(st.sampled_from(changes))(transaction)
+
+    def _insert(self, transaction: Transaction) -> None:
+        table = self.draw(st.sampled_from(self.tables))
+        xid = self._described_for(transaction, [table])
+        self.send(m.Insert, xid=xid, relation_oid=table.oid, new=self.draw(table.row(self.binary)))
+
+    def _update(self, transaction: Transaction) -> None:
+        changed = [table for table in self.tables if table.key]
+        if not changed:
+            return
+        table = self.draw(st.sampled_from(changed))
+        xid = self._described_for(transaction, [table])
+        kinds = [UpdateOldKind.ROW] if table.full else [None, UpdateOldKind.KEY]
+        kind = self.draw(st.sampled_from(kinds))
+        old = None if kind is None else self.draw(table.old(self.binary))
+        new = self.draw(table.row(self.binary, updated=True))
+        self.send(m.Update, xid=xid, relation_oid=table.oid, old_kind=kind and kind.value, old=old, new=new)
+
+    def _delete(self, transaction: Transaction) -> None:
+        changed = [table for table in self.tables if table.key]
+        if not changed:
+            return
+        table = self.draw(st.sampled_from(changed))
+        xid = self._described_for(transaction, [table])
+        kind, old = DeleteOldKind.ROW if table.full else DeleteOldKind.KEY, self.draw(table.old(self.binary))
+        self.send(m.Delete, xid=xid, relation_oid=table.oid, old_kind=kind.value, old=old)
+
+    def _truncate(self, transaction: Transaction) -> None:
+        some = self.draw(st.lists(st.sampled_from(self.tables), min_size=1, max_size=2, unique=True))
+        xid = self._described_for(transaction, some)
+        self.send(m.Truncate, xid=xid, relation_oids=tuple(table.oid for table in some))
+
+    def _inside_message(self, transaction: Transaction) -> None:
+        # In a stream it carries the top-level xid, also from a subtransaction (ReorderBufferApplyMessage()).
+        self.send(m.Message, xid=transaction.xid, flags=int(MessageFlags.TRANSACTIONAL), lsn=self.next_lsn())
+
+    def _described_for(self, transaction: Transaction, some: list[Table]) -> int:
+        """Send what describes tables where that is missing; return the (sub)transaction that changes them."""
+        xid = self._changing(transaction)
+        described = transaction.described if transaction.streamed else self.described
+        for table in some:
+            if table.oid in described:
+                continue
+            for _ in range(table.types.count("custom")):  # PostgreSQL says it of each column
+                self.send(m.Type, xid=xid, type_oid=table.custom_oid, namespace="public", name="custom")
+            names = {"namespace": table.namespace, "name": table.name, "replica_identity": table.replica_identity}
+            self.send(m.Relation, xid=xid, relation_oid=table.oid, columns=table.columns, **names)
+            described.add(table.oid)
+        return xid
+
+    def _changing(self, transaction: Transaction) -> int:
+        """Return the xid of a change: of a streamed transaction, or of one of its subtransactions."""
+        known = [transaction.xid, *transaction.subxids]
+        xid = self.draw(st.sampled_from([*known, None])) if transaction.streamed else transaction.xid
+        if xid is None:
+            xid = self.next_xid()
+            transaction.subxids.append(xid)
+        return xid
+
+    def send(self, cls: type, **values: Any) -> None:
+        """Send a message; what is not said of it is drawn, and what these options do not carry is left out."""
+        skeleton = self._skeleton(cls)
+        absent = {f.name for f in fields(cls) if f.default is None and getattr(skeleton, f.name) is None}
+        message = replace(skeleton, **{name: value for name, value in values.items() if name not in absent})
+        stream_xid = self.session.stream_xid
+        self.state.advance(message)  # refuses what the specification's transitions do not have
+        self.sent.append(Sent(self.session.build(message), message, stream_xid))
+
+    def _skeleton(self, cls: type) -> Any:
+        """Return any message of a class that can be sent here, one for the whole stream."""
+        key = cls, self.session.in_stream
+        if key not in self._skeletons:
+            given = options(**self.session.options, in_stream=self.session.in_stream)
+            self._skeletons[key] = self.draw(_strategy(cls, given.values))
+        return self._skeletons[key]
+
+    def taken(self, some: list[T]) -> T:
+        """Return one of some, which is none of them any more."""
+        return some.pop(self.draw(st.integers(0, len(some) - 1)))
+
+    def next_xid(self) -> int:
+        """Return the xid of a new transaction or subtransaction."""
+        self._last_xid += 1
+        return self._last_xid
+
+    def next_lsn(self) -> Lsn:
+        """Return the position of a new record, behind all others."""
+        self._lsn = Lsn(self._lsn + 8 * self.draw(st.integers(1, 1000)))
+        return self._lsn
+
+    def time(self) -> Timestamp:
+        """Return the moment of a record: later records are later."""
+        return Timestamp(_START + self._lsn)
+
+
+@cache
+def _strategy(cls: type, parameters: tuple[int, ...]) -> SearchStrategy[Any]:
+    return STRATEGIES[cls][1](*parameters)

@@ -1,0 +1,161 @@
+"""Strategies of whole streams: what a server sends after START_REPLICATION, in an order that it could have."""
+
+from collections.abc import Callable
+from typing import Final, Unpack
+
+from hypothesis import strategies as st
+
+from pgoutput_construct.stream.session import Session
+from pgoutput_construct.testing.changes import Changes, Sent, Transaction
+from pgoutput_construct.testing.tables import tables
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.protocol import MoreOptions, Streaming
+
+__all__ = ["Sent", "streams"]
+
+_LONGEST: Final = 12
+"""Steps of a stream: transactions, segments of streamed ones, and what happens to these."""
+
+
+@st.composite
+def streams(
+    draw: st.DrawFn,
+    proto_version: int = 1,
+    streaming: Streaming = "off",
+    *,
+    two_phase: bool = False,
+    binary: bool = False,
+    **others: Unpack[MoreOptions],
+) -> list[Sent]:
+    """Return streams that a server could send under these options, from the start of a replication connection.
+
+    Transactions come whole in the order of their commits; under ``streaming`` others come in segments that
+    interleave, with subtransactions, and end by a commit, an abort or a prepare; under ``two_phase`` transactions are
+    prepared, and committed or rolled back later. Types and Relations come before the rows that they describe, again
+    where PostgreSQL repeats them; rows fit their Relation, in text or, with ``binary``, in binary format. The stream
+    may end anywhere between messages that belong together: streamed and prepared transactions may be open.
+
+    Args:
+        draw: Given by Hypothesis.
+        proto_version: The option proto_version of START_REPLICATION.
+        streaming: The option streaming of START_REPLICATION.
+        two_phase: Whether the slot was made with two_phase; servers then send prepared transactions in every version.
+        binary: The option binary of START_REPLICATION.
+        others: The options that later versions of the protocol brought.
+
+    Raises PgoutputError for options that PostgreSQL refuses.
+
+    >>> @given(testing.streams(2, "on"))
+    ... def test_my_consumer(stream):
+    ...     for sent in stream:
+    ...         my_consumer.feed(sent.payload)
+    """
+    server = _Server(draw, Session(proto_version, streaming, **others), two_phase, binary)
+    for _ in range(draw(st.integers(1, _LONGEST))):
+        draw(st.sampled_from(server.steps()))()
+    return server.sent
+
+
+class _Server(Changes):
+    """Sends transactions; each step leaves the stream where any other step may follow."""
+
+    def __init__(self, draw: st.DrawFn, session: Session, two_phase: bool, binary: bool) -> None:
+        super().__init__(draw, session, binary)
+        self.two_phase = two_phase
+        self.open: list[Transaction] = []
+        self.prepared: list[Transaction] = []
+
+    def steps(self) -> list[Callable[[], None]]:
+        """Return what can happen next, outside of any transaction's messages."""
+        steps = [self.transaction, self.outside_message, *([self.prepare] if self.two_phase else [])]
+        steps += [self.segment, self.segment] if self.session.streaming != "off" else [self.stray_abort]
+        if self.open:
+            steps += [self.segment, self.stream_commit, self.stream_abort, self.subtransaction_abort]
+            steps += [self.stream_prepare] if self.two_phase else []
+        else:
+            steps.append(self.alter)
+        return steps + ([self.commit_prepared, self.rollback_prepared] if self.prepared else [])
+
+    def transaction(self) -> None:
+        """Send a transaction that has committed."""
+        ending = {"commit_lsn": self.next_lsn(), "end_lsn": self.next_lsn(), "commit_time": self.time()}
+        transaction = self.begin()
+        self.send(m.Begin, final_lsn=ending["commit_lsn"], commit_time=ending["commit_time"], xid=transaction.xid)
+        self.body(transaction)
+        self.send(m.Commit, **ending)
+
+    def prepare(self) -> None:
+        """Send a transaction that was prepared."""
+        transaction = self.begin()
+        self.say_prepared(transaction)
+        self.send(m.BeginPrepare, **transaction.prepare)
+        self.body(transaction)
+        self.send(m.Prepare, **transaction.prepare)
+
+    def say_prepared(self, transaction: Transaction) -> None:
+        transaction.gid = f"gid {transaction.xid}"
+        place = {"prepare_lsn": self.next_lsn(), "end_lsn": self.next_lsn(), "prepare_time": self.time()}
+        transaction.prepare = place | {"xid": transaction.xid, "gid": transaction.gid}
+        self.prepared.append(transaction)
+
+    def commit_prepared(self) -> None:
+        transaction = self.taken(self.prepared)
+        ending = {"commit_lsn": self.next_lsn(), "end_lsn": self.next_lsn(), "commit_time": self.time()}
+        self.send(m.CommitPrepared, **ending, xid=transaction.xid, gid=transaction.gid)
+
+    def rollback_prepared(self) -> None:
+        transaction = self.taken(self.prepared)
+        prepared = {name: transaction.prepare[name] for name in ("prepare_time", "xid", "gid")}
+        places = {"prepare_end_lsn": transaction.prepare["end_lsn"], "rollback_end_lsn": self.next_lsn()}
+        self.send(m.RollbackPrepared, **prepared, **places, rollback_time=self.time())
+
+    def segment(self) -> None:
+        """Send a segment of a streamed transaction, the first one of a new one now and then."""
+        transaction = self.draw(st.sampled_from([*self.open, None]))
+        first = transaction is None
+        if transaction is None:
+            transaction = self.begin()
+            transaction.streamed = True
+            self.open.append(transaction)
+        self.send(m.StreamStart, xid=transaction.xid, first_segment=int(first))
+        self.body(transaction, first)
+        self.send(m.StreamStop)
+
+    def stream_commit(self) -> None:
+        transaction = self.taken(self.open)
+        self.described |= transaction.described
+        ending = {"commit_lsn": self.next_lsn(), "end_lsn": self.next_lsn(), "commit_time": self.time()}
+        self.send(m.StreamCommit, xid=transaction.xid, **ending)
+
+    def stream_prepare(self) -> None:
+        transaction = self.taken(self.open)
+        self.say_prepared(transaction)
+        self.send(m.StreamPrepare, **transaction.prepare)
+
+    def stream_abort(self) -> None:
+        transaction = self.taken(self.open)
+        self.abort(transaction.xid, transaction.xid)
+
+    def subtransaction_abort(self) -> None:
+        transaction = self.draw(st.sampled_from(self.open))
+        if transaction.subxids:
+            self.abort(transaction.xid, self.taken(transaction.subxids))
+            # PostgreSQL forgets having sent them (cleanup_rel_sync_cache()), also for a subtransaction.
+            transaction.described.clear()
+
+    def stray_abort(self) -> None:
+        """PostgreSQL 18 may send this to who did not ask for streams (ReorderBufferCheckAndTruncateAbortedTXN())."""
+        transaction = self.begin()
+        self.abort(transaction.xid, self.next_xid())
+
+    def abort(self, xid: int, subxid: int) -> None:
+        self.send(m.StreamAbort, xid=xid, subxid=subxid, abort_lsn=self.next_lsn(), abort_time=self.time())
+
+    def outside_message(self) -> None:
+        self.send(m.Message, flags=0, lsn=self.next_lsn())
+
+    def alter(self) -> None:
+        """Change a table, or invalidate what PostgreSQL knows of it: its Relation is sent again."""
+        number = self.draw(st.integers(0, len(self.tables) - 1))
+        self.tables[number] = self.draw(st.one_of(st.just(self.tables[number]), tables(number)))
+        self.described.discard(self.tables[number].oid)

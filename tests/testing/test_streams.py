@@ -1,0 +1,105 @@
+"""Generated streams are what a server could send: every reader of the package takes them."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import strategies as st
+
+import pgoutput_construct as pgo
+from pgoutput_construct import testing
+from pgoutput_construct.columnar import BatchDecoder
+from pgoutput_construct.stream.rows import RowReader
+from pgoutput_construct.stream.state import ControlMessage, StreamState
+from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.testing import Sent
+from pgoutput_construct.testing.strategies import STRATEGIES
+from pgoutput_construct.wire.protocol import CHANGES, DESCRIPTIONS, OPTIONS, PROTOCOL_VERSIONS
+
+Stream = tuple[dict[str, Any], list[Sent]]
+
+
+@st.composite
+def any_stream(draw: st.DrawFn) -> Stream:
+    """Return the options of a session, and a stream under them."""
+    version = draw(st.sampled_from(list(PROTOCOL_VERSIONS)))
+    allowed = [name for name, value in OPTIONS["streaming"].values.items() if version >= value.since]
+    options = {"proto_version": version, "streaming": draw(st.sampled_from(allowed))}
+    return options, draw(testing.streams(**options, two_phase=draw(st.booleans()), binary=draw(st.booleans())))
+
+
+@given(any_stream())
+def test_session_reads_what_was_sent(stream: Stream) -> None:
+    """Each payload is its message, and stands inside the stream that is said."""
+    options, sent = stream
+    session, state = pgo.Session(**options), StreamState(exact=True)
+    for payload, message, stream_xid in sent:
+        assert session.stream_xid == stream_xid
+        assert session.parse(payload) == message
+        state.advance(message)
+
+
+@given(any_stream())
+def test_each_message_decodes_by_itself(stream: Stream) -> None:
+    """The stream state that comes with a payload is all that parse needs."""
+    options, sent = stream
+    for each in sent:
+        assert pgo.parse(each.payload, **options, in_stream=each.in_stream) == each.message
+
+
+@given(any_stream())
+def test_transactions_are_complete(stream: Stream) -> None:
+    """The reader of transactions finds no gap, and publishes in the order of the commits."""
+    reader = TransactionReader()
+    ends = []
+    for seq, (_, message, stream_xid) in enumerate(stream[1]):
+        if type(message) not in CHANGES | DESCRIPTIONS:
+            reader.read(ControlMessage(seq, stream_xid, message))
+        if isinstance(message, pgo.Commit | pgo.StreamCommit | pgo.CommitPrepared):
+            ends.append(message.commit_lsn)
+    assert ends == sorted(set(ends))
+    assert set(reader.spans().commit_lsn) == set(ends)
+
+
+@given(any_stream())
+def test_rows_fit_their_relations(stream: Stream) -> None:
+    """Every row is described before it comes, and its values are of its columns' types."""
+    reader = RowReader()
+    for _, message, _ in stream[1]:
+        changes = list(reader.read(message))
+        assert bool(changes) == (type(message) in CHANGES)
+
+
+@given(any_stream())
+def test_batches_have_no_errors(stream: Stream) -> None:
+    """The decoder of batches gives a typed row of each change."""
+    options, sent = stream
+    decoded = BatchDecoder(**options).decode([each.payload for each in sent])
+    assert decoded.errors == ()
+    expected = sum(len(m.relation_oids) if isinstance(m, pgo.Truncate) else type(m) in CHANGES for _, m, _ in sent)
+    assert sum(table.batch.num_rows for table in decoded.tables) == expected
+    assert all(not any(table.batch.column("_untyped").to_pylist()) for table in decoded.tables)
+
+
+def test_all_messages_occur() -> None:
+    """A few hundred streams have every message, and every way in which a transaction can end."""
+    seen = Counter[type]()
+    quiet = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+    @settings(max_examples=300, derandomize=True, database=None, phases=[Phase.generate], suppress_health_check=quiet)
+    @given(testing.streams(4, "parallel", two_phase=True))
+    def look(sent: list[Sent]) -> None:
+        seen.update({type(each.message) for each in sent})
+
+    look()
+    assert set(seen) == set(STRATEGIES)
+
+
+def test_streams_interleave() -> None:
+    """Segments of one transaction stand between those of another."""
+
+    def interleaved(sent: list[Sent]) -> bool:
+        starts = [m.xid for _, m, _ in sent if isinstance(m, pgo.StreamStart)]
+        return any(a == c != b for a, b, c in zip(starts, starts[1:], starts[2:], strict=False))
+
+    find(testing.streams(2, "on"), interleaved, settings=settings(database=None, phases=[Phase.generate]))
