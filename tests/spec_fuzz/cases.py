@@ -65,7 +65,6 @@ CASES = {
     "a choice without versions": Case(
         "Kind asked for the protocol version where there is none",
         _first(_CHOICE.format(name="one", tag="Byte1('a')")),
-        "definitions",
     ),
     "a number behind a choice": Case(
         "the column of the headers stayed zero",
@@ -130,7 +129,6 @@ CASES = {
     "a length of 64 bits": Case(
         "a length beyond 2**63 was negative, and the walk went backwards",
         _first("{field: Int64, name: size}\n{field: Byten, name: content, length: size}\n{field: Int8(0), name: more}"),
-        "kernels",
     ),
     "a row's value with a constant in front": Case(
         "the length was read where the constant is",
@@ -142,7 +140,6 @@ CASES = {
                 "{field: Byten, name: content, length: size}"
             ),
         ),
-        "kernels",
     ),
     "a row's value with a constant behind": Case(
         "the next value was looked for before the constant",
@@ -154,12 +151,10 @@ CASES = {
                 "{field: Byte1('x'), name: mark}"
             ),
         ),
-        "kernels",
     ),
     "a field called cls": Case(
         "the strategies' function has an argument of that name",
         _first("{field: Int8, name: cls}"),
-        "strategies",
     ),
     "items of a later version": Case(
         "the strategies drew items of nothing",
