@@ -107,7 +107,7 @@ def _leaf(field: Field) -> str:
 def _choice(choice: Choice) -> str:
     if choice.valued:
         return f"st.one_of({', '.join(_guarded(a, _value(a)) for a in choice.alternatives)})"
-    cases = ", ".join(f'"{a.letter}": {_guarded(a, _then(a))}' for a in choice.alternatives)
+    cases = ", ".join(f"{a.letter!r}: {_guarded(a, _then(a))}" for a in choice.alternatives)
     return f"branches({{{cases}}}{', optional=True' if choice.optional else ''})"
 
 
