@@ -8,7 +8,7 @@ import numpy as np
 
 from pgoutput_construct.errors import DecodeError, EncodeError
 from pgoutput_construct.wire.fast import REJECTIONS
-from pgoutput_construct.wire.trace import _trace, _tracing
+from pgoutput_construct.wire.trace import _trace
 from pgoutput_construct.wire.types import bare
 from tests.spec_fuzz.checked_reads import Window
 from tests.spec_fuzz.package import Package
@@ -71,9 +71,8 @@ class Engines:
 
     def check_trace(self, data: bytes) -> None:
         """Check that the fields cover every byte, and that the specification knows each of them."""
-        tracing = _tracing(self.package.messages.BY_TAG, self.package.definitions.DEFINITIONS)
         fields = self.package.fields.FIELDS
-        trace = _trace(tracing, data, self.parameters, fields)
+        trace = _trace(self.package.reference, data, self.parameters, fields)
         assert trace.fault is None, f"{data.hex()}: {trace.fault}"
         assert [piece.key for piece in trace.pieces if piece.key not in fields] == []
         ends = [0, *(piece.end for piece in trace.pieces)]
