@@ -52,7 +52,7 @@ class EncodeError(_PlacedError):
 
 
 class ProtocolError(PgoutputError):
-    """Messages in an order that cannot be: an Insert before its Relation, a Stream Stop without a Stream Start."""
+    """A protocol violation: an Insert before its Relation, a Stream Stop without a Stream Start."""
 
 
 class SpecError(PgoutputError):

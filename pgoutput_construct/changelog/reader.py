@@ -53,8 +53,8 @@ class ChangeLog:
     """The change log in a directory, as it is now: segments that come later need a new object.
 
     The log may hold incomplete copies of transactions, left by a capture that was interrupted: then the
-    transaction is there again, whole, later. A Begin after a Begin without its Commit (or Prepare) voids the
-    first; a Stream Start with ``first_segment=1`` voids the earlier streams of its xid. No whole transaction
+    transaction is there again, complete, later. A Begin after a Begin without its Commit (or Prepare) voids the
+    first; a Stream Start with ``first_segment=1`` voids the earlier streams of its xid. No complete transaction
     is there twice.
     """
 

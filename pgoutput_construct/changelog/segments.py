@@ -51,7 +51,7 @@ _DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, Overflow
 
 @dataclass(frozen=True)
 class Position:
-    """How far the log is whole, which is where a capture goes on."""
+    """How far the log is complete, which is where a capture resumes."""
 
     complete_lsn: Lsn = field(default_factory=Lsn)
     """Everything that the server sends before this position is in the log."""
@@ -78,7 +78,7 @@ class Segment:
     last_seq: int
     """``seq`` of its last row; the rows between are without gaps."""
     position: Position
-    """How far the log is whole with this segment."""
+    """How far the log is complete with this segment."""
     checks: dict[str, int]
     """CRC-32 of each column's values."""
 
@@ -163,7 +163,7 @@ def _is_readable(file: pq.ParquetFile, group: int, name: str) -> bool:
 
 
 def write_segment(directory: Path, table: pa.Table, options: LogOptions, position: Position) -> Segment:
-    """Write one segment so that it is either whole and durable or not there: beside, fsync, rename, fsync.
+    """Write one segment so that it is either complete and durable or not there: beside, fsync, rename, fsync.
 
     ``table`` has the columns of ``SCHEMA`` and at least one row. Raises ChangeLogError when the file exists.
     """

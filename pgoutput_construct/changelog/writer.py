@@ -142,7 +142,7 @@ class LogWriter:
     def publish(self, position: Position) -> Segment | None:
         """Make all appended rows durable as one segment; None when there are none.
 
-        ``position``: how far the log is whole with these rows. Only after this may it be confirmed to the
+        ``position``: how far the log is complete with these rows. Only after this may it be confirmed to the
         server.
         """
         if not self._rows:

@@ -9,7 +9,7 @@ import click
 from pgoutput_construct.cli.inspect_names import labels
 from pgoutput_construct.cli.inspect_rows import Detail, Row, RowKind, dump
 from pgoutput_construct.cli.inspect_source import Asked, Subject, find
-from pgoutput_construct.cli.options import as_arguments, layout_options, state_options
+from pgoutput_construct.cli.options import as_arguments, layout_options, noun, state_options
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.wire import parse, parse_frame
@@ -117,7 +117,7 @@ def _title(subject: Subject, traces: list[Trace]) -> str:
 
 def _state(name: str, on: bool) -> str:
     """Say where in the stream a message is read: ``inside a stream`` for ``in_stream``."""
-    return f"{'inside' if on else 'outside'} a {name.removeprefix('in_')}"
+    return f"{'inside' if on else 'outside'} a {noun(name)}"
 
 
 def _name(each: Trace) -> str:

@@ -10,7 +10,7 @@ import click
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, options
 from pgoutput_construct.wire.protocol import ASKED_BY, OPTIONS, PROTOCOL_VERSIONS, SINCE, STATES, TRANSITIONS
 
-__all__ = ["as_arguments", "choose", "first_with", "in_arguments", "layout_options", "state_options"]
+__all__ = ["as_arguments", "choose", "first_with", "in_arguments", "layout_options", "noun", "state_options"]
 
 Command = Callable[..., Any]
 
@@ -34,10 +34,16 @@ def layout_options(default: str) -> Callable[[Command], Command]:
 
 def state_options(command: Command) -> Command:
     """Give a command a switch for each parameter that the stream state sets; it gets the mapping ``states``."""
-    text = "Whether the message stands inside a stream, between its start and its stop."
-    default = "  [default: as the messages before it say]"
-    switches = {name: (_switch(name), {"default": None, "help": text + default}) for name in STATE_PARAMETERS}
+    help_text = "Whether the message stands inside a {}.  [default: as the messages before it say]"
+    switches = {
+        name: (_switch(name), {"default": None, "help": help_text.format(noun(name))}) for name in STATE_PARAMETERS
+    }
     return _collected(command, "states", switches)
+
+
+def noun(state: str) -> str:
+    """Return what a parameter of the stream state is about: ``stream`` for ``in_stream``."""
+    return state.removeprefix("in_").replace("_", " ")
 
 
 def choose(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -98,10 +104,11 @@ def _switch(name: str) -> str:
 
 def _declaration(name: str, default: str) -> tuple[str, dict[str, Any]]:
     option = OPTIONS[name]
-    text = f"The option {name} of START_REPLICATION: {option.description[0].lower()}{option.description[1:]}"
-    attributes: dict[str, Any] = {"help": f"{text}  [default: {default}, else {option.default}]"}
+    described = option.description and f": {option.description[0].lower()}{option.description[1:]}"
+    text = f"The option {name} of START_REPLICATION{described or '.'}"
     if set(option.values) == {False, True}:
-        return _switch(name), attributes | {"default": None}
+        return _switch(name), {"help": f"{text}  [default: {default}, else off]", "default": None}
+    attributes: dict[str, Any] = {"help": f"{text}  [default: {default}, else {option.default}]"}
     kind: click.ParamType[Any] = click.IntRange(min(PROTOCOL_VERSIONS), max(PROTOCOL_VERSIONS))
     return _dashed(name), attributes | {"type": click.Choice([*map(str, option.values)]) if option.values else kind}
 

@@ -54,7 +54,7 @@ class BatchIndex:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def given(self, rows: Numbers | slice, places: Numbers | None = None) -> tuple[Any, ...]:
+    def given(self, rows: Numbers | slice, places: Numbers | None = None) -> Any:
         """Return what kernels are given of some payloads: bytes, bounds (or places in them), parameters."""
         bounds = (self.starts[rows], self.ends[rows]) if places is None else (places,)
         states = (self.states[name][rows] for name in kernels.ROW_PARAMETERS)

@@ -183,7 +183,7 @@ class _Capture:
         if noted and confirmed > noted:
             raise ChangeLogError(
                 f"slot {self._wishes.slot!r} is at {confirmed}, but the log in {self._writer.directory} ends "
-                f"at {noted}: the slot was made anew or moved by another reader, and the changes between are "
+                f"at {noted}: the slot was re-created, or moved by another reader, and the changes between are "
                 "not in the log; begin a new log in an empty directory with a new copy of the tables"
             )
         if noted > current:

@@ -30,7 +30,7 @@ class CaptureProgress:
     segments: int = 0
     """Segments published."""
     transactions: int = 0
-    """Transactions received whole and committed."""
+    """Committed transactions that were received completely."""
     dropped: int = 0
     """Transactions that the server sent again and the log had."""
     empty: int = 0
@@ -99,7 +99,7 @@ class Pump:
         self._next_ask = 0.0
 
     def run(self) -> str:
-        """Return the reason of the end; then all that was received is durable, and what is whole is
+        """Return the reason of the end; then all that was received is durable, and what is complete is
         confirmed.
 
         Raises ReplicationError, DecodeError and ProtocolError, after publishing what came before.

@@ -1,4 +1,4 @@
-"""Which transactions are whole in the log: where to confirm, where to resume, and what was sent twice."""
+"""Which transactions the log holds completely: where to confirm, where to resume, and what was sent twice."""
 
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ class TransactionTracker:
     """Follows one connection's payloads through the messages that begin and end transactions and streams.
 
     Rows are not parsed: their tag says that they change no state. ``position`` is how far the log was
-    whole when the connection began: a server that keeps to the protocol sends nothing again from before it.
+    complete when the connection began: a server that keeps to the protocol sends nothing again from before it.
     """
 
     def __init__(self, session: "Session", position: Position) -> None:
@@ -45,13 +45,13 @@ class TransactionTracker:
         self.complete_lsn = position.complete_lsn
         """Everything that the server sends before this position was admitted (or was in the log before)."""
         self.transactions = 0
-        """Transactions that were admitted whole and are committed."""
+        """Transactions that were admitted completely and are committed."""
         self.dropped = 0
         """Transactions and messages that the log had already, and that were therefore not admitted."""
 
     @property
     def position(self) -> Position:
-        """How far the log is whole with all that was admitted."""
+        """How far the log is complete with all that was admitted."""
         return Position(self.complete_lsn, dict(self._prepared), tuple(self._finished[-_REMEMBERED:]))
 
     @property
@@ -77,7 +77,7 @@ class TransactionTracker:
     def admit(self, payload: bytes) -> bool:
         """Take one payload into account; False when the log has its transaction already.
 
-        Raises DecodeError and ProtocolError for messages that cannot be.
+        Raises DecodeError for invalid messages, ProtocolError for those that cannot come here.
         """
         if payload[0] in _INSIDE_ONLY:
             # A server sends a table's Relation once a connection: later transactions need it, too.

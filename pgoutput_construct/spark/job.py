@@ -19,7 +19,7 @@ from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.log import failed, map_segments, parse_row, segment_batches
 from pgoutput_construct.spark.phases import find_phases, state_over
 from pgoutput_construct.spark.plan import Plan
-from pgoutput_construct.spark.rows import index_log, rows_of, runs
+from pgoutput_construct.spark.rows import bounds_of_runs, index_log, rows_of
 from pgoutput_construct.spark.scan import Scan, scan_log
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.spark.tables import Table, Usage, find_tables
@@ -170,7 +170,7 @@ def _usages(log: ChangeLog, plan: Plan, scan: Scan) -> Iterator[Usage]:
     first = plan.positions(found.spans, scan.runs.seqs[found.rows])
     last = plan.positions(found.spans, scan.last_seqs[found.rows])
     by_first, by_last = np.lexsort((first, lsns, *keys)), np.lexsort((last, lsns, *keys))
-    starts, ends = runs(keys[:, by_first])
+    starts, ends = bounds_of_runs(keys[:, by_first])
     counts = np.add.reduceat(scan.counts[found.rows][by_first], starts)
     head, tail = by_first[starts], by_last[ends]
     columns = (*keys[:, head], counts, lsns[head], first[head], lsns[tail], last[tail])

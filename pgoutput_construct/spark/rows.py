@@ -12,7 +12,7 @@ from pgoutput_construct.columnar.index import IS_ROW, BatchIndex, index_batch
 from pgoutput_construct.wire.messages import Truncate
 from pgoutput_construct.wire.types import bare
 
-__all__ = ["LoggedRows", "index_log", "rows_of", "runs"]
+__all__ = ["LoggedRows", "bounds_of_runs", "index_log", "rows_of"]
 
 Numbers = NDArray[np.int64]
 
@@ -52,7 +52,7 @@ def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRo
     return rows, LoggedRows(seqs[rows], scopes[rows], xids, oids)
 
 
-def runs(keys: Numbers) -> tuple[Numbers, Numbers]:
+def bounds_of_runs(keys: Numbers) -> tuple[Numbers, Numbers]:
     """Return where runs of equal columns begin and end (the last column of each), in a two-dimensional array."""
     first = np.flatnonzero(np.append(True, (np.diff(keys) != 0).any(axis=0))[: keys.shape[1]])
     return first, np.append(first[1:], keys.shape[1])[: len(first)] - 1

@@ -17,7 +17,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.segments import Segment
 from pgoutput_construct.columnar.index import IS_ROW
 from pgoutput_construct.spark.log import LOG_SCHEMA, failed, map_segments, segment_batches
-from pgoutput_construct.spark.rows import LoggedRows, index_log, rows_of, runs
+from pgoutput_construct.spark.rows import LoggedRows, bounds_of_runs, index_log, rows_of
 from pgoutput_construct.wire.messages import Message
 
 __all__ = ["Scan", "scan_log"]
@@ -26,7 +26,7 @@ Numbers = NDArray[np.int64]
 
 _NUMBERS = ("row_seq", "row_scope", "row_xid", "row_oid", "last_seq", "rows")
 _SCHEMA = pa.schema([*(field.with_nullable(True) for field in LOG_SCHEMA), *((name, pa.int64()) for name in _NUMBERS)])
-"""A control message as in ``LOG_SCHEMA``, or the segment and the numbers of a run of rows."""
+"""A control message as in ``LOG_SCHEMA``, or the numbers of a run of rows."""
 
 _IS_CONTROL = ~IS_ROW
 _IS_CONTROL[Message.TAG[0]] = False
@@ -54,11 +54,11 @@ def scan_log(spark: SparkSession, log: ChangeLog) -> Scan:
     found = map_segments(spark, log.segments, lambda segment: _scan(options, segment), _SCHEMA).toArrow()
     is_run = found["rows"].is_valid()
     of_rows = found.filter(is_run)
-    numbers = {segment.name: index for index, segment in enumerate(log.segments)}
-    segments = np.array([numbers[name] for name in of_rows["segment"].to_pylist()], np.int64)
     *first, last_seqs, counts = (of_rows[name].to_numpy() for name in _NUMBERS)
     controls = found.filter(found["rows"].is_null()).select(LOG_SCHEMA.names).cast(LOG_SCHEMA).sort_by("seq")
-    return Scan(controls, LoggedRows(*first), segments, last_seqs, counts)
+    runs = LoggedRows(*first)
+    segments = np.searchsorted([segment.first_seq for segment in log.segments], runs.seqs, "right") - 1
+    return Scan(controls, runs, segments, last_seqs, counts)
 
 
 def _scan(options: LogOptions, segment: Segment) -> Iterator[pa.RecordBatch]:
@@ -70,15 +70,14 @@ def _scan(options: LogOptions, segment: Segment) -> Iterator[pa.RecordBatch]:
         empty = [pa.nulls(controls.num_rows, pa.int64())] * len(_NUMBERS)
         yield pa.RecordBatch.from_arrays([*controls.columns, *empty], schema=_SCHEMA)
         places, rows = rows_of(batch, index)
-        yield _runs(np.cumsum(_IS_CONTROL[index.tags], dtype=np.int64)[places], rows, segment.name)
+        yield _united(np.cumsum(_IS_CONTROL[index.tags], dtype=np.int64)[places], rows)
 
 
-def _runs(between: Numbers, rows: LoggedRows, segment: str) -> pa.RecordBatch:
+def _united(between: Numbers, rows: LoggedRows) -> pa.RecordBatch:
     """Unite the rows that have the same table and the same xid; ``between`` numbers the control messages before."""
     keys = np.stack([between, rows.xids, rows.oids])
     order = np.lexsort(keys)  # it is stable: the rows of a run stay in their order
-    first, last = runs(keys[:, order])
+    first, last = bounds_of_runs(keys[:, order])
     numbers = [*(column[order[first]] for column in rows), rows.seqs[order[last]], last - first + 1]
-    head = [pa.nulls(len(first), field.type) for field in LOG_SCHEMA][:-1]
-    names = pa.array([segment] * len(first), pa.string())
-    return pa.RecordBatch.from_arrays([*head, names, *map(pa.array, numbers)], schema=_SCHEMA)
+    nothing = [pa.nulls(len(first), field.type) for field in LOG_SCHEMA]
+    return pa.RecordBatch.from_arrays([*nothing, *map(pa.array, numbers)], schema=_SCHEMA)

@@ -69,7 +69,7 @@ class _Transaction:
     begin: Begin | BeginPrepare | None = None
     segments: list[tuple[int, int]] = field(default_factory=list)
     aborted: set[int] = field(default_factory=set)
-    whole: bool = True
+    complete: bool = True
     """False when the connection was lost inside a segment."""
 
 
@@ -82,7 +82,7 @@ class TransactionReader:
 
     What a lost connection left half in the log is void, because the server sends it again from its start: a
     transaction when another one or a stream opens before its end, a stream when a Stream Start with
-    ``first_segment`` opens it anew. What has no end yet, and what is prepared and neither committed nor rolled
+    ``first_segment`` opens it again. What has no end yet, and what is prepared and neither committed nor rolled
     back, is not visible. Anything else that does not fit together raises ProtocolError with the seq.
     """
 
@@ -130,7 +130,7 @@ class TransactionReader:
     def _enter(self, seq: int, message: Begin | BeginPrepare | StreamStart, transaction: _Transaction) -> None:
         self._state.follow(message)
         if self._open is not None:
-            self._open.whole = False
+            self._open.complete = False
         self._open, self._since = transaction, seq
 
     def _leave(self, seq: int, message: Commit | Prepare | StreamStop) -> _Transaction:
@@ -165,7 +165,7 @@ class TransactionReader:
         return self._known(seq, xid, self._streams.pop(xid, None))
 
     def _known(self, seq: int, xid: int, transaction: _Transaction | None) -> _Transaction:
-        if transaction is None or not transaction.whole or transaction is self._open:
+        if transaction is None or not transaction.complete or transaction is self._open:
             raise ProtocolError(f"seq {seq}: of the streamed transaction {xid} an earlier segment is missing")
         return transaction
 
@@ -179,7 +179,7 @@ class TransactionReader:
     def _commit_prepared(self, seq: int, commit: CommitPrepared) -> _Transaction:
         transaction = self._prepared.pop(commit.gid, None)
         if transaction is None or transaction.xid != commit.xid:
-            # What was prepared before the slot knew of two phases is sent whole before this, too.
+            # What was prepared before the slot knew of two phases is sent completely before this, too.
             raise ProtocolError(
                 f"seq {seq}: transaction {commit.xid}, prepared as {commit.gid!r}, is committed but was never sent"
             )

@@ -95,13 +95,6 @@ def _read_tuple_data(
                 columns[index] = data[at:end]
                 tag, length = _unpack_BI(data, end)
             at = end + 5
-        elif tag == 110:  # null
-            tag, length = _unpack_BI(data, at - 4)
-            at += 1
-        elif tag == 117:  # unchanged
-            columns[index] = m.UNCHANGED
-            tag, length = _unpack_BI(data, at - 4)
-            at += 1
         elif tag == 98:  # binary
             end = at + length
             if length < 256:
@@ -111,6 +104,13 @@ def _read_tuple_data(
                 tag, length = _unpack_BI(data, end)
             columns[index] = m.Binary(value)
             at = end + 5
+        elif tag == 110:  # null
+            tag, length = _unpack_BI(data, at - 4)
+            at += 1
+        elif tag == 117:  # unchanged
+            columns[index] = m.UNCHANGED
+            tag, length = _unpack_BI(data, at - 4)
+            at += 1
         else:
             raise Reject
     at -= 5
@@ -344,13 +344,6 @@ def _read_insert(
                 columns[index] = data[at:end]
                 tag, length = _unpack_BI(data, end)
             at = end + 5
-        elif tag == 110:  # null
-            tag, length = _unpack_BI(data, at - 4)
-            at += 1
-        elif tag == 117:  # unchanged
-            columns[index] = m.UNCHANGED
-            tag, length = _unpack_BI(data, at - 4)
-            at += 1
         elif tag == 98:  # binary
             end = at + length
             if length < 256:
@@ -360,6 +353,13 @@ def _read_insert(
                 tag, length = _unpack_BI(data, end)
             columns[index] = m.Binary(value)
             at = end + 5
+        elif tag == 110:  # null
+            tag, length = _unpack_BI(data, at - 4)
+            at += 1
+        elif tag == 117:  # unchanged
+            columns[index] = m.UNCHANGED
+            tag, length = _unpack_BI(data, at - 4)
+            at += 1
         else:
             raise Reject
     at -= 5
@@ -416,13 +416,6 @@ def _read_update(
                 columns[index] = data[at:end]
                 tag, length = _unpack_BI(data, end)
             at = end + 5
-        elif tag == 110:  # null
-            tag, length = _unpack_BI(data, at - 4)
-            at += 1
-        elif tag == 117:  # unchanged
-            columns[index] = m.UNCHANGED
-            tag, length = _unpack_BI(data, at - 4)
-            at += 1
         elif tag == 98:  # binary
             end = at + length
             if length < 256:
@@ -432,6 +425,13 @@ def _read_update(
                 tag, length = _unpack_BI(data, end)
             columns[index] = m.Binary(value)
             at = end + 5
+        elif tag == 110:  # null
+            tag, length = _unpack_BI(data, at - 4)
+            at += 1
+        elif tag == 117:  # unchanged
+            columns[index] = m.UNCHANGED
+            tag, length = _unpack_BI(data, at - 4)
+            at += 1
         else:
             raise Reject
     at -= 5

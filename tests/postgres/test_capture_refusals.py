@@ -50,7 +50,7 @@ def test_a_slot_that_was_moved_or_made_anew_is_refused(shop: Shop) -> None:
     with shop.connect() as connection:
         drop_slot(connection, shop.slot)
         create_slot(connection, shop.slot, two_phase=True)
-    with pytest.raises(ChangeLogError, match="made anew or moved by another reader"):
+    with pytest.raises(ChangeLogError, match="re-created, or moved by another reader"):
         shop.capture()
 
 

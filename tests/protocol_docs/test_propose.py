@@ -39,6 +39,7 @@ FILLED = {
     "SlotList_repeat_1_Class": "HeldSlot",
     "SlotList_2_1_name": "name",
     "SlotList_2_2_name": "confirmed_lsn",
+    "option_compress_type": "switch",
 }
 """What a maintainer writes for each mark; descriptions are the same for all."""
 
@@ -178,6 +179,20 @@ def test_a_number_with_a_sign(tmp_path: Path, spec: Path, capsys: pytest.Capture
         if row.get("signed")
     }
     assert signed == {"FILL_IN_Checkpoint_Notice_1_7_name"}
+
+
+def test_a_new_option(tmp_path: Path, spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An option of a newer page is proposed with its type to be said; filled in, the specification has it."""
+    entry = "<varlistentry><term>{}</term><listitem><para>{}</para></listitem></varlistentry>"
+    known = entry.format("origin", "Whose changes.")
+    text = page("options-17.sgml")
+    assert known in text
+    path = tmp_path / "options.sgml"
+    path.write_text(text.replace(known, known + entry.format("compress", "Whether rows are compressed.")), "utf-8")
+    out = proposed(capsys, spec, path)
+    assert "# FILL_IN_option_compress_description: Whether rows are compressed." in out.splitlines()
+    *_, option = load_text(merged(fill(out), spec)).options
+    assert (option.name, option.type, option.server) == ("compress", "switch", 20)
 
 
 def test_new_repeat_in_a_known_message(tmp_path: Path, spec: Path, capsys: pytest.CaptureFixture[str]) -> None:

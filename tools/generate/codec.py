@@ -1,7 +1,7 @@
 """Emits the fast engine: every layout as straight-line Python."""
 
 from tools.generate.codec_build import build_message, build_part
-from tools.generate.codec_formats import Module
+from tools.generate.codec_module import Module
 from tools.generate.codec_parse import parse_message, read_message, read_part
 from tools.generate.text import docstring, formatted, header
 from tools.language import Spec

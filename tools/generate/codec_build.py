@@ -1,18 +1,15 @@
 """The build half of the codec: functions that append to ``pieces``, which are joined at the end."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import groupby
 
-from tools.generate.codec_formats import Module, Names, without_extension
+from tools.generate.codec_module import REJECT, Function, Module, without_extension
 from tools.generate.text import docstring
-from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat
 from tools.language.model import Element, Structure
 
 __all__ = ["build_message", "build_part"]
 
-REJECT = "    raise Reject"
 Source = Callable[[str], str]
 """The expression of each field's value."""
 
@@ -40,28 +37,11 @@ def build_part(module: Module, part: Part) -> str:
     return str(build.write)
 
 
-class _Function:
-    """One function; numbers wait until something else is written, and are then packed by one struct."""
-
+class _Function(Function):
     def __init__(self, module: Module) -> None:
-        self.module = module
-        self.write = Writer()
-        self.names = Names(module.spec)
+        super().__init__(module)
         self.waiting: list[tuple[str, str]] = []
         """Codes and values."""
-
-    def line(self, *lines: str) -> None:
-        """Write lines, behind what packs the numbers that wait."""
-        self.flush()
-        self.write(*lines)
-
-    @contextmanager
-    def block(self, head: str) -> Iterator[None]:
-        """Write a block; nothing waits beyond it."""
-        self.flush()
-        with self.write.block(head):
-            yield
-            self.flush()
 
     def flush(self) -> None:
         """Write what packs the numbers that wait."""
@@ -134,7 +114,7 @@ class _Function:
 
     def _repeat(self, repeat: Repeat, value: str) -> None:
         self.write(f"if not isinstance({value}, (tuple, list)):", REJECT)
-        item = self.names(f"{repeat.name}_item")
+        item = self.name(f"{repeat.name}_item")
         with self.block(f"for {item} in {value}:"):
             self.value(repeat.item, repeat.class_name, item)
 

@@ -3,15 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from tools.generate.codec_formats import AHEAD, Fixed, Module, Names, length_code, size_of, without_extension
+from tools.generate.codec_module import AHEAD, REJECT, Module, without_extension
+from tools.generate.codec_read import Fixed, Reading, length_code, size_of
 from tools.generate.text import docstring
 from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat
 from tools.language.model import Element, Structure
 
 __all__ = ["parse_message", "read_message", "read_part"]
-
-REJECT = "    raise Reject"
 
 
 def parse_message(module: Module, message: Message) -> str:
@@ -47,15 +46,10 @@ def read_part(module: Module, part: Part) -> str:
     return str(read.write)
 
 
-class _Function:
-    """One function; fields of fixed size wait until something else is written, and are then read by one struct."""
-
+class _Function(Reading):
     def __init__(self, module: Module, class_name: str) -> None:
-        self.module = module
+        super().__init__(module)
         self.class_name = class_name
-        self.write = Writer()
-        self.names = Names(module.spec)
-        self.waiting: list[Fixed] = []
 
     @contextmanager
     def head(self, returns: str) -> Iterator[None]:
@@ -64,48 +58,6 @@ class _Function:
         signature = ", ".join(["data: bytes", "at: int", "size: int", *self.module.spec.signature])
         with self.block(f"def {name}({signature}) -> tuple[{returns}, int]:"):
             yield
-
-    def line(self, *lines: str) -> None:
-        """Write lines, behind what reads the fields that wait."""
-        self.flush()
-        self.write(*lines)
-
-    @contextmanager
-    def block(self, head: str) -> Iterator[None]:
-        """Write a block; no field waits beyond it."""
-        self.flush()
-        with self.write.block(head):
-            yield
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what reads the fields that wait, at most one condition among them, and what checks them."""
-        fixed, self.waiting = self.waiting, []
-        condition = next((each.condition for each in fixed if each.condition), "")
-        always = [each for each in fixed if not each.condition]
-        if condition:
-            with self.write.block(f"if {condition}:"):
-                self._unpack(fixed)
-                self._check(each for each in fixed if each.condition)
-            with self.write.block("else:"):
-                self.write(" = ".join(each.variable for each in fixed if each.condition) + " = None")
-                self._unpack(always)
-        else:
-            self._unpack(fixed)
-        self._check(always)
-
-    def _unpack(self, fixed: list[Fixed]) -> None:
-        variables = [each.variable for each in fixed if each.code != "x"]
-        if variables:
-            unpack = self.module.unpack("".join(each.code for each in fixed))
-            self.write(f"{', '.join(variables)}{',' * (len(variables) == 1)} = {unpack}(data, at)")
-        if fixed:
-            self.write(f"at += {size_of(fixed)}")
-
-    def _check(self, fixed: Iterable[Fixed]) -> None:
-        for each in fixed:
-            if each.field is not None:
-                self.write(*_checks(each.field, each.variable))
 
     def elements(self, elements: Iterable[Element]) -> Mapping[str, str]:
         """Write what reads elements; return the expressions of their values by name."""
@@ -120,9 +72,9 @@ class _Function:
         elif isinstance(element, Choice):
             self._choice(element, found)
         elif element.size is not None:
-            self._fixed(element, found)
+            self.fixed(element, found)
         elif element.conditional:
-            found[element.name] = name = self.names(element.name)
+            found[element.name] = name = self.name(element.name)
             self.line(f"{name}: Any = None")
             with self.block(f"if {element.condition}:"):
                 value = self._content(element, found)
@@ -130,17 +82,11 @@ class _Function:
         else:
             found[element.name] = self._content(element, found)
 
-    def _fixed(self, field: Field, found: dict[str, str]) -> None:
-        if {each.condition for each in self.waiting} - {"", field.condition} and field.condition:
-            self.flush()
-        found[field.name] = name = self.names(field.name)
-        self.waiting.append(Fixed(field.code, name, field))
-
     def _content(self, field: Field, found: Mapping[str, str]) -> str:
         """Write what reads a field whose size varies; return its value."""
         if field.part:
             return self._part(field.part)
-        name = self.names(field.name)
+        name = self.name(field.name)
         if field.is_text:
             self.line('end = data.index(b"\\0", at)', f'{name} = data[at:end].decode("utf-8", "surrogateescape")')
             self.line("at = end + 1")
@@ -155,7 +101,7 @@ class _Function:
         part = self.module.spec.part(name)
         if part.single is not None:
             return self.value(part, name)
-        value = self.names("part")
+        value = self.name("part")
         self.line(f"{value}, at = {self._call(name)}")
         return value
 
@@ -167,16 +113,19 @@ class _Function:
     def value(self, structure: Structure, class_name: str | None) -> str:
         """Write what reads a structure inside another; return its value: its one field, or an object of its class."""
         if structure.extended:
-            return self._extended(structure, str(class_name))
-        found = self.elements(structure.elements)
+            return self._extended(structure, class_name)
         if structure.single is not None:
-            return found[structure.single.name]
-        return self.object(structure, str(class_name), found, "item")
+            return self.elements(structure.elements)[structure.single.name]
+        return self._record(structure, class_name)
 
-    def _extended(self, structure: Structure, class_name: str) -> str:
-        name = self.names("item")
+    def _record(self, structure: Structure, class_name: str | None) -> str:
+        found = self.elements(structure.elements)
+        return self.object(structure, str(class_name), found, self.name("item"))
+
+    def _extended(self, structure: Structure, class_name: str | None) -> str:
+        name = self.name("value_or_item")
         with self.block(f"if {structure.extension}:"):
-            value = self.object(structure, class_name, self.elements(structure.elements), "extended")
+            value = self._record(structure, class_name)
             self.line(f"{name} = {value}")
         with self.block("else:"):
             value = self.value(without_extension(structure), None)
@@ -184,8 +133,7 @@ class _Function:
         return name
 
     def object(self, structure: Structure, class_name: str, found: Mapping[str, str], name: str) -> str:
-        """Write what makes an object of a class, as fast.draft says; return it."""
-        name = self.names(name) if name != "message" else name
+        """Write what makes an object of a class, as fast.draft says, and calls it ``name``; return that."""
         self.line(f"{name} = {self.module.draft(class_name)}()")
         self.line(*(f"{name}.{field} = {found[field]}" for field in structure.field_names))
         self.line(f"{name}.__class__ = m.{class_name}")
@@ -195,7 +143,7 @@ class _Function:
         item = repeat.item
         if not item.extended:
             return self._items(item, repeat, count)
-        name = self.names(repeat.name)
+        name = self.name(repeat.name)
         with self.block(f"if {item.extension}:"):
             items = self._appended(item, repeat, count)
             self.line(f"{name} = {items}")
@@ -214,19 +162,17 @@ class _Function:
         return self._appended(item, repeat, count)
 
     def _appended(self, item: Structure, repeat: Repeat, count: str) -> str:
-        name = self.names(repeat.name)
+        name = self.name(repeat.name)
         self.line(f"{name}: Any = []")
         with self.block(f"for _ in range({count}):"):
-            if item.extended:
-                value = self.object(item, str(repeat.class_name), self.elements(item.elements), "item")
-            else:
-                value = self.value(item, repeat.class_name)
+            read = self._record if item.extended else self.value
+            value = read(item, repeat.class_name)
             self.line(f"{name}.append({value})")
         return f"tuple({name})"
 
     def _numbers(self, field: Field, repeat: Repeat, count: str) -> str:
         """Write what reads plain numbers at once, after their size was compared with what is left."""
-        name = self.names(repeat.name)
+        name = self.name(repeat.name)
         self.line(f"end = at + {field.size} * {count}", "if end > size:", REJECT)
         self.line(f'{name} = unpack_from(f">{{{count}}}{field.code}", data, at)', "at = end")
         return name if field.python == "int" else f"tuple([number({field.python}, value) for value in {name}])"
@@ -238,7 +184,7 @@ class _Function:
         read for each head and a slice for each value.
         """
         self.module.looking_ahead.add(self.class_name)
-        name = self.names(repeat.name)
+        name = self.name(repeat.name)
         head = (Fixed("B", "tag"), Fixed(code, "length"))
         self.waiting += head
         self.line(
@@ -247,7 +193,7 @@ class _Function:
             f"{name} = NOTHING * {count}  # reading ahead: see PAD",
         )
         with self.block(f"for index in range({count}):"):
-            for number, each in enumerate(_classes_last(choice)):
+            for number, each in enumerate(_likely_first(choice)):
                 with self.block(f"{'elif' if number else 'if'} {_taken(each)}"):
                     self._ahead(each, f"{name}[index]", code, size_of(head))
             self.write("else:", REJECT)
@@ -273,10 +219,10 @@ class _Function:
 
     def _choice(self, choice: Choice, found: dict[str, str]) -> None:
         for name in choice.names:
-            found[name] = self.names(name)
+            found[name] = self.name(name)
             self.line(f"{found[name]}: Any = None")
         self.line("tag = data[at]")
-        for number, each in enumerate(_classes_last(choice)):
+        for number, each in enumerate(_likely_first(choice)):
             with self.block(f"{'elif' if number else 'if'} {_taken(each)}"):
                 self.line("at += 1")
                 if not choice.valued:
@@ -299,28 +245,11 @@ class _Function:
             self.line(f"{target} = {value}")
 
 
-def _classes_last(choice: Choice) -> list[Alternative]:
-    """Return the alternatives, plain bytes first: most values are text."""
-    return sorted(choice.alternatives, key=lambda alternative: alternative.python != "bytes")
+def _likely_first(choice: Choice) -> list[Alternative]:
+    """Return the alternatives in the order in which they are tried: most values are text, or else all are binary."""
+    return sorted(choice.alternatives, key=lambda each: (choice.valued and each.then is None, each.python != "bytes"))
 
 
 def _taken(alternative: Alternative) -> str:
     condition = f" and {alternative.condition}" if alternative.condition else ""
     return f"tag == {alternative.tag[0]}{condition}:  # {alternative.name}"
-
-
-def _checks(field: Field, name: str) -> Iterator[str]:
-    """Yield what checks and converts a number that was read."""
-    if field.constant_number is not None:
-        yield f"if {name} != {field.constant_number}:"
-        yield REJECT
-    elif field.bits:
-        yield f"if {name} & ~{field.mask:#x}:"
-        yield REJECT
-    elif field.values:
-        yield f"if {name} not in {bytes(field.codes) if field.is_letter else field.codes!r}:"
-        yield REJECT
-        if field.is_letter:
-            yield f"{name} = chr({name})"
-    elif field.python != "int":
-        yield f"{name} = number({field.python}, {name})"

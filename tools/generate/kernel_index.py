@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tools.generate.kernel_walk import Names, Steps, number_at, tag_name
+from tools.generate.kernel_walk import Names, Steps, number_at, tag_name, uses
 from tools.generate.text import docstring
 from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
@@ -117,7 +117,7 @@ class Walker:
         head = f"def find_{self.names.of(part.name)}({', '.join([*given, 'starts: Any', 'lengths: Any'])}) -> bool:"
         with write.block(head):
             write(docstring(["Find the values of rows (not those at -1), and count them.", "", *_FINDS], "").strip())
-            write("fits = True", *(["end = len(data)"] if "end" in str(body) else []))
+            write("fits = True", *(["end = len(data)"] if uses(str(body), "end") else []))
             with write.block("for row in range(len(places)):"):
                 write("at = places[row]")
                 with write.block("if at < 0:"):

@@ -16,13 +16,15 @@ HEAD: Final = 20
 """array_send(): dimensions, whether there are nulls, the element's type; then size and lower bound of a dimension."""
 NULL_LENGTH: Final = 0xFFFFFFFF
 OPEN, CLOSE, COMMA, QUOTE, BACKSLASH = (ord(letter) for letter in '{},"\\')
+NULL_SIZE: Final = len("NULL")
+NULL_TEXT: Final = int.from_bytes(b"NULL")
 NULL_TAG: Final = VALUE_TAGS["null"]
 TEXT_TAG: Final = VALUE_TAGS["text"]
 
 
 @inlined
 def _elements(data: Any, at: int, end: int, code: int, total: int, starts: Any, lengths: Any, tags: Any) -> int:
-    """Note the elements of an array in binary format behind those noted; return how many there are then, -1 for none."""
+    """Note the elements of an array in binary format behind those noted; return how many there are, -1 for no array."""
     size = end - at
     if size == EMPTY and u32(data, at) == 0:
         return total
@@ -41,11 +43,6 @@ def _elements(data: Any, at: int, end: int, code: int, total: int, starts: Any, 
 
 
 @inlined
-def _is_null(data: Any, at: int, end: int) -> bool:
-    return end - at == 4 and u32(data, at) & 0xDFDFDFDF == 0x4E554C4C  # NULL, in any case
-
-
-@inlined
 def _elements_of_text(data: Any, at: int, end: int, code: int, total: int, starts: Any, lengths: Any, tags: Any) -> int:
     """Note the elements of ``{...}``, as _elements does. Escapes and arrays inside are left."""
     if end - at < 2 or u8(data, at) != OPEN or u8(data, end - 1) != CLOSE:
@@ -60,7 +57,7 @@ def _elements_of_text(data: Any, at: int, end: int, code: int, total: int, start
             if byte == BACKSLASH or (not quoted and (byte in (OPEN, CLOSE, QUOTE) or byte <= 32)):
                 return -1
             at += 1
-        null = not quoted and _is_null(data, first, at)
+        null = not quoted and at - first == NULL_SIZE and u32(data, first) == NULL_TEXT
         starts[total], lengths[total], tags[total] = first, at - first, NULL_TAG if null else code
         total += 1
         if (quoted and at >= end) or (not quoted and at == first):

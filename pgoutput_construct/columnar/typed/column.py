@@ -40,7 +40,7 @@ class Values:
         return len(self.starts)
 
     @property
-    def given(self) -> tuple[Any, ...]:
+    def given(self) -> Any:
         """What every kernel is given first."""
         return self.data, self.starts, self.lengths, self.tags, self.code
 

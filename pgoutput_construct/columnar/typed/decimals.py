@@ -40,14 +40,14 @@ def _put(out: Any, row: int, negative: bool, low: int, high: int) -> None:
 def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: bool, out: Any, row: int) -> bool:
     """Read up to 38 digits on both sides of a point, and multiply by a power of ten."""
     one, two, three, four = 0, 0, 0, 0
-    for first, stop in ((at, point), (point + 1, end)):
-        while first < stop:
-            size = min(STEP, stop - first)
-            part = digits(data, first, first + size)
-            if part < 0:
-                return False
-            one, two, three, four = _grow(one, two, three, four, POWERS[size], part)
-            first += size
+    while at < end:
+        stop = point if at < point else end
+        size = min(STEP, stop - at)
+        part = digits(data, at, at + size)
+        if part < 0:
+            return False
+        one, two, three, four = _grow(one, two, three, four, POWERS[size], part)
+        at += size + (at + size == point)
     while power > 0:
         one, two, three, four = _grow(one, two, three, four, POWERS[min(STEP, power)], 0)
         power -= STEP

@@ -88,7 +88,7 @@ def _integers(
 def _floats_of_text(
     data: Any, starts: Any, lengths: Any, tags: Any, code: int, limit: int, most: int, out: Any, state: Any
 ) -> int:
-    """Read what one correctly rounded division gives exactly: digits that the type holds, over a power of ten it holds."""
+    """Read what one rounded division gives exactly: a number that the type holds, over a power of ten that it holds."""
     missing = 0
     for row in range(len(starts)):
         out[row], state[row] = 0, NULL

@@ -1,52 +1,20 @@
-"""What both halves of the codec share: the names of a generated module, and its precompiled structs."""
+"""What both halves of the codec share: the constants of a generated module, and the frame of a function."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tools.generate.text import snake_case
-from tools.language import Choice, Field, Spec
+from tools.generate.writer import Writer
+from tools.language import Field, Spec
 from tools.language.model import Fields, Structure
 from tools.language.names import MACHINERY
 
-__all__ = ["AHEAD", "Fixed", "Module", "Names", "length_code", "size_of", "without_extension"]
+__all__ = ["AHEAD", "REJECT", "Function", "Module", "without_extension"]
 
 AHEAD = 256
 """Values shorter than this are read together with the head of the next one."""
 
-SIZES = {"X": 1, "B": 1, "H": 2, "I": 4, "Q": 8}
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """Something of a fixed size that is read or written together with its neighbours: its code, and its variable."""
-
-    code: str
-    variable: str
-    field: Field | None = None
-
-    @property
-    def condition(self) -> str:
-        """When it is there; empty when it always is."""
-        return self.field.condition if self.field else ""
-
-
-def size_of(fixed: Iterable[Fixed]) -> int:
-    """Return the bytes that they take together."""
-    return sum(SIZES[each.code.upper()] for each in fixed)
-
-
-class Names:
-    """Gives the variables of one function their names: no name twice, and none that the function needs itself."""
-
-    def __init__(self, spec: Spec) -> None:
-        self.taken = MACHINERY | set(spec.arguments)
-
-    def __call__(self, name: str) -> str:
-        """Return a free name, the one asked for where it is free."""
-        while name in self.taken:
-            name += "_"
-        self.taken |= {name}
-        return name
+REJECT = "    raise Reject"
 
 
 class Module:
@@ -94,21 +62,41 @@ class Module:
         return name
 
 
+class Function:
+    """One generated function, whose fields of fixed size wait to be read or written by one struct."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.write = Writer()
+        self._taken = MACHINERY | set(module.spec.arguments)
+
+    def name(self, name: str) -> str:
+        """Return a name for a variable, the one asked for where it is free."""
+        while name in self._taken:
+            name += "_"
+        self._taken |= {name}
+        return name
+
+    def line(self, *lines: str) -> None:
+        """Write lines, behind the fields that wait."""
+        self.flush()
+        self.write(*lines)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Write a block, behind the fields that wait; none waits beyond it."""
+        self.flush()
+        with self.write.block(head):
+            yield
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what reads or writes the fields that wait."""
+        raise NotImplementedError
+
+
 def without_extension(structure: Structure) -> Structure:
     """Return an extended structure as it is where none of its conditions holds: known by its principal."""
     extension = [element for element in structure.exposed if element.conditional]
     kept = [element for element in structure.elements if element not in extension]
     return Structure(tuple(Fields("body", (each,)) if isinstance(each, Field) else each for each in kept))
-
-
-def length_code(choice: Choice) -> str | None:
-    """Return the code of the length that every branch with a content starts with, None where they differ."""
-    found = {_length_code(a.then) for a in choice.alternatives if a.then is not None}
-    return found.pop() if len(found) == 1 else None
-
-
-def _length_code(then: Structure | str) -> str | None:
-    match then.elements if isinstance(then, Structure) else ():
-        case [Field(name=name, code=code), Field(length=length)] if length == name:
-            return code
-    return None

@@ -1,0 +1,84 @@
+"""The rules about parameters, and about the states and options that set them."""
+
+import pytest
+
+from pgoutput_construct import SpecError
+from tools.language import load_text
+
+SOUND = """\
+protocol: demo
+title: Demo
+source: nowhere
+versions:
+  - {version: 1, server: 10}
+  - {version: 2, server: 14}
+parameters:
+  proto_version: {type: int}
+  in_stream: {type: bool}
+  wide: {type: bool}
+  deep: {type: bool}
+states:
+  - {name: idle}
+  - {name: inside, sets: in_stream}
+messages:
+  - name: First
+    in: [idle]
+    enters: inside
+    option: streams
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('F'), name: tag}
+          - {field: Int8, name: extra, when: wide, since: 2}
+options:
+  - {name: proto_version, type: number, server: 10}
+  - {name: depth, type: switch, server: 14, since: 2, sets: deep}
+  - name: streams
+    server: 10
+    values:
+      - {name: never, server: 10}
+      - {name: always, server: 14, since: 2, sets: [wide, deep]}
+"""
+
+BROKEN = {
+    "a parameter that nothing sets": ("  deep:", "  lost: {type: bool}\n  deep:", "nothing sets the parameter 'lost'"),
+    "a parameter set from two sides": ("sets: in_stream", "sets: [in_stream, wide]", "states and options set"),
+    "a number beside the version": ("wide: {type: bool}", "wide: {type: int}", "is an int"),
+    "a first state that sets": ("- {name: idle}", "- {name: idle, sets: in_stream}", "the first state, idle, sets"),
+    "a value that sets what is no parameter": ("sets: [wide, deep]", "sets: [wide, tall]", "no bool parameter"),
+    "a switch that sets what is no parameter": ("sets: deep}", "sets: tall}", "no bool parameter"),
+    "an option twice": ("name: depth", "name: streams", "two options are called"),
+    "an option without type and values": ("type: number, ", "", "no values and no type"),
+    "an option with type and values": (
+        "    server: 10\n    values",
+        "    server: 10\n    type: names\n    values",
+        "values",
+    ),
+    "a number that sets": ("type: number, server", "type: number, sets: wide, server", "is no switch"),
+    "an option named as an argument": ("name: depth", "name: payload", "programs cannot use"),
+    "an option named as a state's parameter": ("name: depth", "name: in_stream", "programs cannot use"),
+    "an option named as a word of Python": ("name: depth", "name: lambda", "programs cannot use"),
+    "a value twice": ("name: always", "name: never", "values of the option 'streams' are the same"),
+    "a default that sets": ("{name: never, server: 10}", "{name: never, server: 10, sets: wide}", "its default"),
+    "a default of a later version": ("{name: never, server: 10}", "{name: never, server: 10, since: 2}", "its default"),
+    "a message of an unknown option": ("option: streams", "option: rivers", "no option that can be off"),
+    "a message of a number": ("option: streams", "option: proto_version", "no option that can be off"),
+    "a version that is none": ("since: 2, sets: deep", "since: 3, sets: deep", "no protocol version"),
+}
+
+
+def test_sound() -> None:
+    """Options that decide layouts are told from the others, as are the parameters of states."""
+    spec = load_text(SOUND)
+    assert [option.name for option in spec.layout_options] == ["depth", "streams"]
+    assert [parameter.name for parameter in spec.state_parameters] == ["in_stream"]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken(name: str) -> None:
+    """Each rule names file, line and remedy."""
+    before, after, problem = BROKEN[name]
+    assert before in SOUND
+    with pytest.raises(SpecError, match=r"^spec\.yaml:\d+: ") as caught:
+        load_text(SOUND.replace(before, after, 1))
+    assert problem in str(caught.value)

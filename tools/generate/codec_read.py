@@ -1,0 +1,104 @@
+"""Fields of fixed size on the parse half of the codec: those that follow each other are read by one struct."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from struct import calcsize
+
+from tools.generate.codec_module import REJECT, Function, Module
+from tools.language import Choice, Field
+from tools.language.model import Structure
+
+__all__ = ["Fixed", "Reading", "length_code", "size_of"]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Something of a fixed size that is read or written together with its neighbours: its code, and its variable."""
+
+    code: str
+    variable: str
+    field: Field | None = None
+
+    @property
+    def condition(self) -> str:
+        """When it is there; empty when it always is."""
+        return self.field.condition if self.field else ""
+
+
+def size_of(fixed: Iterable[Fixed]) -> int:
+    """Return the bytes that they take together."""
+    return calcsize(">" + "".join(each.code for each in fixed))
+
+
+def length_code(choice: Choice) -> str | None:
+    """Return the code of the length that every branch with a content starts with, None where they differ."""
+    found = {_length_code(a.then) for a in choice.alternatives if a.then is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _length_code(then: Structure | str) -> str | None:
+    match then.elements if isinstance(then, Structure) else ():
+        case [Field() as first, Field(length=length)] if length == first.name:
+            return first.code
+    return None
+
+
+class Reading(Function):
+    """A function that reads."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self.waiting: list[Fixed] = []
+
+    def fixed(self, field: Field, found: dict[str, str]) -> None:
+        """Let a field wait, and those before it no longer that have another condition."""
+        if {each.condition for each in self.waiting} - {"", field.condition} and field.condition:
+            self.flush()
+        found[field.name] = name = self.name(field.name)
+        self.waiting.append(Fixed(field.code, name, field))
+
+    def flush(self) -> None:
+        """Write what reads the fields that wait, at most one condition among them, and what checks them."""
+        fixed, self.waiting = self.waiting, []
+        condition = next((each.condition for each in fixed if each.condition), "")
+        always = [each for each in fixed if not each.condition]
+        if condition:
+            with self.write.block(f"if {condition}:"):
+                self._unpack(fixed)
+                self._check(each for each in fixed if each.condition)
+            with self.write.block("else:"):
+                self.write(" = ".join(each.variable for each in fixed if each.condition) + " = None")
+                self._unpack(always)
+        else:
+            self._unpack(fixed)
+        self._check(always)
+
+    def _unpack(self, fixed: list[Fixed]) -> None:
+        variables = [each.variable for each in fixed if each.code != "x"]
+        if variables:
+            unpack = self.module.unpack("".join(each.code for each in fixed))
+            self.write(f"{', '.join(variables)}{',' * (len(variables) == 1)} = {unpack}(data, at)")
+        if fixed:
+            self.write(f"at += {size_of(fixed)}")
+
+    def _check(self, fixed: Iterable[Fixed]) -> None:
+        for each in fixed:
+            if each.field is not None:
+                self.write(*_checks(each.field, each.variable))
+
+
+def _checks(field: Field, name: str) -> Iterator[str]:
+    """Yield what checks and converts a number that was read."""
+    if field.constant_number is not None:
+        yield f"if {name} != {field.constant_number}:"
+        yield REJECT
+    elif field.bits:
+        yield f"if {name} & ~{field.mask:#x}:"
+        yield REJECT
+    elif field.values:
+        yield f"if {name} not in {bytes(field.codes) if field.is_letter else field.codes!r}:"
+        yield REJECT
+        if field.is_letter:
+            yield f"{name} = chr({name})"
+    elif field.python != "int":
+        yield f"{name} = number({field.python}, {name})"
