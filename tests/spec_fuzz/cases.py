@@ -48,12 +48,10 @@ CASES = {
     "a quote as a tag": Case(
         "the codec and the strategies wrote tags between double quotes",
         _first(_CHOICE.format(name="one", tag="""'Byte1(''"'')'"""), "parameters: {proto_version: {type: int}}"),
-        "codec, strategies",
     ),
     "a backslash as a tag": Case(
         "the codec and the strategies wrote tags between double quotes",
         _first(_CHOICE.format(name="one", tag=r"""'Byte1(''\'')'"""), "parameters: {proto_version: {type: int}}"),
-        "codec, strategies",
     ),
     "a choice named as a parameter": Case(
         "the local variable hid the parameter",
@@ -173,7 +171,6 @@ CASES = {
             "parameters: {proto_version: {type: int}}\nparts: [{name: Nothing, blocks: [{type: choice_1, name: value,"
             " alternatives: [{field: Byte1('n'), name: nothing, python: None}]}]}]",
         ),
-        "messages",
     ),
 }
 """By a name that says what is special."""
