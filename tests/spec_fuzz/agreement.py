@@ -74,7 +74,8 @@ class Engines:
         fields = self.package.fields.FIELDS
         trace = _trace(self.package.reference, data, self.parameters, fields)
         assert trace.fault is None, f"{data.hex()}: {trace.fault}"
-        assert [piece.key for piece in trace.pieces if piece.key not in fields] == []
+        unknown = [piece.key for piece in trace.pieces if piece.key not in fields]
+        assert not unknown, f"{unknown} are none of {list(fields)}"
         ends = [0, *(piece.end for piece in trace.pieces)]
         assert [piece.start for piece in trace.pieces] == ends[:-1]
         assert ends[-1] == len(data)
