@@ -75,7 +75,8 @@ def absent_or(present: bool, strategy: SearchStrategy[T]) -> SearchStrategy[T | 
 
 def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -> SearchStrategy[Branch]:
     """Return the branches of a choice, none of them included where it is optional."""
-    taken = [st.builds(Branch, st.just(kind), strategy) for kind, strategy in cases.items()]
+    possible = {kind: strategy for kind, strategy in cases.items() if not strategy.is_empty}
+    taken = [st.builds(Branch, st.just(kind), strategy) for kind, strategy in possible.items()]
     return st.one_of(*taken, *([st.just(Branch(None, None))] if optional else []))
 
 

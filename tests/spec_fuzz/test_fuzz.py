@@ -17,7 +17,6 @@ LONG = settings().max_examples > 1000
 SHARE = 2 if LONG else 1
 
 
-@pytest.mark.xfail(reason="the cases of cases.py that still fail")
 @settings(max_examples=settings().max_examples // SHARE)
 @given(specifications(), st.data())
 def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataObject) -> None:
@@ -30,7 +29,6 @@ def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataO
     follow(text, draw)
 
 
-@pytest.mark.xfail(reason="the cases of cases.py that still fail")
 @given(broken_specifications())
 def test_broken_specification_is_an_error_or_generates(data: dict[str, Any]) -> None:
     """What the language refuses is a SpecError with its place; all that it accepts can be imported."""
