@@ -172,6 +172,23 @@ CASES = {
             " alternatives: [{field: Byte1('n'), name: nothing, python: None}]}]}]",
         ),
     ),
+    "a value behind a tag": Case(
+        "the trace knew only one of the two tags at the place of the branch",
+        _first(
+            "{type: choice_1, name: one, alternatives: [{field: Byte1('a'), name: a, then: Value}]}",
+            "parts: [{name: Value, blocks: [{type: choice_1, name: value, alternatives: [{field: Byte1('t'), name: text,"
+            " python: bytes, then: [{field: Int8, name: size}, {field: Byten, name: data, length: size}]}]}]}]",
+        ),
+    ),
+    "values of a later version": Case(
+        "the strategies drew items of nothing",
+        _first(
+            "{field: Int8, name: item_count}\n"
+            "{type: repeat_1, name: things, count: item_count, blocks: [{type: choice_1, name: one,"
+            " alternatives: [{field: Byte1('a'), name: a, since: 5, python: None}]}]}",
+            _VERSIONS,
+        ),
+    ),
 }
 """By a name that says what is special."""
 
