@@ -6,7 +6,7 @@ from itertools import repeat
 from typing import Any
 
 import pgoutput_construct as pgo
-from pgoutput_construct.wire.engine import MESSAGES
+from pgoutput_construct.wire.engine import MESSAGES, parse_prefix
 from pgoutput_construct.wire.options import options
 from tools.benchmark.batch import Batch
 from tools.benchmark.measure import Engine, Pass, timed
@@ -46,6 +46,10 @@ def _parse(batch: Batch, _stack: ExitStack) -> Pass:
     return timed(lambda: each(pgo.parse, batch.payloads, *_options(batch)), len(batch))
 
 
+def _prefix(batch: Batch, _stack: ExitStack) -> Pass:
+    return timed(lambda: each(parse_prefix, batch.payloads, repeat(0), *_options(batch)), len(batch))
+
+
 def _build(batch: Batch, _stack: ExitStack) -> Pass:
     messages = batch.messages
     return timed(lambda: each(pgo.build, messages, *_options(batch)), len(batch))
@@ -59,6 +63,7 @@ def _session(batch: Batch, _stack: ExitStack) -> Pass:
 MESSAGE_ENGINES = (
     Engine("construct", "parse", "ours", "the construct definitions, interpreted", _construct_parse, sample=3000),
     Engine("codec", "parse", "ours", "pgo.parse: the generated codec", _parse),
+    Engine("prefix", "parse", "ours", "pgo.parse_prefix: the codec, whatever follows", _prefix),
     Engine("session", "parse", "ours", "Session.parse: the codec, and the stream state", _session),
     Engine("construct-build", "build", "ours", "the construct definitions, interpreted", _construct_build, sample=3000),
     Engine("codec-build", "build", "ours", "pgo.build: the generated codec", _build),
