@@ -140,7 +140,7 @@ def _float_binary(size: int) -> Cast:
 
     def cast(values: Values, kind: pa.DataType) -> Result:
         array, left = read(values, own)
-        return array.cast(kind), left
+        return array if kind == own else array.cast(kind), left
 
     return cast
 
