@@ -73,9 +73,12 @@ CASES = {
     ),
     "a number behind a repeat": Case(
         "the column of the headers stayed zero",
-        _first("""{field: Int8, name: number_count}
-            {type: repeat_1, name: numbers, count: number_count, blocks: [{type: body, fields: [{field: Int8, name: one}]}]}
-            {field: Int8, name: more}"""),
+        _first(
+            "{field: Int8, name: number_count}\n"
+            "{type: repeat_1, name: numbers, count: number_count,"
+            " blocks: [{type: body, fields: [{field: Int8, name: one}]}]}\n"
+            "{field: Int8, name: more}"
+        ),
     ),
     "a number behind a part": Case(
         "the column of the headers was read where the part begins",
@@ -176,8 +179,9 @@ CASES = {
         "the trace knew only one of the two tags at the place of the branch",
         _first(
             "{type: choice_1, name: one, alternatives: [{field: Byte1('a'), name: a, then: Value}]}",
-            "parts: [{name: Value, blocks: [{type: choice_1, name: value, alternatives: [{field: Byte1('t'), name: text,"
-            " python: bytes, then: [{field: Int8, name: size}, {field: Byten, name: data, length: size}]}]}]}]",
+            "parts: [{name: Value, blocks: [{type: choice_1, name: value, alternatives: [{field: Byte1('t'),"
+            " name: text, python: bytes, then:"
+            " [{field: Int8, name: size}, {field: Byten, name: data, length: size}]}]}]}]",
         ),
     ),
     "values of a later version": Case(
