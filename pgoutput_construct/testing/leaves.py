@@ -16,6 +16,7 @@ __all__ = [
     "branches",
     "lsns",
     "record",
+    "several",
     "signed",
     "strings",
     "timestamps",
@@ -71,6 +72,11 @@ def blobs() -> SearchStrategy[bytes]:
 def absent_or(present: bool, strategy: SearchStrategy[T]) -> SearchStrategy[T | None]:
     """Return the strategy of a field that is there only under a condition."""
     return strategy if present else st.none()
+
+
+def several(items: SearchStrategy[T]) -> SearchStrategy[tuple[T, ...]]:
+    """Return the items of a repeat: none of them where these options have no such item."""
+    return st.just(()) if items.is_empty else st.lists(items, max_size=4).map(tuple)
 
 
 def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -> SearchStrategy[Branch]:

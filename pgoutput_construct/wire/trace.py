@@ -129,6 +129,6 @@ class _Recorder:
         for step in steps:
             at += f" -> {step}"
             key += "[]" if step.startswith("[") else f".{step}"
-            tag = self.tags.get(at) or self.tags.get(f"{at}_kind")
-            key += f":{tag}" if tag else ""
+            # A branch may be known by one value that is a choice itself: its tag stands behind that of the branch.
+            key += "".join(f":{self.tags[place]}" for place in (f"{at}_kind", at) if place in self.tags)
         return key

@@ -73,9 +73,12 @@ CASES = {
     ),
     "a number behind a repeat": Case(
         "the column of the headers stayed zero",
-        _first("""{field: Int8, name: number_count}
-            {type: repeat_1, name: numbers, count: number_count, blocks: [{type: body, fields: [{field: Int8, name: one}]}]}
-            {field: Int8, name: more}"""),
+        _first(
+            "{field: Int8, name: number_count}\n"
+            "{type: repeat_1, name: numbers, count: number_count,"
+            " blocks: [{type: body, fields: [{field: Int8, name: one}]}]}\n"
+            "{field: Int8, name: more}"
+        ),
     ),
     "a number behind a part": Case(
         "the column of the headers was read where the part begins",
@@ -138,7 +141,6 @@ CASES = {
                 "{field: Byten, name: content, length: size}"
             ),
         ),
-        "kernels",
     ),
     "a row's value with a constant behind": Case(
         "the next value was looked for before the constant",
@@ -150,7 +152,6 @@ CASES = {
                 "{field: Byte1('x'), name: mark}"
             ),
         ),
-        "kernels",
     ),
     "a field called cls": Case(
         "the strategies' function has an argument of that name",
@@ -172,6 +173,24 @@ CASES = {
             " {field: Byte1('b'), name: b}]}",
             "parameters: {proto_version: {type: int}}\nparts: [{name: Nothing, blocks: [{type: choice_1, name: value,"
             " alternatives: [{field: Byte1('n'), name: nothing, python: None}]}]}]",
+        ),
+    ),
+    "a value behind a tag": Case(
+        "the trace knew only one of the two tags at the place of the branch",
+        _first(
+            "{type: choice_1, name: one, alternatives: [{field: Byte1('a'), name: a, then: Value}]}",
+            "parts: [{name: Value, blocks: [{type: choice_1, name: value, alternatives: [{field: Byte1('t'),"
+            " name: text, python: bytes, then:"
+            " [{field: Int8, name: size}, {field: Byten, name: data, length: size}]}]}]}]",
+        ),
+    ),
+    "values of a later version": Case(
+        "the strategies drew items of nothing",
+        _first(
+            "{field: Int8, name: item_count}\n"
+            "{type: repeat_1, name: things, count: item_count, blocks: [{type: choice_1, name: one,"
+            " alternatives: [{field: Byte1('a'), name: a, since: 5, python: None}]}]}",
+            _VERSIONS,
         ),
     ),
 }

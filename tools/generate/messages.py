@@ -133,7 +133,8 @@ class _Classes:
             return [f"tuple[{' | '.join(self._inside(element.item, element.class_name))}, ...]"]
         if isinstance(element, Choice):
             return _values_types(element) if element.valued else self._branches(element)
-        return [*(self._part(element.part) if element.part else [element.python]), *["None"] * element.conditional]
+        members = self._part(element.part) if element.part else [element.python]
+        return list(dict.fromkeys([*members, *["None"] * element.conditional]))
 
     def _branches(self, choice: Choice) -> list[str]:
         contents = [member for alternative in choice.alternatives for member in self._then(alternative)]
@@ -146,8 +147,8 @@ class _Classes:
 
     def _part(self, name: str) -> list[str]:
         part = self.spec.part(name)
-        members = self._inside(part, name)
-        return members if part.extended or members == ["None"] else [name]
+        inside = self._inside(part, name)
+        return inside if part.extended or inside == ["None"] else [name]  # None | None is no type
 
     def _inside(self, structure: Structure, class_name: str | None) -> list[str]:
         """Return the types of a structure inside another: of its principal, of its class, or both."""
