@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ class Engines:
         kept = [np.full(count, -1 if dtype is np.int64 else 0, dtype) for dtype in kernels.ROW_FIELDS.values()]
         kernels.index(data, bounds[:-1].copy(), bounds[1:].copy(), *given, np.zeros(count, np.uint8), valid, *kept)
         for payload, accepted in zip(payloads, valid.tolist(), strict=True):
-            expected = outcome(lambda payload=payload: self.package.reference.parse(payload, self.parameters))
+            expected = outcome(partial(self.package.reference.parse, payload, self.parameters))
             assert accepted == (expected != REFUSED), f"{payload.hex()}: kernels say {accepted}, definitions {expected}"
 
     def kernel_parameters(self, function: Any) -> list[Any]:
