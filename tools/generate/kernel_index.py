@@ -234,6 +234,7 @@ class _Find(Steps):
 
 def _length(alternative: Alternative) -> Field | None:
     """Return the length of a value that is nothing but its length and its bytes, as PostgreSQL's are."""
-    elements = alternative.then.elements if isinstance(alternative.then, Structure) else ()
-    sized = len(elements) == 2 and isinstance(elements[0], Field) and isinstance(elements[1], Field)
-    return elements[0] if sized and elements[1].length == elements[0].name else None
+    match alternative.then:
+        case Structure(elements=(Field() as size, Field() as content)) if content.length == size.name:
+            return size
+    return None
