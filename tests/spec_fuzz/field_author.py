@@ -123,9 +123,10 @@ class FieldAuthor:
         """Return a description, now and then."""
         return {"description": self.one(TEXTS)} if self.chance(10) else {}
 
-    def name(self, names: set[str], kind: bool = False) -> str:
+    def name(self, names: set[str], kind: bool = False, plain: bool = False) -> str:
         """Return a name that a structure does not have yet; a tagged choice takes two."""
         free = [name for name in NAMES if name not in names and not (kind and f"{name}_kind" in names)]
-        name = self.one(free)
+        # A choice of values called x_kind beside a field x: the trace takes its tag for that of x.
+        name = self.one([name for name in free if not (plain and name.endswith("_kind"))])
         names |= {name, f"{name}_kind"} if kind else {name}
         return name

@@ -225,7 +225,7 @@ class _Author(FieldAuthor):
             then = {"then": self.sized(same)} if python in ("bytes", "Class") else {}
             alternatives.append(named | then)
         self.keep_one(alternatives)
-        return {"type": "choice_1", "name": self.name(names), "alternatives": alternatives}
+        return {"type": "choice_1", "name": self.name(names, plain=True), "alternatives": alternatives}
 
     def keep_one(self, alternatives: list[Data]) -> None:
         """Let one alternative be there in every version, nearly always."""
