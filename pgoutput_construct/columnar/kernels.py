@@ -662,14 +662,14 @@ def find_tuple_data(
         for column in range(columns):
             kind = u8(data, at)
             at += 1
-            length = 0
+            start, length = at, 0
             if kind == LETTER_t or kind == LETTER_b:
                 length = u32(data, at)
-                at += 4
+                start = at + 4
+                at = start + length
             tags[column, row] = kind
-            starts[column, row] = at
+            starts[column, row] = start
             lengths[column, row] = length
-            at += length
     return fits
 
 

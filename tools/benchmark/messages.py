@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Any
 
 import pgoutput_construct as pgo
@@ -47,7 +47,9 @@ def _parse(batch: Batch, _stack: ExitStack) -> Pass:
 
 
 def _prefix(batch: Batch, _stack: ExitStack) -> Pass:
-    return timed(lambda: each(parse_prefix, batch.payloads, repeat(0), *_options(batch)), len(batch))
+    data = b"".join(batch.payloads)
+    starts = list(accumulate(map(len, batch.payloads[:-1]), initial=0))
+    return timed(lambda: each(parse_prefix, repeat(data), starts, *_options(batch)), len(batch))
 
 
 def _build(batch: Batch, _stack: ExitStack) -> Pass:
@@ -63,8 +65,8 @@ def _session(batch: Batch, _stack: ExitStack) -> Pass:
 MESSAGE_ENGINES = (
     Engine("construct", "parse", "ours", "the construct definitions, interpreted", _construct_parse, sample=3000),
     Engine("codec", "parse", "ours", "pgo.parse: the generated codec", _parse),
-    Engine("prefix", "parse", "ours", "pgo.parse_prefix: the codec, whatever follows", _prefix),
     Engine("session", "parse", "ours", "Session.parse: the codec, and the stream state", _session),
+    Engine("prefix", "parse", "ours", "parse_prefix: the codec, messages without lengths in one buffer", _prefix),
     Engine("construct-build", "build", "ours", "the construct definitions, interpreted", _construct_build, sample=3000),
     Engine("codec-build", "build", "ours", "pgo.build: the generated codec", _build),
 )
