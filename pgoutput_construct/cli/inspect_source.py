@@ -24,8 +24,6 @@ from pgoutput_construct.wire import parse, parse_frame
 from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.messages import BY_TAG
 
-__all__ = ["Asked", "Subject", "find"]
-
 _DIGITS: Final = re.compile(r"(\\x)?[0-9A-Fa-f\s]*")
 
 
