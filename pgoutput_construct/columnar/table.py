@@ -63,7 +63,9 @@ def table_rows(
     ``threads`` decode blocks at the same time; the order stays.
     """
     table = _Table(index, description, columns, schema)
-    return in_order(table.decode, _blocks(index, rows, BLOCK_ROWS), threads)
+    # Between kernels threads wait for the interpreter's lock: in larger blocks they wait less often.
+    step = BLOCK_ROWS if threads == 1 else 2 * BLOCK_ROWS
+    return in_order(table.decode, _blocks(index, rows, step), threads)
 
 
 def _blocks(index: BatchIndex, rows: Numbers, step: int) -> Iterator[Numbers]:
