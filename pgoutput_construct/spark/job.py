@@ -181,7 +181,7 @@ def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogErr
     """Return what is wrong with a row that nothing describes: bytes that are no message explain it better."""
     entry = log.entry(seq)
     try:
-        parse(entry.payload, **plan.options.layout(), in_stream=entry.in_stream)
+        parse(entry.payload, **plan.options.layout(), **entry.states)
         plan.history.index(oid, seq, entry.stream_xid)
     except PgoutputError as error:
         return explain(entry, error)

@@ -10,6 +10,7 @@ from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.columnar.index import IS_ROW, BatchIndex, index_batch
 from pgoutput_construct.wire.messages import Truncate
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import bare
 
 __all__ = ["LoggedRows", "bounds_of_runs", "index_log", "rows_of"]
@@ -34,7 +35,8 @@ class LoggedRows(NamedTuple):
 
 def index_log(options: LogOptions, batch: pa.RecordBatch) -> BatchIndex:
     """Walk the payloads of a batch of ``LOG_SCHEMA`` once."""
-    return index_batch(batch.column("payload"), batch.column("in_stream"), **options.layout())
+    states = {name: batch.column(name) for name in STATE_PARAMETERS}
+    return index_batch(batch.column("payload"), **states, **options.layout())
 
 
 def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRows]:

@@ -80,7 +80,7 @@ def _keyed(events: DataFrame, names: list[str], keys: list[str]) -> DataFrame:
         F.array_except("_unchanged", F.array(*map(F.lit, keys))).alias("_unchanged"),
         *(pair.alias(f"c{index}") for index, pair in enumerate(columns)),
     )
-    labels = connect(keyed.where("_op = 'update' AND _old != _new").select("_old", "_new"))
+    labels = connect(keyed.where("_old != _new").select("_old", "_new"))
     joined = keyed.join(labels, keyed["_old"] == labels["_key"], "left")
     return joined.withColumn("_component", F.coalesce("_label", "_old")).drop("_key", "_label")
 
