@@ -34,9 +34,8 @@ def decode_command(source: str, form: str, given: Mapping[str, Any]) -> None:
 
     SOURCE is a change log (a directory), a file written by pg_recvlogical, or lines of hexadecimal digits, one
     message per line, as psql prints the output of pg_logical_slot_peek_binary_changes(). Without SOURCE, or with -,
-    standard input is read. A change log stores the options of its connection; lines of hexadecimal digits can name
-    them in a first line such as # {"proto_version": 4, "streaming": "parallel"}. Otherwise give the options that the
-    connection had.
+    standard input is read. A change log stores the options of its connection, and lines of hexadecimal digits can
+    begin with a comment that names them (the last example). Otherwise give the options that the connection had.
 
     Each line has the message's fields; the options and the stream state (in_stream), which pgoutput build needs; and
     the message's place in SOURCE: seq, wal_start, send_time and stream_xid in a change log, offset or line in a file.
@@ -50,6 +49,7 @@ def decode_command(source: str, form: str, given: Mapping[str, Any]) -> None:
       psql -Atc "SELECT data FROM pg_logical_slot_peek_binary_changes('s', NULL, NULL,
          'proto_version', '1', 'publication_names', 'p')" | pgoutput decode
       echo 530000031d01 | pgoutput decode --proto-version 2 --streaming on
+      printf '# {"proto_version": 2, "streaming": "on"}\\n530000031d01\\n' | pgoutput decode
     """
     output = standard_output()
     with open_reading(source, form, given, _warn, output.flush) as reading:

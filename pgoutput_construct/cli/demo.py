@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -86,7 +87,7 @@ def _progress(console: "Console") -> Iterator[Any]:
 def _show(report: "Report", console: "Console") -> None:
     from rich.table import Table
 
-    table = Table(title="The shop, rebuilt from its changes")
+    table = Table(title="The shop's tables, rebuilt from their changes")
     table.add_column("table", no_wrap=True)
     for name in ("inserts", "updates", "deletes", "truncates", "rows"):
         table.add_column(name, justify="right")
@@ -98,12 +99,11 @@ def _show(report: "Report", console: "Console") -> None:
         verdict = "[green]yes[/]" if compared.equal else differs
         table.add_row(row.name, *(f"{count:,}" for count in counts), verdict)
     console.print(table)
-    for row in report.tables:
-        for example in row.comparison.examples:
-            console.print(f"{row.name} {example}", markup=False, highlight=False, soft_wrap=True)
     progress = report.progress
-    console.print(f"{progress.rows:,} messages of {progress.transactions:,} committed transactions", highlight=False)
-    console.print(f"change log:  {report.log}", highlight=False, soft_wrap=True)
-    for row in report.tables:
-        console.print(f"{row.name}:  {row.written.path}", highlight=False, soft_wrap=True)
-    console.print("Look inside with: pgoutput decode CHANGELOG | head", markup=False, highlight=False)
+    lines = [f"{row.name} {example}" for row in report.tables for example in row.comparison.examples]
+    lines.append(f"{progress.rows:,} messages of {progress.transactions:,} committed transactions")
+    lines.append(f"change log:  {report.log}")
+    lines += [f"{row.name}:  {row.written.path}" for row in report.tables]
+    lines.append(f"Read the change log with: pgoutput decode {quote(str(report.log))} | head")
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

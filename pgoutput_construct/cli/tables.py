@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 
 __all__ = ["tables_command"]
 
 OUTPUT = click.Path(file_okay=False, path_type=Path)
-KINDS = ("insert", "update", "delete", "truncate")
+OPERATIONS = ("insert", "update", "delete", "truncate")
 
 
 @click.command("tables", short_help="Decode a change log into typed Parquet datasets.")
@@ -42,7 +43,7 @@ def tables_command(changelog: Path, output: Path, tables: tuple[str, ...], maste
         for number, name in enumerate(names, 1):
             click.echo(f"[{number}/{len(names)}] {_shown(name)}", err=True)
             (written,) = write_tables(log, output, [name], "overwrite" if overwrite else "error").values()
-            counts = ", ".join(f"{getattr(written, kind):,} {kind}s" for kind in KINDS)
+            counts = ", ".join(counted(getattr(written, operation), operation) for operation in OPERATIONS)
             click.echo(f"{_shown(name)}: {counts}: {written.path}")
     finally:
         spark.stop()

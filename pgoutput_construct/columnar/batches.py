@@ -1,5 +1,6 @@
 """A whole stream in batches: payloads in their order in, typed rows of every table out."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Unpack
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
+from pgoutput_construct.columnar.gather import first_bytes, look_up
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array, payload_bounds
 from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema, rows_schema
 from pgoutput_construct.columnar.table import table_rows
@@ -65,8 +67,14 @@ class BatchDecoder:
     later are among the rows: their xid is in the index.
     """
 
-    def __init__(self, proto_version: int = 1, streaming: Streaming = "off", **others: Unpack[MoreOptions]) -> None:
-        """Begin a connection; the options are those of Session. Raises PgoutputError for what PostgreSQL refuses."""
+    def __init__(
+        self, proto_version: int = 1, streaming: Streaming = "off", *, threads: int = 1, **others: Unpack[MoreOptions]
+    ) -> None:
+        """Begin a connection; ``threads`` decode rows at the same time, the other options are those of Session.
+
+        Raises PgoutputError for what PostgreSQL refuses.
+        """
+        self.threads = threads
         self.history = RelationHistory()
         """The relations of all batches; positions count payloads."""
         self._session = Session(proto_version, streaming, **others)
@@ -81,13 +89,13 @@ class BatchDecoder:
         """Decode the next batch: a binary array (sliced or chunked or not), or a sequence of bytes."""
         array = payload_array(payloads)
         scopes, states, errors = self._scopes(array)
-        index = index_batch(array, **{**self._session.options, **states})
+        index = index_batch(array, threads=self.threads, **{**self._session.options, **states})
         errors += [RowError(row, index.error(row)) for row in index.malformed().tolist()]
         errors += self._read_relations(index, scopes)
         rows, described = self._descriptions(index, scopes, errors)
         tables = []
-        for description in np.unique(described).tolist():
-            tables += self._table(index, rows[described == description], description, errors)
+        for description, some in _groups(described):
+            tables += self._table(index, rows[some], description, errors)
         self._next_seq += len(index)
         return DecodedBatch(index, tuple(tables), tuple(sorted(errors, key=lambda error: error.row)))
 
@@ -119,7 +127,7 @@ class BatchDecoder:
 
     def _read_relations(self, index: BatchIndex, scopes: Numbers) -> list[RowError]:
         errors = []
-        for row in np.flatnonzero(index.valid & _DESCRIBES[index.tags]).tolist():
+        for row in np.flatnonzero(index.valid & look_up(index.tags, _DESCRIBES)).tolist():
             stream_xid = None if scopes[row] == OUTSIDE else int(scopes[row])
             try:
                 self.history.read(ControlMessage(self._next_seq + row, stream_xid, index.message(row)))
@@ -135,7 +143,7 @@ class BatchDecoder:
             problem = f"no Relation has described the relation OID {oids[place]} before this row"
             errors.append(RowError(int(rows[place]), ProtocolError(problem)))
         known = described != UNDESCRIBED
-        return rows[known], described[known]
+        return (rows, described) if known.all() else (rows[known], described[known])
 
     def _table(self, index: BatchIndex, rows: Numbers, place: int, errors: list[RowError]) -> list[TableRows]:
         description = self.history.descriptions[place]
@@ -146,15 +154,23 @@ class BatchDecoder:
             errors += [RowError(row, error) for row in rows.tolist()]
             return []
         found = []
-        for block in table_rows(index, rows, description, columns, rows_schema(columns)):
+        for block in table_rows(index, rows, description, columns, rows_schema(columns), self.threads):
             errors += block.errors
             if block.batch is not None:
                 found.append(TableRows(description, block.rows, block.batch))
         return found
 
 
+def _groups(numbers: Numbers) -> Iterator[tuple[int, Numbers | slice]]:
+    """Yield each number, and where it is."""
+    if len(numbers) and (numbers == numbers[0]).all():
+        yield int(numbers[0]), slice(None)
+        return
+    for number in np.unique(numbers).tolist():
+        yield number, np.flatnonzero(numbers == number)
+
+
 def _changers(array: pa.Array) -> list[int]:
     """Return the payloads after which others are laid out, by their first byte."""
     data, starts, ends = payload_bounds(array)
-    there = np.flatnonzero(starts < ends)
-    return there[_CHANGES_SCOPE[data[starts[there]]]].tolist()
+    return np.flatnonzero(look_up(first_bytes(data, starts, ends), _CHANGES_SCOPE)).tolist()

@@ -1,5 +1,6 @@
 """Which description each of many rows has, without a loop over the rows."""
 
+from bisect import bisect_right
 from typing import Final
 
 import numpy as np
@@ -26,13 +27,15 @@ def find_descriptions(history: RelationHistory, oids: Numbers, scopes: Numbers, 
     if not len(oids):
         return descriptions
     # An OID has 32 bits and a scope 33: together they are one number to sort by.
-    keys = (scopes + 1) << 32 | oids
-    same = bool((keys == keys[0]).all())
-    for key in keys[:1] if same else np.unique(keys):
+    same = bool((oids == oids[0]).all() and (scopes == scopes[0]).all())
+    keys = (scopes[:1] + 1 if same else scopes + 1) << 32 | (oids[:1] if same else oids)
+    for key in keys if same else np.unique(keys):
         mine = slice(None) if same else np.flatnonzero(keys == key)
         scope = int(key >> 32) - 1
         starts, known = history.changes(int(key & 0xFFFFFFFF), None if scope == OUTSIDE else scope)
-        if starts:
+        if same and bisect_right(starts, int(seqs.min())) == (last := bisect_right(starts, int(seqs.max()))):
+            descriptions.fill(known[last - 1] if last else UNDESCRIBED)
+        elif starts:
             found = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], "right") - 1
             descriptions[mine] = np.where(found >= 0, np.asarray(known, np.int64)[found], UNDESCRIBED)
     return descriptions

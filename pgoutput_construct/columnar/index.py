@@ -1,6 +1,8 @@
 """A batch of payloads, walked once: which message each is, whether it is one, and where its rows are."""
 
+from collections import deque
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -8,8 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import scatter, strings
+from pgoutput_construct.columnar.gather import look_up, scatter, strings
 from pgoutput_construct.columnar.rows import Payloads, States
+from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.engine import explain, parse
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
@@ -26,12 +29,16 @@ IS_ROW[[cls.TAG[0] for cls in CHANGES]] = True
 _HOLDS_ROWS: Final = np.zeros(256, np.bool_)
 _HOLDS_ROWS[list(kernels.ROW_TAGS)] = True
 _OID_BYTES: Final = 4
+_LEAST: Final = 16_384
+"""Payloads for which a thread of their own is worth its start, at least."""
 
 
 class BatchIndex:
     """What a walk over a batch has found; one entry a payload, in the batch's order."""
 
-    def __init__(self, payloads: pa.Array, states: Mapping[str, Flags], layout: Mapping[str, Any]) -> None:
+    def __init__(
+        self, payloads: pa.Array, states: Mapping[str, Flags], layout: Mapping[str, Any], threads: int = 1
+    ) -> None:
         self.data, self.starts, self.ends = payload_bounds(payloads)
         self.states = states
         """The parameters that differ from payload to payload."""
@@ -48,13 +55,21 @@ class BatchIndex:
             name: np.full(count, -1 if dtype is np.int64 else 0, dtype) for name, dtype in kernels.ROW_FIELDS.items()
         }
         """Of messages that hold rows: relation_oid, xid, old_kind, and the positions of old and new (-1 for none)."""
-        kernels.index(*self.given(slice(None)), self.tags, self.valid, *self.rows.values())
-        self.valid &= self._comes()[self.tags]
+        step = max(_LEAST, -(-count // threads))
+        parts = (slice(first, first + step) for first in range(0, count, step))
+        deque(in_order(self._walk, parts, threads), maxlen=0)
+        comes = self._comes()
+        if not comes.all():
+            self.valid &= look_up(self.tags, comes)
+
+    def _walk(self, rows: slice) -> None:
+        kept = (column[rows] for column in (self.tags, self.valid, *self.rows.values()))
+        kernels.index(*self.given(rows), *kept)
 
     def __len__(self) -> int:
         return len(self.starts)
 
-    def given(self, rows: Numbers | slice, places: Numbers | None = None) -> tuple[Any, ...]:
+    def given(self, rows: Numbers | slice, places: Numbers | None = None) -> Any:
         """Return what kernels are given of some payloads: bytes, bounds (or places in them), parameters."""
         bounds = (self.starts[rows], self.ends[rows]) if places is None else (places,)
         states = (self.states[name][rows] for name in kernels.ROW_PARAMETERS)
@@ -73,7 +88,7 @@ class BatchIndex:
 
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
-        changes = np.flatnonzero(self.valid & _HOLDS_ROWS[self.tags])
+        changes = np.flatnonzero(self.valid & look_up(self.tags, _HOLDS_ROWS))
         found = [(changes, self.rows["relation_oid"][changes].astype(np.int64))]
         found += [self._listed(tag, gather) for tag, gather in kernels.LISTS.items()]
         rows, oids = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -86,6 +101,11 @@ class BatchIndex:
         rows, oids = np.zeros(room, np.int64), np.zeros(room, np.int64)
         count = gather(*self.given(messages), rows, oids) if len(messages) else 0
         return messages[rows[:count]], oids[:count]
+
+    @cached_property
+    def is_row(self) -> Flags:
+        """Which payloads change rows, and are messages."""
+        return self.valid & look_up(self.tags, IS_ROW)
 
     def malformed(self) -> Numbers:
         """Return the indexes of the payloads that are no messages."""
@@ -134,18 +154,19 @@ def index_batch(
     *,
     proto_version: int = 1,
     streaming: Streaming = "off",
+    threads: int = 1,
     **others: Any,
 ) -> BatchIndex:
     """Walk a batch of payloads once and return its index.
 
     ``in_stream`` tells of each payload whether it stands inside a stream, None for none; ``others`` are the other
-    options and states of MoreOptions, a state for each payload. A payload that is no message is flagged and stops
-    nothing.
+    options and states of MoreOptions, a state for each payload. A payload that is no message is look_up and stops
+    nothing. ``threads`` walk parts of the batch at the same time.
     """
     chunk = payload_array(payloads)
     given = {"in_stream": in_stream, "proto_version": proto_version, "streaming": streaming, **others}
     states = {name: _flags(given.pop(name, None), len(chunk), name) for name in kernels.ROW_PARAMETERS}
-    return BatchIndex(chunk, states, given)
+    return BatchIndex(chunk, states, given, threads)
 
 
 def payload_array(payloads: Payloads) -> pa.Array:

@@ -1,7 +1,7 @@
 """How the kernels are compiled, and how they read: words at any place, in the byte order of the wire."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
@@ -9,13 +9,11 @@ from numba.extending import intrinsic
 
 __all__ = ["WORD", "copy_word", "find_nul", "inlined", "kernel", "put_word", "u8", "u16", "u32", "u64"]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 WORD = 8
 """Bytes that copy_word copies at once."""
 
 
-def kernel(function: Function) -> Function:
+def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function with numba when it is first called; it never holds Python objects, and allocates nothing.
 
     The machine code is kept in numba's cache, once per machine; where no cache can be written, once per process.
@@ -23,20 +21,19 @@ def kernel(function: Function) -> Function:
     return _compiled(function)
 
 
-def inlined(function: Function) -> Function:
+def inlined(function: Callable[..., Any]) -> Any:
     """Compile what kernels call for each value, as a part of them: a call hands over seven words for each array."""
     return _compiled(function, forceinline=True)
 
 
-def _compiled(function: Function, **settings: bool) -> Function:
+def _compiled(function: Callable[..., Any], **settings: bool) -> Any:
     # Without numba's runtime (_nrt): it counts references to arrays by an atomic instruction at every call, which
     # takes three quarters of the time of a walk over a batch.
     settings |= {"nogil": True, "_nrt": False}
     try:
-        compiled: Function = njit(cache=True, **settings)(function)
+        return njit(cache=True, **settings)(function)
     except RuntimeError:  # numba finds no directory that it can write its cache to
-        compiled = njit(**settings)(function)
-    return compiled
+        return njit(**settings)(function)
 
 
 def _place(context: Any, builder: Any, array_type: Any, array: Any, at: Any, bits: int) -> Any:

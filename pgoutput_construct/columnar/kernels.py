@@ -3,8 +3,8 @@
 """Logical replication messages: kernels that walk a batch of payloads once.
 
 Positions are bytes from the start of data; a walk returns the position after what it walks, -1 for what is
-malformed. No length or count is used before it was compared with what is left. Names that begin with an underscore
-are fields; a parameter that a state sets has a value for each row (``_by_row``).
+malformed. No length or count is used before it was compared with what is left. Names that begin with an
+underscore are fields; a parameter that a state sets has a value for each row (``_by_row``).
 """
 
 from collections.abc import Callable, Mapping
@@ -662,14 +662,14 @@ def find_tuple_data(
         for column in range(columns):
             kind = u8(data, at)
             at += 1
-            length = 0
+            start, length = at, 0
             if kind == LETTER_t or kind == LETTER_b:
                 length = u32(data, at)
-                at += 4
+                start = at + 4
+                at = start + length
             tags[column, row] = kind
-            starts[column, row] = at
+            starts[column, row] = start
             lengths[column, row] = length
-            at += length
     return fits
 
 
@@ -746,7 +746,7 @@ def read_commit(
     _commit_time: Any,
 ) -> None:
     for row in range(len(starts)):
-        at, end = starts[row], ends[row]
+        at = starts[row]
         _commit_lsn[row] = u64(data, at + 2)
         _end_lsn[row] = u64(data, at + 10)
         _commit_time[row] = u64(data, at + 18)
@@ -981,7 +981,7 @@ def read_stream_commit(
     _commit_time: Any,
 ) -> None:
     for row in range(len(starts)):
-        at, end = starts[row], ends[row]
+        at = starts[row]
         _xid[row] = u32(data, at + 1)
         _commit_lsn[row] = u64(data, at + 6)
         _end_lsn[row] = u64(data, at + 14)

@@ -1,6 +1,6 @@
 """The rows of one table out of an index: typed columns, old rows, and what was not sent."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import empty_lists, nulls, scatter
-from pgoutput_construct.columnar.index import IS_ROW, BatchIndex
+from pgoutput_construct.columnar.gather import empty_lists, look_up, nulls, scatter
+from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.threads import in_order
-from pgoutput_construct.columnar.typed.column import Values
+from pgoutput_construct.columnar.typed.column import Cast, Values
 from pgoutput_construct.columnar.typed.registry import find_cast
 from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.columnar.types import UNTYPED
@@ -22,7 +22,7 @@ from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.values import base_oid
-from pgoutput_construct.wire.messages import BY_TAG, VALUES
+from pgoutput_construct.wire.messages import BY_TAG, VALUES, RelationColumn, Type
 from pgoutput_construct.wire.protocol import CHANGES, RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.reference import LARGEST
 
@@ -84,19 +84,18 @@ class _Table:
     def __init__(self, index: BatchIndex, description: Description, columns: pa.Schema, schema: pa.Schema) -> None:
         self.index = index
         self.relation = description.relation
-        self.is_row = index.valid & IS_ROW[index.tags]
         self.schema = schema
         self.columns = columns
         self.width = len(self.relation.columns)
         wanted = {field.name: field.type for field in columns}
         self.readers = {
-            position: _Column(column.name, wanted[column.name], base_oid(column.type_oid, description.types),
-                              ColumnReader(column, description.types, wanted[column.name]))
-            for position, column in enumerate(self.relation.columns) if column.name in wanted
-        }  # fmt: skip
-        self.keys = frozenset(
-            i for i, column in enumerate(self.relation.columns) if column.flags & RelationColumnFlags.KEY
-        )
+            position: _column(column, description.types, wanted[column.name])
+            for position, column in enumerate(self.relation.columns)
+            if column.name in wanted
+        }
+        key = RelationColumnFlags.KEY
+        self.others = [i for i, column in enumerate(self.relation.columns) if not column.flags & key]
+        """The columns that are no part of a key, and null in old rows that are one."""
 
     def decode(self, rows: Numbers) -> Decoded:
         """Return the rows of one block."""
@@ -113,7 +112,7 @@ class _Table:
     def faults(self, rows: Numbers) -> list[RowError]:
         """Find the payloads that are no rows."""
         index, found = self.index, []
-        for row in rows[~self.is_row[rows]].tolist():
+        for row in rows[~index.is_row[rows]].tolist():
             kind = BY_TAG.get(bytes([index.tags[row]]), type(None)).__name__
             among = ProtocolError(f"{kind} among the rows of {self.name}")
             found.append(RowError(row, among if index.valid[row] else index.error(row)))
@@ -144,9 +143,9 @@ class _Table:
 
     def batch(self, rows: Numbers, new: "_Side", old: "_Side") -> pa.RecordBatch:
         """Return the rows as a batch."""
-        whole = self.index.rows["old_kind"][rows] != ord(UpdateOldKind.KEY)
-        new.read(lambda position: None)
-        old.read(lambda position: None if position in self.keys else whole)
+        old.blank(self.others, self.index.rows["old_kind"][rows] == ord(UpdateOldKind.KEY))
+        new.read()
+        old.read()
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}
         arrays["_op"] = _ops(self.index.tags[rows])
         arrays["_unchanged"] = new.unchanged()
@@ -162,8 +161,15 @@ class _Column:
 
     name: str
     target: pa.DataType
-    type_oid: int
+    casts: Mapping[str, Cast | None]
+    """The kernel for each of the formats of SENT, None where values go one by one."""
     reader: ColumnReader
+
+
+def _column(column: RelationColumn, types: Mapping[int, Type], target: pa.DataType) -> _Column:
+    oid = base_oid(column.type_oid, types)
+    casts = {name: find_cast(code, oid, target) for name, code in SENT.items()}
+    return _Column(column.name, target, casts, ColumnReader(column, types, target))
 
 
 class _Side:
@@ -196,12 +202,19 @@ class _Side:
         """PostgreSQL's text of values that their column cannot hold, by column and row."""
         self.arrays: dict[str, pa.Array] = {}
 
-    def read(self, sent: Callable[[int], NDArray[np.bool_] | None]) -> None:
-        """Read all columns; ``sent`` tells which rows hold more than nulls in a column, None for all of them."""
+    def blank(self, positions: Sequence[int], rows: NDArray[np.bool_]) -> None:
+        """Take columns of some rows for nulls."""
+        if rows.any():
+            chosen = np.flatnonzero(rows[self.rows])
+            self.tags[np.array(positions, np.int64)[:, None], chosen] = kernels.VALUE_TAGS["null"]
+
+    def read(self) -> None:
+        """Read all columns that have values."""
+        self.seen = {name: np.count_nonzero(self.tags == code, axis=1) for name, code in SENT.items()}
         for position, column in self.table.readers.items() if self.present.any() else ():
-            array = self._read(position, column, sent(position))
-            if array is not None:
-                self.arrays[column.name] = array
+            formats = [name for name in SENT if self.seen[name][position]]
+            if formats:
+                self.arrays[column.name] = self._read(position, column, formats)
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
         """Return a column over all rows, null where they do not have this side."""
@@ -236,23 +249,20 @@ class _Side:
         """Return what the columns cannot hold, by name and row."""
         return {prefix + name: texts for name, texts in self.refused.items() if texts}
 
-    def _read(self, position: int, column: _Column, sent: NDArray[np.bool_] | None) -> pa.Array | None:
+    def _read(self, position: int, column: _Column, formats: Sequence[str]) -> pa.Array:
+        if len(formats) == 1:
+            return self._cast(position, column, formats[0])
         tags = self.tags[position]
-        if sent is not None and not sent.all():
-            tags = np.where(sent if self.sparse is None else sent[self.sparse], tags, kernels.VALUE_TAGS["null"])
-        formats = [name for name, code in SENT.items() if (tags == code).any()]
-        if len(formats) < 2:
-            return self._cast(position, column, formats[0], tags) if formats else None
-        pieces = [(tags == SENT[name], self._cast(position, column, name, tags)) for name in formats]
+        pieces = [(tags == SENT[name], self._cast(position, column, name)) for name in formats]
         return scatter([(np.flatnonzero(own), array.filter(own)) for own, array in pieces], len(tags), column.target)
 
-    def _cast(self, position: int, column: _Column, name: str, tags: NDArray[np.uint8]) -> pa.Array:
+    def _cast(self, position: int, column: _Column, name: str) -> pa.Array:
         """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""
-        code = SENT[name]
-        cast = find_cast(code, column.type_oid, column.target)
+        code, tags, cast = SENT[name], self.tags[position], column.casts[name]
         if cast is None:
             return self._one_by_one(position, column, name, tags == code)
-        values = Values(self.table.index.data, self.starts[position], self.lengths[position], tags, code)
+        count = int(self.seen[name][position])
+        values = Values(self.table.index.data, self.starts[position], self.lengths[position], tags, code, count)
         try:
             array, left = cast(values, column.target)
         except ValueError:  # Arrow's own: a text is not UTF-8, or no number
@@ -282,7 +292,8 @@ def _without(rows: Numbers, errors: list[RowError]) -> Numbers:
 
 def _ops(tags: NDArray[np.uint8]) -> pa.Array:
     """Return the name of each row's operation, copied as a column's texts are."""
-    values = Values(_OP_NAMES, _OP_STARTS[tags], _OP_LENGTHS[tags], np.zeros(len(tags), np.uint8), 0)
+    same = np.zeros(len(tags), np.uint8)
+    values = Values(_OP_NAMES, look_up(tags, _OP_STARTS), look_up(tags, _OP_LENGTHS), same, 0, len(tags))
     return TEXT(values, pa.string())[0]
 
 

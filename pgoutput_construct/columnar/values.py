@@ -83,7 +83,7 @@ class ColumnReader:
             raise CannotHold from error
         if not holds(loaded, self._target):
             raise CannotHold
-        return loaded
+        return _exact(loaded)
 
     def text(self, value: bytes) -> str:
         """Return PostgreSQL's text, ``\\x`` and hexadecimal digits where it is not known."""
@@ -105,6 +105,13 @@ class ColumnReader:
         if value.startswith(b"["):  # array_out() writes bounds only when one of them is not 1
             raise ValueError("no list")
         return self._values.load(value, TYPE_NAMES["_text"].oid if pa.types.is_string(kind) else self._oid)
+
+
+def _exact(value: Any) -> Any:
+    """Return what Arrow takes for a Decimal, alone or in a list: without zeros at its end, which need not fit."""
+    if isinstance(value, list):
+        return [_exact(item) for item in value]
+    return value.normalize(_EXACT) if isinstance(value, Decimal) else value
 
 
 def _text(value: bytes, oid: int) -> str:

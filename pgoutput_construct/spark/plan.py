@@ -45,10 +45,10 @@ class Plan:
 
     def visible(self, rows: LoggedRows) -> Visible:
         """Find the committed rows, and what describes them."""
-        spans = np.searchsorted(self._first, rows.seqs, "right") - 1
+        spans = np.searchsorted(self._column("first_seq"), rows.seqs, "right") - 1
         found = spans >= 0
         found[found] = rows.seqs[found] <= self._column("last_seq")[spans[found]]
-        found &= ~self._aborted(rows.xids, spans, found)
+        found &= ~np.isin(spans << 32 | rows.xids, self._aborted)
         chosen = np.flatnonzero(found)
         descriptions = find_descriptions(self.history, rows.oids[chosen], rows.scopes[chosen], rows.seqs[chosen])
         return Visible(chosen, spans[chosen], descriptions)
@@ -70,23 +70,16 @@ class Plan:
 
     def positions(self, spans: Numbers, seqs: Numbers) -> Numbers:
         """Return the position of rows in their transactions, given the indexes of their spans and their seqs."""
-        return self._column("position")[spans] + seqs - self._first[spans]
+        return self._column("position")[spans] + seqs - self._column("first_seq")[spans]
 
     def commit_lsns(self, spans: Numbers) -> Numbers:
         """Return the LSNs of the commit records of spans."""
         return self._column("commit_lsn")[spans]
 
-    @cached_property
-    def _first(self) -> Numbers:
-        return self._column("first_seq")
-
     def _column(self, name: str) -> Numbers:
         return np.frombuffer(getattr(self.spans, name), np.int64)
 
-    def _aborted(self, xids: Numbers, spans: Numbers, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Tell which rows belong to a rolled-back subtransaction of the span they stand in."""
-        gone = np.zeros(len(spans), np.bool_)
-        for span in np.unique(spans[found]).tolist() if self.spans.aborted else ():
-            if span in self.spans.aborted:
-                gone |= (spans == span) & np.isin(xids, list(self.spans.aborted[span]))
-        return gone
+    @cached_property
+    def _aborted(self) -> Numbers:
+        """The rolled-back subtransactions of each span: the index of the span above the 32 bits of the xid."""
+        return np.array([span << 32 | xid for span, xids in self.spans.aborted.items() for xid in xids], np.int64)

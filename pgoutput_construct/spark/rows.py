@@ -7,17 +7,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.columnar.index import IS_ROW, BatchIndex, index_batch
-from pgoutput_construct.wire.messages import Truncate
 from pgoutput_construct.wire.options import STATE_PARAMETERS
-from pgoutput_construct.wire.types import bare
 
 __all__ = ["LoggedRows", "bounds_of_runs", "index_log", "rows_of"]
 
 Numbers = NDArray[np.int64]
-
-_TRUNCATE = Truncate.TAG[0]
 
 
 class LoggedRows(NamedTuple):
@@ -41,30 +38,23 @@ def index_log(options: LogOptions, batch: pa.RecordBatch) -> BatchIndex:
 
 def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRows]:
     """Return the rows of a batch of ``LOG_SCHEMA``, malformed ones too: indexes in the batch, and what they are."""
-    is_truncate = (index.tags == _TRUNCATE) & index.valid
-    rows = np.flatnonzero(IS_ROW[index.tags] & ~is_truncate)
-    xids, oids = index.rows["xid"][rows].astype(np.int64), index.rows["relation_oid"][rows].astype(np.int64)
-    more = _truncates(index, np.flatnonzero(is_truncate))
-    rows = np.concatenate([rows, more[:, 0]])
+    rows, oids = index.tables()
+    malformed = np.flatnonzero(IS_ROW[index.tags] & ~index.valid)
+    rows, oids = np.append(rows, malformed), np.append(oids, index.rows["relation_oid"][malformed].astype(np.int64))
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
-    scopes = batch.column("stream_xid").fill_null(OUTSIDE).to_numpy()
-    seqs = batch.column("seq").to_numpy()
-    xids, oids = np.concatenate([xids, more[:, 1]])[order], np.concatenate([oids, more[:, 2]])[order]
-    return rows, LoggedRows(seqs[rows], scopes[rows], xids, oids)
+    scopes, seqs = batch.column("stream_xid").fill_null(OUTSIDE).to_numpy(), batch.column("seq").to_numpy()
+    return rows, LoggedRows(seqs[rows], scopes[rows], _xids(index)[rows], oids[order])
+
+
+def _xids(index: BatchIndex) -> Numbers:
+    xids = index.rows["xid"].astype(np.int64)
+    for row in np.flatnonzero(index.valid & np.isin(index.tags, list(kernels.LISTS))).tolist():
+        xids[row] = getattr(index.message(row), "xid", None) or 0
+    return xids
 
 
 def bounds_of_runs(keys: Numbers) -> tuple[Numbers, Numbers]:
     """Return where runs of equal columns begin and end (the last column of each), in a two-dimensional array."""
     first = np.flatnonzero(np.append(True, (np.diff(keys) != 0).any(axis=0))[: keys.shape[1]])
     return first, np.append(first[1:], keys.shape[1])[: len(first)] - 1
-
-
-def _truncates(index: BatchIndex, rows: Numbers) -> Numbers:
-    """Return a line for each table of each truncate: its row, its xid, the table's OID."""
-    found = []
-    for row in rows.tolist():
-        message = index.message(row)
-        assert isinstance(message, Truncate)
-        found += [(row, message.xid or 0, bare(oid)) for oid in message.relation_oids]
-    return np.array(found, np.int64).reshape(-1, 3)

@@ -16,6 +16,7 @@ __all__ = [
     "branches",
     "lsns",
     "record",
+    "several",
     "signed",
     "strings",
     "timestamps",
@@ -73,9 +74,15 @@ def absent_or(present: bool, strategy: SearchStrategy[T]) -> SearchStrategy[T | 
     return strategy if present else st.none()
 
 
+def several(items: SearchStrategy[T]) -> SearchStrategy[tuple[T, ...]]:
+    """Return the items of a repeat: none of them where these options have no such item."""
+    return st.just(()) if items.is_empty else st.lists(items, max_size=4).map(tuple)
+
+
 def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -> SearchStrategy[Branch]:
     """Return the branches of a choice, none of them included where it is optional."""
-    taken = [st.builds(Branch, st.just(kind), strategy) for kind, strategy in cases.items()]
+    possible = {kind: strategy for kind, strategy in cases.items() if not strategy.is_empty}
+    taken = [st.builds(Branch, st.just(kind), strategy) for kind, strategy in possible.items()]
     return st.one_of(*taken, *([st.just(Branch(None, None))] if optional else []))
 
 

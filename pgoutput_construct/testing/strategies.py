@@ -15,6 +15,7 @@ from pgoutput_construct.testing.leaves import (
     branches,
     lsns,
     record,
+    several,
     signed,
     strings,
     timestamps,
@@ -49,7 +50,7 @@ __all__ = [
 
 def any_tuple_data(proto_version: int, in_stream: bool, parallel: bool) -> SearchStrategy[m.TupleData]:
     """Return any TupleData that these options can carry."""
-    return st.lists(st.one_of(st.none(), st.just(m.UNCHANGED), blobs(), blobs().map(m.Binary)), max_size=4).map(tuple)
+    return several(st.one_of(st.none(), st.just(m.UNCHANGED), blobs(), blobs().map(m.Binary)))
 
 
 def any_begin(proto_version: int, in_stream: bool, parallel: bool) -> SearchStrategy[m.Begin]:
@@ -102,16 +103,15 @@ def any_relation(proto_version: int, in_stream: bool, parallel: bool) -> SearchS
         namespace=strings(),
         name=strings(),
         replica_identity=st.sampled_from(["d", "n", "f", "i"]),
-        columns=st.lists(
+        columns=several(
             record(
                 m.RelationColumn,
                 flags=bits(0x1),
                 name=strings(),
                 type_oid=unsigned(4),
                 type_modifier=signed(4),
-            ),
-            max_size=4,
-        ).map(tuple),
+            )
+        ),
     )
 
 
@@ -174,7 +174,7 @@ def any_truncate(proto_version: int, in_stream: bool, parallel: bool) -> SearchS
         m.Truncate,
         xid=absent_or(proto_version >= 2 and in_stream, unsigned(4)),
         options=bits(0x3),
-        relation_oids=st.lists(unsigned(4), max_size=4).map(tuple),
+        relation_oids=several(unsigned(4)),
     )
 
 

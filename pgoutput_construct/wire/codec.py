@@ -10,10 +10,10 @@ from struct import Struct, unpack_from
 from typing import Any, Final
 
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.fast import NOTHING, PAD, Reject, draft, number, string_bytes
+from pgoutput_construct.wire.fast import NOTHING, Reject, draft, number, string_bytes
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["BUILDERS", "PARSERS", "READERS"]
+__all__ = ["BUILDERS", "READERS"]
 
 _Begin = draft(m.Begin)
 _BeginPrepare = draft(m.BeginPrepare)
@@ -132,14 +132,6 @@ def _read_begin(
     return message, at
 
 
-def parse_begin(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Begin:
-    """Parse Begin."""
-    message, end = _read_begin(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_message(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.Message, int]:
@@ -171,14 +163,6 @@ def _read_message(
     return message, at
 
 
-def parse_message(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Message:
-    """Parse Message."""
-    message, end = _read_message(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_commit(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.Commit, int]:
@@ -197,14 +181,6 @@ def _read_commit(
     return message, at
 
 
-def parse_commit(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Commit:
-    """Parse Commit."""
-    message, end = _read_commit(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_origin(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.Origin, int]:
@@ -219,14 +195,6 @@ def _read_origin(
     message.name = name
     message.__class__ = m.Origin
     return message, at
-
-
-def parse_origin(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Origin:
-    """Parse Origin."""
-    message, end = _read_origin(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
 
 
 def _read_relation(
@@ -279,14 +247,6 @@ def _read_relation(
     return message, at
 
 
-def parse_relation(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Relation:
-    """Parse Relation."""
-    message, end = _read_relation(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_type(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.Type, int]:
@@ -310,14 +270,6 @@ def _read_type(
     message.name = name
     message.__class__ = m.Type
     return message, at
-
-
-def parse_type(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Type:
-    """Parse Type."""
-    message, end = _read_type(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
 
 
 def _read_insert(
@@ -369,14 +321,6 @@ def _read_insert(
     message.new = tuple(columns)
     message.__class__ = m.Insert
     return message, at
-
-
-def parse_insert(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Insert:
-    """Parse Insert."""
-    message, end = _read_insert(data + PAD, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
 
 
 def _read_update(
@@ -445,14 +389,6 @@ def _read_update(
     return message, at
 
 
-def parse_update(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Update:
-    """Parse Update."""
-    message, end = _read_update(data + PAD, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_delete(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.Delete, int]:
@@ -485,14 +421,6 @@ def _read_delete(
     return message, at
 
 
-def parse_delete(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Delete:
-    """Parse Delete."""
-    message, end = _read_delete(data + PAD, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_truncate(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.Truncate, int]:
@@ -518,14 +446,6 @@ def _read_truncate(
     return message, at
 
 
-def parse_truncate(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Truncate:
-    """Parse Truncate."""
-    message, end = _read_truncate(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_stream_start(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.StreamStart, int]:
@@ -542,14 +462,6 @@ def _read_stream_start(
     return message, at
 
 
-def parse_stream_start(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamStart:
-    """Parse StreamStart."""
-    message, end = _read_stream_start(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_stream_stop(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.StreamStop, int]:
@@ -559,14 +471,6 @@ def _read_stream_stop(
     message = _StreamStop()
     message.__class__ = m.StreamStop
     return message, at
-
-
-def parse_stream_stop(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamStop:
-    """Parse StreamStop."""
-    message, end = _read_stream_stop(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
 
 
 def _read_stream_commit(
@@ -590,14 +494,6 @@ def _read_stream_commit(
     return message, at
 
 
-def parse_stream_commit(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamCommit:
-    """Parse StreamCommit."""
-    message, end = _read_stream_commit(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_stream_abort(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.StreamAbort, int]:
@@ -619,14 +515,6 @@ def _read_stream_abort(
     return message, at
 
 
-def parse_stream_abort(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamAbort:
-    """Parse StreamAbort."""
-    message, end = _read_stream_abort(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_begin_prepare(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.BeginPrepare, int]:
@@ -646,14 +534,6 @@ def _read_begin_prepare(
     message.gid = gid
     message.__class__ = m.BeginPrepare
     return message, at
-
-
-def parse_begin_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.BeginPrepare:
-    """Parse BeginPrepare."""
-    message, end = _read_begin_prepare(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
 
 
 def _read_prepare(
@@ -679,14 +559,6 @@ def _read_prepare(
     return message, at
 
 
-def parse_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.Prepare:
-    """Parse Prepare."""
-    message, end = _read_prepare(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_commit_prepared(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.CommitPrepared, int]:
@@ -708,14 +580,6 @@ def _read_commit_prepared(
     message.gid = gid
     message.__class__ = m.CommitPrepared
     return message, at
-
-
-def parse_commit_prepared(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.CommitPrepared:
-    """Parse CommitPrepared."""
-    message, end = _read_commit_prepared(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
 
 
 def _read_rollback_prepared(
@@ -743,14 +607,6 @@ def _read_rollback_prepared(
     return message, at
 
 
-def parse_rollback_prepared(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.RollbackPrepared:
-    """Parse RollbackPrepared."""
-    message, end = _read_rollback_prepared(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_stream_prepare(
     data: bytes, at: int, size: int, proto_version: int, in_stream: bool, parallel: bool
 ) -> tuple[m.StreamPrepare, int]:
@@ -772,14 +628,6 @@ def _read_stream_prepare(
     message.gid = gid
     message.__class__ = m.StreamPrepare
     return message, at
-
-
-def parse_stream_prepare(data: bytes, proto_version: int, in_stream: bool, parallel: bool) -> m.StreamPrepare:
-    """Parse StreamPrepare."""
-    message, end = _read_stream_prepare(data, 0, len(data), proto_version, in_stream, parallel)
-    if end != len(data):
-        raise Reject
-    return message
 
 
 def _build_tuple_data(value: Any, pieces: list[bytes], proto_version: int, in_stream: bool, parallel: bool) -> None:
@@ -1050,28 +898,6 @@ def build_stream_prepare(message: m.StreamPrepare, proto_version: int, in_stream
     return b"".join(pieces)
 
 
-PARSERS: Final[Mapping[int, Callable[..., Any]]] = {
-    66: parse_begin,
-    77: parse_message,
-    67: parse_commit,
-    79: parse_origin,
-    82: parse_relation,
-    89: parse_type,
-    73: parse_insert,
-    85: parse_update,
-    68: parse_delete,
-    84: parse_truncate,
-    83: parse_stream_start,
-    69: parse_stream_stop,
-    99: parse_stream_commit,
-    65: parse_stream_abort,
-    98: parse_begin_prepare,
-    80: parse_prepare,
-    75: parse_commit_prepared,
-    114: parse_rollback_prepared,
-    112: parse_stream_prepare,
-}
-"""What parses the whole of its bytes, by the first of them: ``(data, *parameters) -> message``."""
 READERS: Final[Mapping[int, Callable[..., tuple[Any, int]]]] = {
     66: _read_begin,
     77: _read_message,
@@ -1093,8 +919,9 @@ READERS: Final[Mapping[int, Callable[..., tuple[Any, int]]]] = {
     114: _read_rollback_prepared,
     112: _read_stream_prepare,
 }
-"""What reads a message inside other bytes: ``(data, at, size, *parameters) -> message, end``. It may read as many
-bytes as PAD has behind ``size``, and an ``end`` beyond ``size`` means that the message is not there."""
+"""What reads a message by its tag: ``(data, at, size, *parameters) -> message, end``.
+
+It may read as far behind ``size`` as PAD is long; an ``end`` beyond ``size`` means that not all of it is there."""
 BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.Begin: build_begin,
     m.Message: build_message,

@@ -88,7 +88,7 @@ class Kind(Leaf):
         return tag
 
 
-class Valued(Leaf):
+class Valued(Construct):
     """A choice whose branch shows in the Python value itself: None, a constant, or a class of bytes.
 
     ``values`` maps each tag to the constant or the class; ``cases`` maps the tags of classes to what follows them.
@@ -107,7 +107,7 @@ class Valued(Leaf):
         self.flagbuildnone = None in values.values()
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
-        tag = str(self.kind._parse(stream, context, path))
+        tag = str(self.kind._parsereport(stream, context, path))
         value = self.values[tag]
         if tag not in self.cases:
             return value

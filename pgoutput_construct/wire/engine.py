@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pgoutput_construct.errors import DecodeError, EncodeError, EngineError
 from pgoutput_construct.wire import codec, definitions, frame_codec, frame_definitions, frames, messages
-from pgoutput_construct.wire.fast import REJECTIONS, read_prefix
+from pgoutput_construct.wire.fast import PAD, REJECTIONS, Reject, bound, read_prefix, read_whole
 from pgoutput_construct.wire.hints import hint_for_frame, hint_for_message
 from pgoutput_construct.wire.options import Options, options
 from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE
 from pgoutput_construct.wire.reference import Reference, payload_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Unpack
 
     from pgoutput_construct.wire.frames import Frame
@@ -47,24 +48,25 @@ FRAMES: Final = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)
 class Engine:
     """The fast engine under some options; made by ``engine``."""
 
-    __slots__ = ("_builders", "_parameters", "_parsers", "_readers", "options")
+    __slots__ = ("_builders", "_readers", "options")
 
     def __init__(self, given: Options) -> None:
         self.options = given
         """The options, checked."""
         said = [cls for cls in messages.BY_TAG.values() if _unsaid(given, cls) is None]
         # Whoever builds decides what comes; only who parses was asked for streams or not.
-        self._builders = {cls: codec.BUILDERS[cls] for cls in said}
+        self._builders = {cls: bound(codec.BUILDERS[cls], given.values) for cls in said}
         tags = [cls.TAG[0] for cls in said if given.refusal(cls) is None]
-        self._parsers = {tag: codec.PARSERS[tag] for tag in tags}
-        self._readers = {tag: codec.READERS[tag] for tag in tags}
-        self._parameters = given.values
+        self._readers = {tag: bound(codec.READERS[tag], given.values) for tag in tags}
 
     def parse(self, payload: bytes | bytearray | memoryview) -> PgoutputMessage:
         """Return the message in a payload; see ``parse`` of this module."""
         data = payload if type(payload) is bytes else payload_bytes(payload)
         try:
-            message: PgoutputMessage = self._parsers[data[0]](data, *self._parameters)
+            message: PgoutputMessage
+            message, end = self._readers[data[0]](data + PAD, 0, len(data))
+            if end != len(data):
+                raise Reject
         except REJECTIONS:
             raise explain(data, self.options) from None
         return message
@@ -73,7 +75,7 @@ class Engine:
         """Return the message at a place, and its size; see ``parse_prefix`` of this module."""
         raw = data if type(data) is bytes else payload_bytes(data)
         try:
-            return read_prefix(self._readers, raw, start, self._parameters)
+            return read_prefix(self._readers, raw, start)
         except REJECTIONS:
             if refusal := refused(raw[start : start + 1], self.options):
                 raise refusal from None
@@ -82,7 +84,7 @@ class Engine:
     def build(self, message: PgoutputMessage) -> bytes:
         """Return the bytes of a message; see ``build`` of this module."""
         try:
-            data: bytes = self._builders[type(message)](message, *self._parameters)
+            data: bytes = self._builders[type(message)](message)
         except Exception:  # REJECTIONS, and whatever an object of the user raises
             cls = type(message)
             if cls in definitions.DEFINITIONS and (reason := _unsaid(self.options, cls)):
@@ -100,11 +102,13 @@ _KNOWN: Final[dict[tuple[int, str, bool | None], Engine]] = {}
 """The engines that were asked for, for those who cannot wait for ``options``."""
 
 
-def _known(proto_version: int, streaming: str, in_stream: bool | None) -> Engine | None:
+def _known(proto_version: int, streaming: str, in_stream: bool | None, others: Mapping[str, Any]) -> Engine:
     try:
-        return _KNOWN.get((proto_version, streaming, in_stream)) if type(proto_version) is int else None
-    except TypeError:  # what cannot be hashed is no option
-        return None
+        found = _KNOWN[proto_version, streaming, in_stream]
+    except (KeyError, TypeError):  # TypeError: what cannot be hashed is no option
+        return engine(proto_version, streaming, in_stream, **others)
+    plain = type(proto_version) is int and not others
+    return found if plain else engine(proto_version, streaming, in_stream, **others)
 
 
 def engine(
@@ -143,8 +147,7 @@ def parse(
 
     Source: PostgreSQL's documentation, "Logical Replication Message Formats".
     """
-    found = None if others else _known(proto_version, streaming, in_stream)
-    return (found or engine(proto_version, streaming, in_stream, **others)).parse(payload)
+    return _known(proto_version, streaming, in_stream, others).parse(payload)
 
 
 def parse_prefix(
@@ -161,8 +164,7 @@ def parse_prefix(
     taken apart. Raises IncompleteError (a DecodeError) where data ends before the message does, DecodeError as parse
     does; both give offsets from the start of the message. The options are those of parse.
     """
-    found = None if others else _known(proto_version, streaming, in_stream)
-    return (found or engine(proto_version, streaming, in_stream, **others)).parse_prefix(data, start)
+    return _known(proto_version, streaming, in_stream, others).parse_prefix(data, start)
 
 
 def build(
@@ -176,8 +178,7 @@ def build(
 
     A value that the field, the options or the stream state cannot carry raises EncodeError with the field's path.
     """
-    found = None if others else _known(proto_version, streaming, in_stream)
-    return (found or engine(proto_version, streaming, in_stream, **others)).build(message)
+    return _known(proto_version, streaming, in_stream, others).build(message)
 
 
 def parse_frame(data: bytes | bytearray | memoryview) -> Frame:
@@ -187,7 +188,7 @@ def parse_frame(data: bytes | bytearray | memoryview) -> Frame:
     """
     data = payload_bytes(data)
     try:
-        frame: Frame = frame_codec.PARSERS[data[0]](data)
+        frame: Frame = read_whole(frame_codec.READERS, data)
     except REJECTIONS:
         try:
             accepted = FRAMES.parse(data, {})

@@ -2,9 +2,21 @@
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from types import FunctionType
+from typing import Any, Final, TypeAlias
 
-__all__ = ["NOTHING", "PAD", "REJECTIONS", "Reject", "draft", "number", "read_prefix", "string_bytes"]
+__all__ = [
+    "NOTHING",
+    "PAD",
+    "REJECTIONS",
+    "Reject",
+    "bound",
+    "draft",
+    "number",
+    "read_prefix",
+    "read_whole",
+    "string_bytes",
+]
 
 PAD: Final = bytes(9)
 """Stands behind bytes that are read ahead: one read takes a value and the head of the next one, its tag and length.
@@ -40,9 +52,24 @@ def draft(cls: type) -> Any:
     return type(cls.__name__, cls.__bases__, {"__slots__": vars(cls)["__slots__"]})
 
 
-def read_prefix(
-    readers: Mapping[int, Callable[..., tuple[Any, int]]], data: bytes, start: int, parameters: Sequence[int]
-) -> tuple[Any, int]:
+Readers: TypeAlias = Mapping[int, Callable[..., tuple[Any, int]]]
+"""The table READERS of a codec."""
+
+
+def bound(function: Any, parameters: Sequence[int]) -> Any:
+    """Return a function of a codec that has its last arguments: as their defaults, which cost nothing in a call."""
+    return FunctionType(function.__code__, function.__globals__, function.__name__, tuple(parameters))
+
+
+def read_whole(readers: Readers, data: bytes, parameters: Sequence[int] = ()) -> Any:
+    """Return the message that the bytes are, neither less nor more; raise one of REJECTIONS."""
+    message, end = readers[data[0]](data + PAD, 0, len(data), *parameters)
+    if end != len(data):
+        raise Reject
+    return message
+
+
+def read_prefix(readers: Readers, data: bytes, start: int, parameters: Sequence[int] = ()) -> tuple[Any, int]:
     """Return the message that starts at ``start``, and how many bytes it takes; raise one of REJECTIONS.
 
     It copies the bytes near the end of ``data`` alone, where PAD must follow them. A message that is longer than these
@@ -50,11 +77,7 @@ def read_prefix(
     """
     size = len(data)
     if size - start < NEAR:
-        padded = data[start:] + PAD
-        message, end = readers[padded[0]](padded, 0, size - start, *parameters)
-        if end > size - start:
-            raise Reject
-        return message, end
+        data, start, size = data[start:] + PAD, 0, size - start
     message, end = readers[data[start]](data, start, size, *parameters)
     if end > size:
         raise Reject

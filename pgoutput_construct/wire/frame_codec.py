@@ -13,7 +13,7 @@ from pgoutput_construct.wire import frames as m
 from pgoutput_construct.wire.fast import Reject, draft, number
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["BUILDERS", "PARSERS", "READERS"]
+__all__ = ["BUILDERS", "READERS"]
 
 _HotStandbyFeedback = draft(m.HotStandbyFeedback)
 _PrimaryKeepalive = draft(m.PrimaryKeepalive)
@@ -54,14 +54,6 @@ def _read_x_log_data(data: bytes, at: int, size: int) -> tuple[m.XLogData, int]:
     return message, at
 
 
-def parse_x_log_data(data: bytes) -> m.XLogData:
-    """Parse XLogData."""
-    message, end = _read_x_log_data(data, 0, len(data))
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_primary_keepalive(data: bytes, at: int, size: int) -> tuple[m.PrimaryKeepalive, int]:
     wal_end, send_time, reply_requested = _unpack_xQqB(data, at)
     at += 18
@@ -77,14 +69,6 @@ def _read_primary_keepalive(data: bytes, at: int, size: int) -> tuple[m.PrimaryK
     return message, at
 
 
-def parse_primary_keepalive(data: bytes) -> m.PrimaryKeepalive:
-    """Parse PrimaryKeepalive."""
-    message, end = _read_primary_keepalive(data, 0, len(data))
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_primary_status_update(data: bytes, at: int, size: int) -> tuple[m.PrimaryStatusUpdate, int]:
     lsn, oldest_full_xid, next_full_xid, send_time = _unpack_xQQQq(data, at)
     at += 33
@@ -97,14 +81,6 @@ def _read_primary_status_update(data: bytes, at: int, size: int) -> tuple[m.Prim
     message.send_time = send_time
     message.__class__ = m.PrimaryStatusUpdate
     return message, at
-
-
-def parse_primary_status_update(data: bytes) -> m.PrimaryStatusUpdate:
-    """Parse PrimaryStatusUpdate."""
-    message, end = _read_primary_status_update(data, 0, len(data))
-    if end != len(data):
-        raise Reject
-    return message
 
 
 def _read_standby_status_update(data: bytes, at: int, size: int) -> tuple[m.StandbyStatusUpdate, int]:
@@ -126,14 +102,6 @@ def _read_standby_status_update(data: bytes, at: int, size: int) -> tuple[m.Stan
     return message, at
 
 
-def parse_standby_status_update(data: bytes) -> m.StandbyStatusUpdate:
-    """Parse StandbyStatusUpdate."""
-    message, end = _read_standby_status_update(data, 0, len(data))
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_hot_standby_feedback(data: bytes, at: int, size: int) -> tuple[m.HotStandbyFeedback, int]:
     send_time, xmin, xmin_epoch, catalog_xmin, catalog_xmin_epoch = _unpack_xqIIII(data, at)
     at += 25
@@ -148,14 +116,6 @@ def _read_hot_standby_feedback(data: bytes, at: int, size: int) -> tuple[m.HotSt
     return message, at
 
 
-def parse_hot_standby_feedback(data: bytes) -> m.HotStandbyFeedback:
-    """Parse HotStandbyFeedback."""
-    message, end = _read_hot_standby_feedback(data, 0, len(data))
-    if end != len(data):
-        raise Reject
-    return message
-
-
 def _read_primary_status_request(data: bytes, at: int, size: int) -> tuple[m.PrimaryStatusRequest, int]:
     (send_time,) = _unpack_xq(data, at)
     at += 9
@@ -164,14 +124,6 @@ def _read_primary_status_request(data: bytes, at: int, size: int) -> tuple[m.Pri
     message.send_time = send_time
     message.__class__ = m.PrimaryStatusRequest
     return message, at
-
-
-def parse_primary_status_request(data: bytes) -> m.PrimaryStatusRequest:
-    """Parse PrimaryStatusRequest."""
-    message, end = _read_primary_status_request(data, 0, len(data))
-    if end != len(data):
-        raise Reject
-    return message
 
 
 def build_x_log_data(message: m.XLogData) -> bytes:
@@ -231,15 +183,6 @@ def build_primary_status_request(message: m.PrimaryStatusRequest) -> bytes:
     return b"".join(pieces)
 
 
-PARSERS: Final[Mapping[int, Callable[..., Any]]] = {
-    119: parse_x_log_data,
-    107: parse_primary_keepalive,
-    115: parse_primary_status_update,
-    114: parse_standby_status_update,
-    104: parse_hot_standby_feedback,
-    112: parse_primary_status_request,
-}
-"""What parses the whole of its bytes, by the first of them: ``(data, *parameters) -> message``."""
 READERS: Final[Mapping[int, Callable[..., tuple[Any, int]]]] = {
     119: _read_x_log_data,
     107: _read_primary_keepalive,
@@ -248,8 +191,9 @@ READERS: Final[Mapping[int, Callable[..., tuple[Any, int]]]] = {
     104: _read_hot_standby_feedback,
     112: _read_primary_status_request,
 }
-"""What reads a message inside other bytes: ``(data, at, size, *parameters) -> message, end``. It may read as many
-bytes as PAD has behind ``size``, and an ``end`` beyond ``size`` means that the message is not there."""
+"""What reads a message by its tag: ``(data, at, size, *parameters) -> message, end``.
+
+It may read as far behind ``size`` as PAD is long; an ``end`` beyond ``size`` means that not all of it is there."""
 BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.XLogData: build_x_log_data,
     m.PrimaryKeepalive: build_primary_keepalive,

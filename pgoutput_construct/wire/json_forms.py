@@ -42,6 +42,16 @@ class _Number(Form):
         return value
 
 
+class _Nothing(Form):
+    """None, as null."""
+
+    def to_json(self, value: Any, path: str) -> None:
+        if value is not None:
+            raise refuse(path, "null", value)
+
+    from_json = to_json
+
+
 class _Position(Form):
     """An Lsn, as PostgreSQL prints it."""
 
@@ -225,6 +235,7 @@ class Items(Form):
 
 
 LEAVES: Final[Mapping[Any, Form]] = {
+    type(None): _Nothing(),
     int: _Number(),
     Lsn: _Position(),
     Timestamp: _Moment(),

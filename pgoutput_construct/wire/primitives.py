@@ -81,9 +81,15 @@ def _plural(size: int) -> str:
 
 
 class Leaf(Construct):
-    """A construct without parts; sizeof works where fixed_size is set."""
+    """A construct without parts; sizeof works where fixed_size is set. A parameter ``recorder`` sees what it reads."""
 
     fixed_size: int | None = None
+
+    def _parsereport(self, stream: IO[bytes], context: Any, path: str) -> Any:
+        recorder = context._params.get("recorder")
+        if recorder is None:
+            return self._parse(stream, context, path)
+        return recorder.read(self, stream, context, path)
 
     def _sizeof(self, context: Any, path: str) -> int:
         if self.fixed_size is None:

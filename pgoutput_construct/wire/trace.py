@@ -1,25 +1,17 @@
-"""Which bytes are which field: the construct definitions parse, and each leaf writes down what it took.
-
-The definitions that trace are copies of the generated ones, made when they are first needed: parsing itself pays
-nothing for it.
-"""
+"""Which bytes are which field: the construct definitions parse, and a recorder writes down what each leaf takes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import IO, Any, NamedTuple, Unpack
 
-from construct import Construct, Renamed, Struct, Subconstruct
-
 from pgoutput_construct.errors import DecodeError
-from pgoutput_construct.wire import definitions, frame_definitions, frames, messages
-from pgoutput_construct.wire.composites import Counted, Kind, Valued
+from pgoutput_construct.wire.composites import Kind
 from pgoutput_construct.wire.described import Described
-from pgoutput_construct.wire.engine import explain, refused
+from pgoutput_construct.wire.engine import FRAMES, MESSAGES, explain, refused
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
 from pgoutput_construct.wire.options import MoreOptions, options
-from pgoutput_construct.wire.primitives import Absent, Leaf, Since
+from pgoutput_construct.wire.primitives import Leaf
 from pgoutput_construct.wire.reference import Reference, path_text, payload_bytes
 
 __all__ = ["Fault", "Piece", "Trace", "trace", "trace_frame"]
@@ -77,7 +69,7 @@ def trace(
     given, data = options(proto_version, streaming, in_stream, **others), payload_bytes(payload)
     if error := refused(data[:1], given):
         return Trace(data, error.message, (), Fault(error, "", 0, 0), FIELDS)
-    found = _trace(_messages(), data, given.parameters(), FIELDS)
+    found = _trace(MESSAGES, data, given.parameters(), FIELDS)
     if found.fault is None:
         return found
     return replace(found, fault=found.fault._replace(error=explain(data, given)))
@@ -85,35 +77,19 @@ def trace(
 
 def trace_frame(data: bytes | bytearray | memoryview) -> Trace:
     """Return the fields of a frame of the envelope, as trace does for a message."""
-    return _trace(_frames(), payload_bytes(data), {}, FRAME_FIELDS)
-
-
-@cache
-def _messages() -> Reference:
-    return _tracing(messages.BY_TAG, definitions.DEFINITIONS)
-
-
-@cache
-def _frames() -> Reference:
-    return _tracing(frames.BY_TAG, frame_definitions.DEFINITIONS)
-
-
-def _tracing(by_tag: Mapping[bytes, type], plain: Mapping[type, Struct]) -> Reference:
-    return Reference(by_tag, {cls: _copy(definition, cls.__name__) for cls, definition in plain.items()})
+    return _trace(FRAMES, payload_bytes(data), {}, FRAME_FIELDS)
 
 
 def _trace(reference: Reference, data: bytes, parameters: Mapping[str, Any], fields: Mapping[str, Described]) -> Trace:
-    recorder = _Recorder([], [])
     cls = reference.by_tag.get(data[:1])
+    recorder = _Recorder("" if cls is None else cls.__name__)
     fault = None
     try:
         reference.parse(data, {**parameters, "recorder": recorder})
     except DecodeError as error:
-        key, size = recorder.failed[0] if recorder.failed else ("", 0 if cls else 1)
+        key, size = recorder.failed or ("", 0 if cls else 1)
         fault = _fault(error, key, size, data)
-    name = None if cls is None else cls.__name__
-    pieces = [piece._replace(path=f"{name}{path_text(piece.path)}") for piece in recorder.pieces]
-    return Trace(data, name, tuple(pieces), fault, fields)
+    return Trace(data, recorder.name or None, tuple(recorder.pieces), fault, fields)
 
 
 def _fault(error: DecodeError, key: str, size: int, data: bytes) -> Fault:
@@ -122,57 +98,37 @@ def _fault(error: DecodeError, key: str, size: int, data: bytes) -> Fault:
     return Fault(error, key, start, end if end <= len(data) else start)
 
 
-class _Recorder(NamedTuple):
-    """What the leaves write down; a parameter of the parse, like its options."""
+class _Recorder:
+    """Reads the leaves of a message, and writes down what they take; a leaf that takes nothing is no field."""
 
-    pieces: list[Piece]
-    failed: list[tuple[str, int]]
-    """The key of the leaf that failed, and how many bytes it looked at."""
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pieces: list[Piece] = []
+        self.failed: tuple[str, int] | None = None
+        """The key of the leaf that failed, and how many bytes it looked at."""
+        self.tags: dict[str, str] = {}
+        """The tags of the choices, by path."""
 
-
-class _Traced(Subconstruct):
-    """A leaf that writes down what it took; a leaf that takes nothing is no field."""
-
-    def __init__(self, leaf: Leaf, key: str) -> None:
-        super().__init__(leaf)
-        self.key = key
-
-    def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
-        recorder, start = context._params.recorder, stream.tell()
+    def read(self, leaf: Leaf, stream: IO[bytes], context: Any, path: str) -> Any:
+        """Return what a leaf reads at a path."""
+        start, key = stream.tell(), self._key(path)
         try:
-            value = self.subcon._parse(stream, context, path)
+            value = leaf._parse(stream, context, path)
         except Exception:
-            recorder.failed.append((self.key, _size(self.subcon)))
+            self.failed = key, 1 if isinstance(leaf, Kind) else leaf.fixed_size or 0
             raise
         if value is not None:
-            recorder.pieces.append(Piece(path, self.key, start, stream.tell(), value))
+            self.pieces.append(Piece(self.name + path_text(path), key, start, stream.tell(), value))
+            if isinstance(leaf, Kind):
+                self.tags[path] = value
         return value
 
-
-def _size(leaf: Leaf) -> int:
-    """Return how many bytes are wrong when a leaf is: those of a String or Data are too few instead."""
-    return 1 if isinstance(leaf, Kind) else leaf.fixed_size or 0
-
-
-def _copy(construct: Construct, key: str) -> Construct:
-    """Return a construct of which every leaf is traced; ``key`` is its place in the specification."""
-    if isinstance(construct, Leaf) and not isinstance(construct, Valued):
-        return construct if construct is Absent or isinstance(construct, Since) else _Traced(construct, key)
-    if isinstance(construct, Renamed):
-        key += f".{construct.name}"
-    elif isinstance(construct, Counted):
-        key += "[]"
-    twin = object.__new__(type(construct))
-    vars(twin).update({name: _copy_part(part, key) for name, part in vars(construct).items()})
-    return twin
-
-
-def _copy_part(part: Any, key: str) -> Any:
-    """Copy what a construct holds: constructs, lists of them, and the branches of a choice by their tags."""
-    if isinstance(part, Construct):
-        return _copy(part, key)
-    if type(part) is list:
-        return [_copy_part(each, key) for each in part]
-    if type(part) is dict:
-        return {tag: _copy(each, f"{key}:{tag}") if isinstance(each, Construct) else each for tag, each in part.items()}
-    return part
+    def _key(self, path: str) -> str:
+        """Return the place in the specification: no numbers of items, and behind a choice the tag of its branch."""
+        key, at, *steps = self.name, *path.split(" -> ")
+        for step in steps:
+            at += f" -> {step}"
+            key += "[]" if step.startswith("[") else f".{step}"
+            # A branch may be known by one value that is a choice itself: its tag stands behind that of the branch.
+            key += "".join(f":{self.tags[place]}" for place in (f"{at}_kind", at) if place in self.tags)
+        return key

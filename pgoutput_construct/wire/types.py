@@ -30,7 +30,16 @@ _INFINITY = 2**63 - 1
 _MINUS_INFINITY = -(2**63)
 
 
-class Lsn(int):
+class _Printed:
+    """Makes the printers of IPython and Hypothesis show what can be pasted, not the number of a subclass of int."""
+
+    __slots__ = ()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
+
+
+class Lsn(_Printed, int):
     """A log sequence number: a byte position in the WAL, 0 to 2**64 - 1 (PostgreSQL's XLogRecPtr).
 
     An int that prints as PostgreSQL's pg_lsn does, ``16/B374D848``, and is made from that text or from an int.
@@ -55,11 +64,8 @@ class Lsn(int):
     def __repr__(self) -> str:
         return f"Lsn('{self}')"
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        _print_repr(self, printer)
 
-
-class Timestamp(int):
+class Timestamp(_Printed, int):
     """Microseconds since 2000-01-01 00:00 UTC (PostgreSQL's TimestampTz), signed 64 bits.
 
     It prints as ISO 8601, as ``infinity`` or ``-infinity``, or as the number where datetime cannot hold the year.
@@ -111,14 +117,6 @@ class Timestamp(int):
 
     def __repr__(self) -> str:
         return f"Timestamp({int.__repr__(self)})"
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        _print_repr(self, printer)
-
-
-def _print_repr(value: object, printer: Any) -> None:
-    """Print what can be pasted: the printers of IPython and Hypothesis would show the number of a subclass of int."""
-    printer.text(repr(value))
 
 
 class Marker(Enum):

@@ -37,8 +37,8 @@ def test_medians_and_rates() -> None:
 def test_a_ratio_is_taken_round_by_round() -> None:
     """A round in which the machine was busy with something else does not change it."""
     results = Results([result("pypgoutput", 800, 8000, 900), result("codec", 100, 1000, 100)])
-    assert results.ratio(HEADLINE.name, "pypgoutput", "codec") == 8
-    assert results.ratio(HEADLINE.name, "pypgoutput", "rows") is None
+    assert results.ratio((HEADLINE.name, "pypgoutput"), (HEADLINE.name, "codec")) == 8
+    assert results.ratio((HEADLINE.name, "pypgoutput"), ("binary", "codec")) is None
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,7 @@ def test_outcomes() -> None:
     found = {outcome.title: outcome for outcome in outcomes(results, [], [])}
     assert found["codec parse against pypgoutput"].measured == 8
     assert found["columnar rows against pypgoutput"].why_not == "rows: not asked for"
+    assert found["codec parse, binary format against text"].why_not == "codec: not asked for"
     assert found["peak memory while decoding rows, in batches"].why_not == "no numba"
     memory = Memory("rows", 100, 120, 300, 1.0)
     points = [Point("rows", "message", 10, 100.0), Point("rows", "message", 100, 300.0)]

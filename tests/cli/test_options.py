@@ -82,7 +82,11 @@ STREAMED = bytes.fromhex("490000031d000040074e0001740000000161")
     [
         (["decode"], FRAME.hex().encode(), "this is an XLogData frame: pgoutput inspect --frame shows it"),
         (["inspect", "--frame", "4f" + "00" * 9], b"", "Origin is a message: leave out --frame"),
-        (["inspect", "--proto-version", "2", "--streaming", "on", STREAMED.hex()], b"", "with --in-stream these bytes are a valid Insert"),
+        (
+            ["inspect", "--proto-version", "2", "--streaming", "on", STREAMED.hex()],
+            b"",
+            "with --in-stream these bytes are a valid Insert",
+        ),
     ],
 )
 def test_the_likely_mistake(run: Run, arguments: list[str], stdin: bytes, said: str) -> None:

@@ -1,5 +1,8 @@
 """Arrow types of columns."""
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pytest
 
@@ -64,3 +67,34 @@ def test_unify(one: pa.DataType, other: pa.DataType, both: pa.DataType) -> None:
     """The wider of two, in either order, or string."""
     assert unify(one, other).equals(both)
     assert unify(other, one).equals(both)
+
+
+WITHOUT_PSYCOPG = """
+import sys; sys.modules["psycopg"] = None
+import pgoutput_construct as pgo
+import pgoutput_construct.spark.job
+from pgoutput_construct.columnar import columns_schema, decode_rows
+from pgoutput_construct.stream.relations import Description
+
+columns = tuple(pgo.RelationColumn(1, *c, -1) for c in [("id", 23), ("day", 1082), ("note", 25), ("mask", 16)])
+description = Description(0, pgo.Relation(None, 1, "public", "t", "d", columns), {})
+options = {"proto_version": 1, "streaming": "off"}
+
+def decode(*values):
+    payloads = [pgo.build(pgo.Insert(None, 1, values))]
+    return decode_rows(payloads, None, description, columns_schema(description), **options).to_pylist()
+
+print(list(decode(b"5", b"2024-02-29", b"x", b"t")[0].values())[:4])
+try:
+    decode(b"5", b"infinity", b"x", b"t")
+except pgo.PgoutputError as error:
+    print(error)
+"""
+
+
+def test_rows_are_decoded_without_psycopg() -> None:
+    """Ordinary values need no psycopg; a value that is loaded by itself does, and the error says so."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PSYCOPG], capture_output=True, text=True, check=True)
+    row, error = done.stdout.splitlines()
+    assert row == "[5, datetime.date(2024, 2, 29), 'x', True]"
+    assert "psycopg, which is not installed" in error

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.postgres import (
     CaptureProgress,
     ReplicationError,
@@ -154,16 +155,13 @@ def test_the_log_equals_what_the_sql_function_gives(
             _assert_exact(shop)
 
 
-def test_a_two_phase_slot_needs_version_3(shop: Shop) -> None:
-    """The server would send what versions 1 and 2 do not have: refused before anything is captured."""
-    for version in (1, 2):
-        with pytest.raises(
-            ReplicationError, match=rf"has two_phase.*proto_version {version} .*ask for proto_version 3"
-        ):
-            shop.capture(proto_version=version, two_phase=False)
-    assert not list(shop.directory.glob("segment*"))
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_two_phase_slot_is_captured_in_any_version(shop: Shop, version: int) -> None:
+    """The server sends prepared transactions unasked: they are in the log, and their rows in the tables."""
     _mixed(shop)
-    assert shop.capture(proto_version=3, two_phase=False).rows
+    assert shop.capture(proto_version=version, two_phase=False).rows
+    prepared = {entry.payload[:1] for entry in ChangeLog(shop.directory)} & {b"b", b"P", b"K", b"r"}
+    assert prepared == {b"b", b"P", b"K", b"r"}
     _assert_exact(shop)
 
 

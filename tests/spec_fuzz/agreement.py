@@ -1,14 +1,14 @@
 """What the engines of a generated package must agree on."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pgoutput_construct.errors import DecodeError, EncodeError
 from pgoutput_construct.wire.fast import REJECTIONS
-from pgoutput_construct.wire.trace import _trace, _tracing
+from pgoutput_construct.wire.trace import _trace
 from pgoutput_construct.wire.types import bare
 from tests.spec_fuzz.checked_reads import Window
 from tests.spec_fuzz.package import Package
@@ -71,11 +71,11 @@ class Engines:
 
     def check_trace(self, data: bytes) -> None:
         """Check that the fields cover every byte, and that the specification knows each of them."""
-        tracing = _tracing(self.package.messages.BY_TAG, self.package.definitions.DEFINITIONS)
         fields = self.package.fields.FIELDS
-        trace = _trace(tracing, data, self.parameters, fields)
+        trace = _trace(self.package.reference, data, self.parameters, fields)
         assert trace.fault is None, f"{data.hex()}: {trace.fault}"
-        assert [piece.key for piece in trace.pieces if piece.key not in fields] == []
+        unknown = [piece.key for piece in trace.pieces if piece.key not in fields]
+        assert not unknown, f"{unknown} are none of {list(fields)}"
         ends = [0, *(piece.end for piece in trace.pieces)]
         assert [piece.start for piece in trace.pieces] == ends[:-1]
         assert ends[-1] == len(data)
@@ -91,6 +91,19 @@ class Engines:
         given = [window, [window.start], [window.end], *self.kernel_parameters(kernels.index)]
         kernels.index(*given, *found.values(), *kept.values())
         return found | kept
+
+    def check_compiled(self, payloads: Sequence[bytes]) -> None:
+        """Check that the compiled index accepts what the definitions accept, in one batch."""
+        kernels, count = self.package.kernels, len(payloads)
+        bounds = np.cumsum([0, *map(len, payloads)])
+        data = np.frombuffer(b"".join(payloads) + b"\0", np.uint8)
+        given = [np.full(count, v[0]) if isinstance(v, list) else v for v in self.kernel_parameters(kernels.index)]
+        valid = np.zeros(count, np.bool_)
+        kept = [np.full(count, -1 if dtype is np.int64 else 0, dtype) for dtype in kernels.ROW_FIELDS.values()]
+        kernels.index(data, bounds[:-1].copy(), bounds[1:].copy(), *given, np.zeros(count, np.uint8), valid, *kept)
+        for payload, accepted in zip(payloads, valid.tolist(), strict=True):
+            expected = outcome(lambda payload=payload: self.package.reference.parse(payload, self.parameters))
+            assert accepted == (expected != REFUSED), f"{payload.hex()}: kernels say {accepted}, definitions {expected}"
 
     def kernel_parameters(self, function: Any) -> list[Any]:
         """Return the parameters as the kernels take them: a state's by row, the others once."""
@@ -151,8 +164,9 @@ class Engines:
         assert (fits, counts) == (True, [len(row)]), f"the row at {place} has not the {len(row)} values of {row!r}"
         for column, value in enumerate(row):
             start, length = starts[column, 0], lengths[column, 0]
-            found, value = window.data[start : start + length], bare(value)
-            assert found == (value if isinstance(value, bytes) else b""), f"value {column} of {row!r} reads {found!r}"
+            found, expected = window.data[start : start + length], bare(value)
+            expected = expected if isinstance(expected, bytes) else b""
+            assert found == expected, f"value {column} of {row!r} reads {found!r}"
 
 
 def _width(form: str) -> int:

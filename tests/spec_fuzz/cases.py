@@ -48,12 +48,10 @@ CASES = {
     "a quote as a tag": Case(
         "the codec and the strategies wrote tags between double quotes",
         _first(_CHOICE.format(name="one", tag="""'Byte1(''"'')'"""), "parameters: {proto_version: {type: int}}"),
-        "codec, strategies",
     ),
     "a backslash as a tag": Case(
         "the codec and the strategies wrote tags between double quotes",
         _first(_CHOICE.format(name="one", tag=r"""'Byte1(''\'')'"""), "parameters: {proto_version: {type: int}}"),
-        "codec, strategies",
     ),
     "a choice named as a parameter": Case(
         "the local variable hid the parameter",
@@ -65,7 +63,6 @@ CASES = {
     "a choice without versions": Case(
         "Kind asked for the protocol version where there is none",
         _first(_CHOICE.format(name="one", tag="Byte1('a')")),
-        "definitions",
     ),
     "a number behind a choice": Case(
         "the column of the headers stayed zero",
@@ -76,9 +73,12 @@ CASES = {
     ),
     "a number behind a repeat": Case(
         "the column of the headers stayed zero",
-        _first("""{field: Int8, name: number_count}
-            {type: repeat_1, name: numbers, count: number_count, blocks: [{type: body, fields: [{field: Int8, name: one}]}]}
-            {field: Int8, name: more}"""),
+        _first(
+            "{field: Int8, name: number_count}\n"
+            "{type: repeat_1, name: numbers, count: number_count,"
+            " blocks: [{type: body, fields: [{field: Int8, name: one}]}]}\n"
+            "{field: Int8, name: more}"
+        ),
     ),
     "a number behind a part": Case(
         "the column of the headers was read where the part begins",
@@ -130,7 +130,6 @@ CASES = {
     "a length of 64 bits": Case(
         "a length beyond 2**63 was negative, and the walk went backwards",
         _first("{field: Int64, name: size}\n{field: Byten, name: content, length: size}\n{field: Int8(0), name: more}"),
-        "kernels",
     ),
     "a row's value with a constant in front": Case(
         "the length was read where the constant is",
@@ -142,7 +141,6 @@ CASES = {
                 "{field: Byten, name: content, length: size}"
             ),
         ),
-        "kernels",
     ),
     "a row's value with a constant behind": Case(
         "the next value was looked for before the constant",
@@ -154,12 +152,10 @@ CASES = {
                 "{field: Byte1('x'), name: mark}"
             ),
         ),
-        "kernels",
     ),
     "a field called cls": Case(
         "the strategies' function has an argument of that name",
         _first("{field: Int8, name: cls}"),
-        "strategies",
     ),
     "items of a later version": Case(
         "the strategies drew items of nothing",
@@ -178,7 +174,24 @@ CASES = {
             "parameters: {proto_version: {type: int}}\nparts: [{name: Nothing, blocks: [{type: choice_1, name: value,"
             " alternatives: [{field: Byte1('n'), name: nothing, python: None}]}]}]",
         ),
-        "messages",
+    ),
+    "a value behind a tag": Case(
+        "the trace knew only one of the two tags at the place of the branch",
+        _first(
+            "{type: choice_1, name: one, alternatives: [{field: Byte1('a'), name: a, then: Value}]}",
+            "parts: [{name: Value, blocks: [{type: choice_1, name: value, alternatives: [{field: Byte1('t'),"
+            " name: text, python: bytes, then:"
+            " [{field: Int8, name: size}, {field: Byten, name: data, length: size}]}]}]}]",
+        ),
+    ),
+    "values of a later version": Case(
+        "the strategies drew items of nothing",
+        _first(
+            "{field: Int8, name: item_count}\n"
+            "{type: repeat_1, name: things, count: item_count, blocks: [{type: choice_1, name: one,"
+            " alternatives: [{field: Byte1('a'), name: a, since: 5, python: None}]}]}",
+            _VERSIONS,
+        ),
     ),
 }
 """By a name that says what is special."""

@@ -1,5 +1,6 @@
 """One specification, taken through everything that follows from it."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from tests.spec_fuzz.agreement import Engines
 from tests.spec_fuzz.package import Package, generated
 from tools.language import Spec, load_text
 
-__all__ = ["explore", "follow"]
+__all__ = ["compare_compiled", "explore", "follow"]
 
 JUNK = st.one_of(
     st.none(), st.integers(), st.floats(), st.text(max_size=2), st.binary(max_size=3), st.booleans(),
@@ -53,6 +54,24 @@ def explore(package: Package, data: st.DataObject) -> None:
     engines.check_built(_spoilt(message, data))
     Engines(package, data.draw(_parameters(package.spec), "others")).check_built(message)
     Engines(package, data.draw(_parameters(package.spec), "others")).check_bytes(payload)
+
+
+def compare_compiled(package: Package, data: st.DataObject) -> None:
+    """Draw messages and damaged ones, and check that the compiled kernels accept what the definitions accept."""
+    parameters = data.draw(_parameters(package.spec), "parameters")
+    payloads = [b"", b"?"]
+    for make in _makers(package, parameters):
+        message = data.draw(make(**parameters), "message")
+        payload = package.reference.build(message, parameters)
+        payloads += [payload, *(payload[:size] for size in range(len(payload)))]
+        payloads += [data.draw(damaged(st.just(payload)), "damaged") for _ in range(4)]
+    Engines(package, parameters).check_compiled(payloads)
+
+
+def _makers(package: Package, parameters: Mapping[str, Any]) -> list[Callable[..., Any]]:
+    """Return the strategies of the messages that the protocol version has."""
+    version = parameters.get("proto_version")
+    return [make for since, make in package.strategies.STRATEGIES.values() if version is None or version >= since]
 
 
 def _parameters(spec: Spec) -> st.SearchStrategy[dict[str, Any]]:

@@ -14,6 +14,7 @@ from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
 from tools.generate.kernels import emit_kernels
 from tools.generate.messages import emit_messages
+from tools.generate.protocol import emit_protocol
 from tools.generate.reference import emit_reference
 from tools.generate.reference_table import emit_fields
 from tools.generate.strategies import emit_strategies
@@ -23,6 +24,8 @@ __all__ = ["Package", "generated", "texts"]
 
 NAME = "fuzzed"
 """The package of the modules, while they are there."""
+MODULES = ("messages", "protocol", "definitions", "codec", "kernels", "strategies", "fields")
+"""The generated modules, each after those that it imports; there is no protocol where there are no options."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,9 @@ class Package:
 def texts(spec: Spec, tidy: bool = False) -> dict[str, str]:
     """Return the text of every output by its module; ``tidy`` runs ruff over them, as the generator does."""
     with patch.object(generated_text, "_ruff", generated_text._ruff if tidy else _as_it_is):
-        return {
-            "messages": emit_messages(spec, union="AnyMessage"),
+        protocol = {"protocol": emit_protocol(spec)} if spec.options and spec.versions else {}
+        return protocol | {
+            "messages": emit_messages(spec, union="PgoutputMessage"),
             "definitions": emit_definitions(spec, messages="messages"),
             "codec": emit_codec(spec, messages="messages"),
             "kernels": emit_kernels(spec),
@@ -62,11 +66,12 @@ def generated(spec: Spec, compiled: bool = False, tidy: bool = False) -> Iterato
     """Generate everything and import it, the kernels in plain Python unless ``compiled``; afterwards it is gone."""
     loaded: dict[str, ModuleType] = {}
     try:
-        for name, text in texts(spec, tidy).items():
-            if name != "reference":
-                loaded[name] = _module(name, _moved(text, compiled))
+        written = texts(spec, tidy)
+        for name in MODULES:
+            if name in written:
+                loaded[name] = _module(name, _moved(written[name], compiled))
         reference = Reference(loaded["messages"].BY_TAG, loaded["definitions"].DEFINITIONS)
-        yield Package(spec, **loaded, reference=reference)
+        yield Package(spec, reference=reference, **{name: loaded[name] for name in MODULES if name != "protocol"})
     finally:
         for name in loaded:
             sys.modules.pop(f"{NAME}.{name}", None)

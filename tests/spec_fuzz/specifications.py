@@ -81,8 +81,24 @@ class _Author:
             data["versions"] = [{"version": v, "server": 9 + v} for v in self.versions]
         data["parameters"] = {name: parameters[name] for name in order}
         if self.states:
-            data["states"] = [self.state(name) for name in self.states]
+            data["states"] = [{"name": self.states[0]}, *(self.state(name) for name in self.states[1:])]
+        if self.chance(50):
+            data["options"] = self.options({row.get("sets") for row in data.get("states", ())})
         return data | {"messages": messages, "parts": self.draw(st.permutations(parts))}
+
+    def options(self, by_states: set[str | None]) -> list[Data]:
+        """Return the options: one for each parameter that no state sets."""
+        options: list[Data] = []
+        if self.versions:
+            options.append({"name": "proto_version", "server": 10, "type": "number"})
+        for flag in self.flags:
+            option: Data = {"name": f"{flag}_option", "server": 10} | self.described()
+            if flag not in by_states and self.chance(50):
+                options.append(option | {"type": "switch", "sets": flag} | self.since(30))
+            elif flag not in by_states:
+                values = [{"name": "off", "server": 10}, {"name": "on", "server": 11, "sets": [flag]} | self.since(30)]
+                options.append(option | {"values": values})
+        return [*options, {"name": "names", "server": 10, "type": "names"}]
 
     def state(self, name: str) -> Data:
         return {"name": name} | ({"sets": self.one(self.flags)} if self.flags and self.chance(60) else {})
@@ -112,7 +128,7 @@ class _Author:
             message["since"] = self.one(self.versions)
             message |= {"unasked": "Seen."} if self.chance(30) else {}
         if self.states:
-            message["in"] = self.one([self.states, self.states, self.states[:1]])
+            message["in"] = self.states[:1] if self.chance(5) else self.states
             message |= {"enters": self.one(self.states)} if self.chance(30) else {}
         first = {"field": f"Byte1('{tag}')", "name": "tag"}
         return message | {"blocks": self.blocks(0, 0, first)}
@@ -279,15 +295,15 @@ class _Author:
 
     def marked(self, names: set[str]) -> Data:
         """Return a number, now and then with values or bits."""
-        field = self.field(names)
-        row = next(r for r in _NUMBERS if r["notation"] == field["field"] and r["bytes"])
+        row = self.one(_NUMBERS)
+        field = self.field(names, row)
         if row["python"] != "int" or not self.chance(40):
             return field
         top = 8 * row["bytes"] - 1 - bool(row.get("signed"))
         if self.chance(40):
             bits = self.draw(st.sets(st.one_of(st.integers(0, 3), st.integers(0, top)), min_size=1, max_size=3))
             return field | {"bits": {1 << bit: f"bit {bit}" for bit in sorted(bits)}}
-        if row["bytes"] == 1 and self.chance(50):
+        if row["bytes"] == 1 and not row.get("signed") and self.chance(50):
             letters = self.draw(st.lists(st.sampled_from("abdfnxyzAZ09"), min_size=1, max_size=3, unique=True))
             return field | {"values": {letter: f"is {letter}" for letter in letters}}
         numbers = st.one_of(st.integers(0, 3), st.integers(0, (2 << top) - 1))

@@ -15,9 +15,7 @@ HEAD = "protocol: fuzzed\ntitle: A case\nsource: nowhere\n"
 def _parameters(cases: dict[str, Case]) -> list[object]:
     """Return the cases; those whose defect stands must fail."""
     standing = {name: pytest.mark.xfail(reason=f"{case.defect}: {case.reason}") for name, case in cases.items()}
-    return [
-        pytest.param(case, id=name, marks=[standing[name]] if case.defect else []) for name, case in cases.items()
-    ]
+    return [pytest.param(case, id=name, marks=[standing[name]] if case.defect else []) for name, case in cases.items()]
 
 
 @pytest.mark.parametrize("case", _parameters(CASES))
@@ -35,5 +33,5 @@ def test_engines_agree_on_a_case(case: Case) -> None:
 @pytest.mark.parametrize("case", _parameters(REFUSED))
 def test_case_is_refused(case: Case) -> None:
     """The language says what is wrong with it."""
-    with pytest.raises(SpecError, match="fuzzed.yaml:"):
+    with pytest.raises(SpecError, match=r"fuzzed\.yaml:"):
         load_text(HEAD + case.text, "fuzzed.yaml")

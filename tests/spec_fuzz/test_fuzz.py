@@ -7,18 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgoutput_construct import SpecError
-from tests.spec_fuzz.fuzz import explore, follow
+from tests.spec_fuzz.fuzz import compare_compiled, explore, follow
 from tests.spec_fuzz.package import generated, texts
 from tests.spec_fuzz.specifications import as_yaml, broken_specifications, specifications
 from tools.language import load_text
 
-LONG = settings().max_examples > 1000
+EXAMPLES = settings().max_examples
+LONG = EXAMPLES > 1000
 """Whether the profile is tools/soak's."""
-SHARE = 2 if LONG else 1
 
 
-@pytest.mark.xfail(reason="the cases of cases.py that still fail")
-@settings(max_examples=settings().max_examples // SHARE)
+@settings(max_examples=EXAMPLES // 2)
 @given(specifications(), st.data())
 def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataObject) -> None:
     """Definitions, codec, kernels, strategies and tables of fields agree on messages, and on bytes that are none."""
@@ -30,7 +29,7 @@ def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataO
     follow(text, draw)
 
 
-@pytest.mark.xfail(reason="the cases of cases.py that still fail")
+@settings(max_examples=EXAMPLES // 2)
 @given(broken_specifications())
 def test_broken_specification_is_an_error_or_generates(data: dict[str, Any]) -> None:
     """What the language refuses is a SpecError with its place; all that it accepts can be imported."""
@@ -43,7 +42,7 @@ def test_broken_specification_is_an_error_or_generates(data: dict[str, Any]) -> 
         pass
 
 
-@settings(max_examples=settings().max_examples // 50)
+@settings(max_examples=EXAMPLES // 50)
 @given(specifications(), st.data())
 def test_generated_text_is_tidy(data: dict[str, Any], draw: st.DataObject) -> None:
     """Formatted modules say the same as those that the other tests take as they are."""
@@ -57,13 +56,13 @@ def test_generated_text_is_tidy(data: dict[str, Any], draw: st.DataObject) -> No
 
 
 @pytest.mark.skipif(not LONG, reason="numba takes seconds for each: tools/soak runs it")
-@settings(max_examples=settings().max_examples // 200)
-@given(specifications())
-def test_kernels_compile(data: dict[str, Any]) -> None:
-    """numba compiles the kernels of any specification."""
+@settings(max_examples=max(EXAMPLES // 1000, 1))
+@given(specifications(), st.data())
+def test_compiled_kernels_agree(data: dict[str, Any], draw: st.DataObject) -> None:
+    """numba compiles the kernels of any specification, and they accept what the definitions accept."""
     try:
         spec = load_text(as_yaml(data))
     except SpecError:
         return
     with generated(spec, compiled=True) as package:
-        compile_all(package)
+        compare_compiled(package, draw)

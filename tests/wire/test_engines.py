@@ -12,7 +12,7 @@ from pgoutput_construct import testing
 from pgoutput_construct.testing import ParseOptions
 from pgoutput_construct.wire import codec, frame_codec
 from pgoutput_construct.wire.engine import FRAMES, MESSAGES, engine
-from pgoutput_construct.wire.fast import REJECTIONS
+from pgoutput_construct.wire.fast import REJECTIONS, read_whole
 from pgoutput_construct.wire.options import options as checked
 from tests.wire.samples import SAMPLES
 
@@ -30,7 +30,7 @@ def outcome(call: Callable[[], Any]) -> str:
 def both_parse(data: bytes, options: ParseOptions) -> tuple[str, str]:
     """Return the outcomes of the fast engine and of the reference."""
     parameters = checked(*options).parameters()
-    fast = outcome(lambda: codec.PARSERS[data[0]](data, *parameters.values()))
+    fast = outcome(lambda: read_whole(codec.READERS, data, tuple(parameters.values())))
     return fast, outcome(lambda: MESSAGES.parse(data, parameters))
 
 
@@ -104,7 +104,7 @@ def test_engines_agree_on_cut_and_extended_messages(
     assert fast == reference
 
 
-@given(testing.options(), st.sampled_from(sorted(codec.PARSERS)), st.binary(max_size=40))
+@given(testing.options(), st.sampled_from(sorted(codec.READERS)), st.binary(max_size=40))
 def test_engines_agree_on_random_bytes(options: ParseOptions, kind: int, data: bytes) -> None:
     """Random bytes are refused by both, or give the same object."""
     fast, reference = both_parse(bytes([kind]) + data, options)
@@ -137,12 +137,12 @@ def test_engines_agree_on_values_that_cannot_be(
 @given(testing.damaged(testing.frames().map(pgo.build_frame)))
 def test_engines_agree_on_frames(data: bytes) -> None:
     """Mutated frames are refused by both, or give the same object."""
-    fast = outcome(lambda: frame_codec.PARSERS[data[0]](data))
+    fast = outcome(lambda: read_whole(frame_codec.READERS, data))
     assert fast == outcome(lambda: FRAMES.parse(data, {}))
 
 
 def test_disagreement_is_loud(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message that only the reference accepts is a defect that says so."""
-    monkeypatch.setitem(engine(2)._parsers, ord("E"), None)  # type: ignore[misc, arg-type]
+    monkeypatch.setitem(engine(2)._readers, ord("E"), None)  # type: ignore[misc, arg-type]
     with pytest.raises(pgo.EngineError, match="please report"):
         pgo.parse(b"E", 2)

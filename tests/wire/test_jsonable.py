@@ -14,6 +14,7 @@ from pgoutput_construct.errors import EncodeError
 from pgoutput_construct.testing.payloads import options_and_messages
 from pgoutput_construct.wire.jsonable import from_json, to_json
 from pgoutput_construct.wire.messages import BY_TAG
+from pgoutput_construct.wire.protocol import SINCE
 from tests.live.recording import Recording
 
 INSERT = {"message": "Insert", "xid": None, "relation_oid": 7, "new": ["a", None]}
@@ -50,7 +51,7 @@ def test_every_message_survives(pair: Any) -> None:
 
 
 def test_recordings_survive(recordings: Mapping[str, Recording]) -> None:
-    """What servers really sent comes back, with every kind of message among it."""
+    """What servers really sent comes back, with every message of the recorded versions among it."""
     seen = set()
     for recording in recordings.values():
         session = pgo.Session(recording.mode.proto_version, recording.mode.streaming)
@@ -58,7 +59,8 @@ def test_recordings_survive(recordings: Mapping[str, Recording]) -> None:
             message = session.parse(payload)
             seen.add(type(message))
             _assert_exact(message)
-    assert seen == set(BY_TAG.values())
+    newest = max(recording.mode.proto_version for recording in recordings.values())
+    assert seen == {cls for cls in BY_TAG.values() if SINCE.get(cls, 1) <= newest}
 
 
 def test_forms() -> None:

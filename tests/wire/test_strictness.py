@@ -181,7 +181,7 @@ def test_any_bytes_like_object_is_parsed(kind: type) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"proto_version": 0}, {"proto_version": 5}, {"proto_version": "1"}, {"streaming": "yes"}, {"streaming": True}],
+    [{"proto_version": 0}, {"proto_version": 99}, {"proto_version": "1"}, {"streaming": "yes"}, {"streaming": True}],
 )
 def test_unknown_options_are_refused(options: dict[str, object]) -> None:
     """Options that PostgreSQL does not know are PgoutputErrors that say what it knows."""

@@ -1,17 +1,24 @@
 """Engines of a batch: the columnar kernels, from Arrow arrays of payloads to Arrow arrays of columns."""
 
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from tools.benchmark.batch import Batch
 from tools.benchmark.errors import Unavailable
-from tools.benchmark.measure import Engine, Pass, timed
+from tools.benchmark.measure import CPUS, Engine, Pass, timed
 
 __all__ = ["BATCH_ENGINES", "BATCH_MESSAGES", "Decoder", "decoder", "pieces"]
 
 BATCH_MESSAGES = 65_536
 """Messages in one Arrow batch, about what a change log's reader is given at a time."""
+
+ONE_ARRAY = 10_000_000
+MOST_COPIES = 50
+"""How large one array is: so many messages, or so many times those that are there."""
+THREADS = 2
 
 Decoder = Callable[[Any, Any], Any]
 """From an array of payloads and an array of stream states (or None) to whatever the engine makes of them."""
@@ -46,8 +53,8 @@ def _messages(columnar: Any, batch: Batch) -> Decoder:
     return lambda payloads, states: index(payloads, states).messages()
 
 
-def _rows(columnar: Any, batch: Batch) -> Decoder:
-    stream = columnar.BatchDecoder(batch.case.proto_version, batch.case.streaming)
+def _rows(columnar: Any, batch: Batch, threads: int = 1) -> Decoder:
+    stream = columnar.BatchDecoder(batch.case.proto_version, batch.case.streaming, threads=threads)
 
     def decode(payloads: Any, _states: Any) -> Any:
         decoded = stream.decode(payloads)
@@ -58,7 +65,54 @@ def _rows(columnar: Any, batch: Batch) -> Decoder:
     return decode
 
 
-_DECODERS: dict[str, Callable[[Any, Batch], Decoder]] = {"index": _index, "messages": _messages, "rows": _rows}
+def _one(batch: Batch, _stack: ExitStack) -> Pass:
+    """Decode one array of ten million messages, or of as many times the batch's; its time is that of one batch."""
+    import pyarrow as pa
+
+    if batch.case.streaming != "off":
+        raise Unavailable("changes of a stream cannot be repeated")
+    changes = batch.rows().array.cast(pa.large_binary())
+    copies = min(ONE_ARRAY // len(batch), MOST_COPIES)
+    array = pa.concat_arrays([batch.array.cast(pa.large_binary()), *[changes] * copies])
+    decoder("rows", batch)
+
+    def work() -> int:
+        decoder("rows", batch)(array, None)
+        return len(array)
+
+    run = timed(work, len(array))
+    return lambda: run() * len(batch) // len(array)
+
+
+def _threads(batch: Batch, _stack: ExitStack) -> Pass:
+    """Decode with two threads, on two of the CPUs."""
+    if len(CPUS) < THREADS:
+        raise Unavailable("there is one CPU")
+    parts = pieces(batch)
+
+    def work() -> int:
+        decode = decoder("rows-2", batch)
+        return sum(len(decode(payloads, states).index) for payloads, states in parts)
+
+    run = timed(work, len(batch))
+
+    def on_two_cpus() -> int:
+        bound = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, CPUS[-THREADS:])
+        try:
+            return run()
+        finally:
+            os.sched_setaffinity(0, bound)
+
+    return on_two_cpus
+
+
+_DECODERS: dict[str, Callable[[Any, Batch], Decoder]] = {
+    "index": _index,
+    "messages": _messages,
+    "rows": _rows,
+    "rows-2": partial(_rows, threads=THREADS),
+}
 
 
 def _engine(name: str, title: str) -> Engine:
@@ -83,5 +137,7 @@ BATCH_ENGINES = (
     _engine("index", "columnar: where every field and value stands"),
     _engine("messages", "columnar: a row a message, header fields as columns"),
     _engine("rows", "columnar: the table's rows, every column typed"),
+    Engine("rows-2", "parse", "ours", "the same, on two threads", _threads),
+    Engine("rows-one", "parse", "ours", "the same, ten million messages as one array", _one),
 )
 """The engines that take a batch at a time."""

@@ -12,10 +12,13 @@ from tools.benchmark.batch import Batch
 from tools.benchmark.errors import BenchmarkError, Unavailable
 from tools.benchmark.progress import Progress
 
-__all__ = ["SHORTEST_SAMPLE", "Engine", "Pass", "Result", "Results", "average", "measure", "pin", "timed"]
+__all__ = ["CPUS", "SHORTEST_SAMPLE", "Engine", "Pass", "Result", "Results", "average", "measure", "pin", "timed"]
 
 SHORTEST_SAMPLE = 20_000_000
 """Nanoseconds that one sample must take."""
+
+CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+"""The CPUs that this process may use, before it is bound to one."""
 
 Pass = Callable[[], int]
 """One pass over a batch; it returns the nanoseconds that it took."""
@@ -91,9 +94,9 @@ class Results:
         """Return why there is no number."""
         return next((why for *key, why in self.skipped if key == [case, engine]), "not asked for")
 
-    def ratio(self, case: str, upper: str, lower: str) -> float | None:
-        """Return how many times longer ``upper`` takes than ``lower``: the median of the rounds' ratios."""
-        above, below = self.find(case, upper), self.find(case, lower)
+    def ratio(self, upper: tuple[str, str], lower: tuple[str, str]) -> float | None:
+        """Return how many times longer one (case, engine) takes than another: the median of the rounds' ratios."""
+        above, below = self.find(*upper), self.find(*lower)
         if above is None or below is None:
             return None
         return statistics.median(a / b for a, b in zip(above.samples, below.samples, strict=True))

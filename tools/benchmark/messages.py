@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Any
 
 import pgoutput_construct as pgo
-from pgoutput_construct.wire.engine import MESSAGES
+from pgoutput_construct.wire.engine import MESSAGES, parse_prefix
 from pgoutput_construct.wire.options import options
 from tools.benchmark.batch import Batch
 from tools.benchmark.measure import Engine, Pass, timed
@@ -46,6 +46,12 @@ def _parse(batch: Batch, _stack: ExitStack) -> Pass:
     return timed(lambda: each(pgo.parse, batch.payloads, *_options(batch)), len(batch))
 
 
+def _prefix(batch: Batch, _stack: ExitStack) -> Pass:
+    data = b"".join(batch.payloads)
+    starts = list(accumulate(map(len, batch.payloads[:-1]), initial=0))
+    return timed(lambda: each(parse_prefix, repeat(data), starts, *_options(batch)), len(batch))
+
+
 def _build(batch: Batch, _stack: ExitStack) -> Pass:
     messages = batch.messages
     return timed(lambda: each(pgo.build, messages, *_options(batch)), len(batch))
@@ -60,6 +66,7 @@ MESSAGE_ENGINES = (
     Engine("construct", "parse", "ours", "the construct definitions, interpreted", _construct_parse, sample=3000),
     Engine("codec", "parse", "ours", "pgo.parse: the generated codec", _parse),
     Engine("session", "parse", "ours", "Session.parse: the codec, and the stream state", _session),
+    Engine("prefix", "parse", "ours", "parse_prefix: the codec, messages without lengths in one buffer", _prefix),
     Engine("construct-build", "build", "ours", "the construct definitions, interpreted", _construct_build, sample=3000),
     Engine("codec-build", "build", "ours", "pgo.build: the generated codec", _build),
 )

@@ -2,7 +2,7 @@
 
 from tools.generate.codec_build import build_message, build_part
 from tools.generate.codec_module import Module
-from tools.generate.codec_parse import parse_message, read_message, read_part
+from tools.generate.codec_parse import read_message, read_part
 from tools.generate.text import docstring, formatted, header
 from tools.language import Spec
 
@@ -14,18 +14,17 @@ from struct import Struct, unpack_from
 from typing import Any, Final
 
 from pgoutput_construct.wire import {messages} as m
-from pgoutput_construct.wire.fast import NOTHING, PAD, Reject, draft, number, string_bytes
+from pgoutput_construct.wire.fast import NOTHING, Reject, draft, number, string_bytes
 from pgoutput_construct.wire.types import Lsn, Timestamp
 """
 
 ABOUT = "It raises one of fast.REJECTIONS for whatever it does not accept; the definitions then say what is wrong."
 
 TABLES = """
-PARSERS: Final[Mapping[int, Callable[..., Any]]] = {{{parsers}}}
-\"\"\"What parses the whole of its bytes, by the first of them: ``(data, *parameters) -> message``.\"\"\"
 READERS: Final[Mapping[int, Callable[..., tuple[Any, int]]]] = {{{readers}}}
-\"\"\"What reads a message inside other bytes: ``(data, at, size, *parameters) -> message, end``. It may read as many
-bytes as PAD has behind ``size``, and an ``end`` beyond ``size`` means that the message is not there.\"\"\"
+\"\"\"What reads a message by its tag: ``(data, at, size, *parameters) -> message, end``.
+
+It may read as far behind ``size`` as PAD is long; an ``end`` beyond ``size`` means that not all of it is there.\"\"\"
 BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {{{builders}}}
 \"\"\"What builds an object of each class: ``(message, *parameters) -> bytes``.\"\"\"
 """
@@ -36,7 +35,7 @@ def emit_codec(spec: Spec, messages: str) -> str:
     module = Module(spec)
     functions = [
         *(read_part(module, part) for part in spec.parts_in_order),
-        *(f(module, message) for message in spec.messages for f in (read_message, parse_message)),
+        *(read_message(module, message) for message in spec.messages),
         *(build_part(module, part) for part in spec.parts_in_order),
         *(build_message(module, message) for message in spec.messages),
     ]
@@ -44,7 +43,7 @@ def emit_codec(spec: Spec, messages: str) -> str:
         header(spec),
         docstring([f"{spec.title}: the fast engine, the same layouts as straight-line Python.", "", ABOUT], ""),
         IMPORTS.format(messages=messages),
-        '__all__ = ["BUILDERS", "PARSERS", "READERS"]',
+        '__all__ = ["BUILDERS", "READERS"]',
         module.constants(),
         *functions,
         _tables(module),
@@ -55,7 +54,6 @@ def emit_codec(spec: Spec, messages: str) -> str:
 def _tables(module: Module) -> str:
     known = [(message.tag[0], message.class_name) for message in module.spec.messages]
     return TABLES.format(
-        parsers="".join(f"{tag}: {module.function('parse', cls)},\n" for tag, cls in known),
         readers="".join(f"{tag}: {module.function('_read', cls)},\n" for tag, cls in known),
         builders="".join(f"m.{cls}: {module.function('build', cls)},\n" for _, cls in known),
     )

@@ -22,10 +22,7 @@ class Module:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
-        self.signature = ", ".join(spec.signature)
         self.arguments = "".join(f", {name}" for name in spec.arguments)
-        self.looking_ahead: set[str] = set()
-        """The parts and messages whose functions read ahead."""
         self._constants: dict[str, str] = {}
         self._functions: dict[str, str] = {}
 

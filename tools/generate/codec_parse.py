@@ -5,56 +5,38 @@ from contextlib import contextmanager
 
 from tools.generate.codec_module import AHEAD, REJECT, Module, without_extension
 from tools.generate.codec_read import Fixed, Reading, length_code, size_of
-from tools.generate.text import docstring
-from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat
 from tools.language.model import Element, Structure
 
-__all__ = ["parse_message", "read_message", "read_part"]
-
-
-def parse_message(module: Module, message: Message) -> str:
-    """Return the function that parses bytes that are one message, neither less nor more."""
-    write = Writer()
-    cls, signature = message.class_name, f", {module.signature}" if module.signature else ""
-    padded = "data + PAD" if cls in module.looking_ahead else "data"
-    with write.block(f"def {module.function('parse', cls)}(data: bytes{signature}) -> m.{cls}:"):
-        write(docstring([f"Parse {cls}."], "").strip())
-        write(f"message, end = {module.function('_read', cls)}({padded}, 0, len(data){module.arguments})")
-        write("if end != len(data):", REJECT, "return message")
-    return str(write)
+__all__ = ["read_message", "read_part"]
 
 
 def read_message(module: Module, message: Message) -> str:
     """Return the function that reads one message, and where it ends."""
-    read = _Function(module, message.class_name)
-    with read.head(f"m.{message.class_name}"):
+    read, cls = _Function(module), message.class_name
+    with read.head(cls, f"m.{cls}"):
         if message.needs:
             read.write(f"if proto_version < {message.needs}:", REJECT)
         read.waiting.append(Fixed("x", ""))  # the tag: whoever chose this function has looked at it
         found = read.elements(message.elements[1:])
-        read.line(f"return {read.object(message, message.class_name, found, 'message')}, at")
+        read.line(f"return {read.object(message, cls, found, 'message')}, at")
     return str(read.write)
 
 
 def read_part(module: Module, part: Part) -> str:
     """Return the function that reads a part, and where it ends."""
-    read = _Function(module, part.name)
-    with read.head("Any"):
+    read = _Function(module)
+    with read.head(part.name, "Any"):
         value = read.value(part, part.name)
         read.line(f"return {value}, at")
     return str(read.write)
 
 
 class _Function(Reading):
-    def __init__(self, module: Module, class_name: str) -> None:
-        super().__init__(module)
-        self.class_name = class_name
-
     @contextmanager
-    def head(self, returns: str) -> Iterator[None]:
+    def head(self, class_name: str, returns: str) -> Iterator[None]:
         """Write the head of the function, and its body inside."""
-        name = self.module.function("_read", self.class_name)
+        name = self.module.function("_read", class_name)
         signature = ", ".join(["data: bytes", "at: int", "size: int", *self.module.spec.signature])
         with self.block(f"def {name}({signature}) -> tuple[{returns}, int]:"):
             yield
@@ -106,8 +88,6 @@ class _Function(Reading):
         return value
 
     def _call(self, part: str) -> str:
-        if part in self.module.looking_ahead:
-            self.module.looking_ahead.add(self.class_name)
         return f"{self.module.function('_read', part)}(data, at, size{self.module.arguments})"
 
     def value(self, structure: Structure, class_name: str | None) -> str:
@@ -183,7 +163,6 @@ class _Function(Reading):
         One read takes a short value and the head of the next one, its tag and length: that is a sixth faster than a
         read for each head and a slice for each value.
         """
-        self.module.looking_ahead.add(self.class_name)
         name = self.name(repeat.name)
         head = (Fixed("B", "tag"), Fixed(code, "length"))
         self.waiting += head

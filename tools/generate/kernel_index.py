@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tools.generate.kernel_walk import Names, Steps, number_at, tag_name
+from tools.generate.kernel_walk import Names, Steps, number_at, tag_name, uses
 from tools.generate.text import docstring
 from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
@@ -110,14 +110,14 @@ class Walker:
 
     def _finder(self, part: Part) -> str:
         body = Writer()
-        steps = _Find(self.names, part, body)
+        steps = _Find(self.names, part, body, self.spec)
         steps.all(part.elements[: part.elements.index(steps.rows) + 1])
         write = Writer()
         given = ["data: Any", "places: Any", *self.names.batch_signature, "columns: int", "counts: Any", "tags: Any"]
         head = f"def find_{self.names.of(part.name)}({', '.join([*given, 'starts: Any', 'lengths: Any'])}) -> bool:"
         with write.block(head):
             write(docstring(["Find the values of rows (not those at -1), and count them.", "", *_FINDS], "").strip())
-            write("fits = True", *(["end = len(data)"] if "end" in str(body) else []))
+            write("fits = True", *(["end = len(data)"] if uses(str(body), "end") else []))
             with write.block("for row in range(len(places)):"):
                 write("at = places[row]")
                 with write.block("if at < 0:"):
@@ -175,8 +175,11 @@ class _Find(Steps):
 
     checked = False
 
-    def __init__(self, names: Names, part: Part, write: Writer) -> None:
+    def __init__(self, names: Names, part: Part, write: Writer, spec: Spec) -> None:
         super().__init__(names, part, write)
+        self.spec = spec
+        self.in_value = False
+        """Whether the steps are over what stands behind a value's tag."""
         rows, values = part.principal, values_of(part)
         assert isinstance(rows, Repeat) and values is not None
         self.rows, self.values = rows, values
@@ -198,15 +201,40 @@ class _Find(Steps):
         if choice is not self.values:
             super().choice(choice)
             return
-        self.write("kind = u8(data, at)", "at += 1", "length = 0")
+        self.write("kind = u8(data, at)", "at += 1", "start, length = at, 0")
         by_size: dict[str, list[str]] = {}
         for alternative in choice.alternatives:
-            if isinstance(alternative.then, Structure):
-                size = alternative.then.elements[0]
-                assert isinstance(size, Field)
-                by_size.setdefault(f"length = {number_at(size)}\nat += {size.size}", []).append(tag_name(alternative))
+            size = _length(alternative)
+            if size is not None:
+                lines = f"length = {number_at(size)}\nstart = at + {size.size}\nat = start + length"
+                by_size.setdefault(lines, []).append(tag_name(alternative))
+            elif alternative.then is not None:
+                with self.write.block(f"if kind == {tag_name(alternative)}:"):
+                    self.in_value = True
+                    self.alternative(choice, alternative)
+                    self.in_value = False
         for lines, tags in by_size.items():
             with self.write.block(f"if {' or '.join(f'kind == {tag}' for tag in tags)}:"):
                 self.write(lines)
-        self.write("tags[column, row] = kind", "starts[column, row] = at", "lengths[column, row] = length")
-        self.write("at += length")
+        self.write("tags[column, row] = kind", "starts[column, row] = start", "lengths[column, row] = length")
+
+    def part(self, name: str) -> None:
+        """Write the steps over a part, those of a value in place."""
+        if self.in_value:
+            self.inner(self.spec.part(name))
+        else:
+            super().part(name)
+
+    def field(self, field: Field) -> None:
+        """Note where the bytes of a value are that has more than its length in front of them, or something behind."""
+        if self.in_value and field.length:
+            self.write(f"start, length = at, {self.local(field.length)}")
+        super().field(field)
+
+
+def _length(alternative: Alternative) -> Field | None:
+    """Return the length of a value that is nothing but its length and its bytes, as PostgreSQL's are."""
+    match alternative.then.elements if isinstance(alternative.then, Structure) else ():
+        case (Field() as length, Field() as value) if value.length == length.name:
+            return length
+    return None

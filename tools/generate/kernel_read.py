@@ -1,6 +1,6 @@
 """The reads of the columnar kernels: the header fields of all messages of one tag, which were walked before."""
 
-from tools.generate.kernel_walk import Names, Steps, number_at
+from tools.generate.kernel_walk import Names, Steps, number_at, uses
 from tools.generate.writer import Writer
 from tools.language import Field, Message, Repeat, Spec
 
@@ -48,7 +48,7 @@ class Reader:
             if lists:
                 write("total = 0")
             with write.block("for row in range(len(starts)):"):
-                write("at, end = starts[row], ends[row]" if "end" in str(body) else "at = starts[row]")
+                write("at, end = starts[row], ends[row]" if uses(str(body), "end") else "at = starts[row]")
                 write(*self.names.row_values(str(body)), str(body))
             if lists:
                 write("return total")

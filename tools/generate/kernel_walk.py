@@ -1,5 +1,6 @@
 """The steps of the columnar kernels over structures: walks that check, and reads of what was walked before."""
 
+import re
 from collections.abc import Sequence
 
 from tools.generate.kernel_runs import Run, runs
@@ -8,7 +9,7 @@ from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Repeat, Spec
 from tools.language.model import Element, Structure
 
-__all__ = ["Names", "Steps", "number_at", "tag_name"]
+__all__ = ["Names", "Steps", "number_at", "tag_name", "uses"]
 
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 """What reads a number of so many bytes."""
@@ -22,6 +23,11 @@ def number_at(field: Field, offset: int = 0) -> str:
 def tag_name(alternative: Alternative) -> str:
     """Return the constant that holds the tag of an alternative; those with the same tag share it."""
     return f"LETTER_{alternative.letter}" if alternative.letter.isalnum() else f"BYTE_{alternative.tag[0]:#x}"
+
+
+def uses(body: str, name: str) -> bool:
+    """Whether lines of code name a variable."""
+    return re.search(rf"\b{name}\b", body) is not None
 
 
 class Names:
@@ -44,7 +50,7 @@ class Names:
 
     def row_values(self, body: str) -> list[str]:
         """Return the lines that take the parameters of one row, as far as a body uses them."""
-        return [f"{name} = {name}_by_row[row]" for name in self.by_row if name in body]
+        return [f"{name} = {name}_by_row[row]" for name in self.by_row if uses(body, name)]
 
 
 class Steps:
@@ -60,7 +66,7 @@ class Steps:
         self.depth = 1
 
     def local(self, name: str) -> str:
-        """Return the variable of a count or a length; the kernels' own variables, and parameters, begin with a letter."""
+        """Return the variable of a count or a length; the kernels' own variables begin with a letter."""
         return "_" * self.depth + name
 
     def inner(self, structure: Structure) -> None:

@@ -32,8 +32,8 @@ NAMES = (
 )
 ABOUT = (
     "Positions are bytes from the start of data; a walk returns the position after what it walks, -1 for what is",
-    "malformed. No length or count is used before it was compared with what is left. Names that begin with an underscore",
-    "are fields; a parameter that a state sets has a value for each row (``_by_row``).",
+    "malformed. No length or count is used before it was compared with what is left. Names that begin with an",
+    "underscore are fields; a parameter that a state sets has a value for each row (``_by_row``).",
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from textwrap import wrap
 
-from tools.generate.text import docstring, formatted, header, python_class
+from tools.generate.text import docstring, formatted, header
 from tools.language import Choice, Message, Repeat, Spec
 from tools.language.model import Alternative, Element, Structure
 
@@ -43,10 +43,7 @@ def _public(spec: Spec, union: str) -> set[str]:
     """Return what a user imports: classes and constants; the tables are for the engines."""
     names = {union, *(m.class_name for m in spec.messages), *(p.name for p in spec.parts)}
     names |= {e.class_name for s in spec.structures() for e in s.elements if isinstance(e, Repeat) and e.class_name}
-    for alternative in _valued_alternatives(spec):
-        python = str(alternative.python)
-        names |= {python, python.capitalize()} if python.isupper() else {c for c in (python_class(python),) if c}
-    return names
+    return names | {name for alternative in _valued_alternatives(spec) for name in alternative.defines}
 
 
 def _valued_alternatives(spec: Spec) -> list[Alternative]:
@@ -57,11 +54,11 @@ def _valued_alternatives(spec: Spec) -> list[Alternative]:
 def _values(spec: Spec) -> Iterator[str]:
     alternatives = _valued_alternatives(spec)
     for alternative in alternatives:
-        python = str(alternative.python)
-        if python.isupper() and python != "None":
+        if len(alternative.defines) == 2:
             yield _marker(alternative)
-        elif python_class(python):
-            yield f"class {python}(FormattedBytes):\n{docstring([alternative.description])}\n\n    __slots__ = ()"
+        elif alternative.defines:
+            text = docstring([alternative.description])
+            yield f"class {alternative.python}(FormattedBytes):\n{text}\n\n    __slots__ = ()"
     if alternatives:
         rows = "".join(f'"{a.name}": {a.python},\n' for a in alternatives)
         yield f"VALUES: Final[Mapping[str, object]] = {{\n{rows}}}\n" + docstring(
@@ -70,8 +67,7 @@ def _values(spec: Spec) -> Iterator[str]:
 
 
 def _marker(alternative: Alternative) -> str:
-    name = str(alternative.python)
-    cls = name.capitalize()
+    name, cls = alternative.defines
     return (
         f'class {cls}(Marker):\n{docstring([alternative.description])}\n\n    {name} = "{alternative.name}"\n\n\n'
         f"{name}: Final = {cls}.{name}\n" + docstring([alternative.description], "")
@@ -137,7 +133,8 @@ class _Classes:
             return [f"tuple[{' | '.join(self._inside(element.item, element.class_name))}, ...]"]
         if isinstance(element, Choice):
             return _values_types(element) if element.valued else self._branches(element)
-        return [*(self._part(element.part) if element.part else [element.python]), *["None"] * element.conditional]
+        members = self._part(element.part) if element.part else [element.python]
+        return list(dict.fromkeys([*members, *["None"] * element.conditional]))
 
     def _branches(self, choice: Choice) -> list[str]:
         contents = [member for alternative in choice.alternatives for member in self._then(alternative)]
@@ -150,7 +147,8 @@ class _Classes:
 
     def _part(self, name: str) -> list[str]:
         part = self.spec.part(name)
-        return self._inside(part, name) if part.extended else [name]
+        inside = self._inside(part, name)
+        return inside if part.extended or inside == ["None"] else [name]  # None | None is no type
 
     def _inside(self, structure: Structure, class_name: str | None) -> list[str]:
         """Return the types of a structure inside another: of its principal, of its class, or both."""

@@ -77,14 +77,14 @@ class _Walk:
 
     def choice(self, choice: Choice, key: str) -> Iterator[Row]:
         """Yield the row of the tag, and those of the branches."""
-        tags = {a.tag.decode("ascii"): a.description or a.name for a in choice.alternatives}
+        tags = {a.letter: a.description or a.name for a in choice.alternatives}
         if choice.valued:
             yield key, _described("Byte1", choice.description, tags)
         else:
             yield key.rpartition(".")[0] + f".{choice.kind_name}", _described("Byte1", choice.description, tags)
             yield key, _described(choice.kind, choice.description)
         for alternative in choice.alternatives:
-            branch = f"{key}:{alternative.tag.decode('ascii')}"
+            branch = f"{key}:{alternative.letter}"
             if isinstance(alternative.then, str):
                 yield from self.nested(self.spec.part(alternative.then), branch)
             elif alternative.then is not None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.testing.leaves import (
-    absent_or, bits, blobs, branches, lsns, record, signed, strings, timestamps, unsigned
+    absent_or, bits, blobs, branches, lsns, record, several, signed, strings, timestamps, unsigned
 )
 from pgoutput_construct.wire import {messages} as m
 """
@@ -84,7 +84,7 @@ def _record(structure: Structure, class_name: str) -> str:
 
 def _strategy(element: Element) -> str:
     if isinstance(element, Repeat):
-        return f"st.lists({_inside(element.item, element.class_name)}, max_size=4).map(tuple)"
+        return f"several({_inside(element.item, element.class_name)})"
     if isinstance(element, Choice):
         return _choice(element)
     leaf = _leaf(element)
@@ -107,7 +107,7 @@ def _leaf(field: Field) -> str:
 def _choice(choice: Choice) -> str:
     if choice.valued:
         return f"st.one_of({', '.join(_guarded(a, _value(a)) for a in choice.alternatives)})"
-    cases = ", ".join(f'"{a.letter}": {_guarded(a, _then(a))}' for a in choice.alternatives)
+    cases = ", ".join(f"{a.letter!r}: {_guarded(a, _then(a))}" for a in choice.alternatives)
     return f"branches({{{cases}}}{', optional=True' if choice.optional else ''})"
 
 

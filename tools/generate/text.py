@@ -9,11 +9,15 @@ from tools.language import Spec
 from tools.language.builtin_types import TypeTable
 from tools.language.errors import SpecError
 
-__all__ = ["COMMAND", "GENERATED", "docstring", "formatted", "header", "python_class", "snake_case"]
+__all__ = ["COMMAND", "GENERATED", "docstring", "formatted", "header", "snake_case"]
 
 COMMAND = "python -m tools.generate"
 GENERATED = "Generated from spec/"
 """What the first line of every generated file contains."""
+
+CONFIGURATION = ("line-length=120", 'target-version="py311"', 'lint.isort.known-first-party=["pgoutput_construct"]')
+SETTINGS = ("--isolated", *(word for setting in CONFIGURATION for word in ("--config", setting)))
+"""How generated Python is formatted, whatever the project's own settings are."""
 
 
 def header(spec: Spec | TypeTable) -> str:
@@ -34,27 +38,7 @@ def formatted(source: str) -> str:
 
 
 def _ruff(command: str, source: str, *arguments: str) -> str:
-    known = 'lint.isort.known-first-party=["pgoutput_construct"]'
-    settings = [
-        "--isolated",
-        "--config",
-        "line-length=120",
-        "--config",
-        'target-version="py311"',
-        "--config",
-        known,
-    ]
-    full = [
-        sys.executable,
-        "-m",
-        "ruff",
-        command,
-        *settings,
-        *arguments,
-        "--stdin-filename",
-        "generated.py",
-        "-",
-    ]
+    full = [sys.executable, "-m", "ruff", command, *SETTINGS, *arguments, "--stdin-filename", "generated.py", "-"]
     done = subprocess.run(full, input=source, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SpecError(f"the generated Python is not valid: {done.stderr.strip()}. Mend the emitter that wrote it.")
@@ -64,8 +48,3 @@ def _ruff(command: str, source: str, *arguments: str) -> str:
 def snake_case(name: str) -> str:
     """Return a class name as the name of a function: ``StreamStart`` is ``stream_start``."""
     return re.sub(r"(?<!^)(?=[A-Z][a-z])", "_", name).lower()
-
-
-def python_class(python: str) -> str | None:
-    """Return the class that a python name of an alternative needs, None for built-in values."""
-    return None if python in ("None", "bytes") or python.isupper() else python

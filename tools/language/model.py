@@ -168,6 +168,13 @@ class Alternative:
         return _since(self.since)
 
     @property
+    def defines(self) -> tuple[str, ...]:
+        """The names that its python value brings: a class, or a constant and its class; none for None and bytes."""
+        if self.python in (None, "None", "bytes"):
+            return ()
+        return (self.python, self.python.capitalize()) if self.python.isupper() else (self.python,)
+
+    @property
     def letter(self) -> str:
         """Its tag as a str of one character."""
         return self.tag.decode("ascii")

@@ -78,15 +78,7 @@ def _class_names(spec: Spec) -> Iterator[tuple[int, str]]:
             if isinstance(element, Repeat) and element.class_name:
                 yield element.line, element.class_name
             elif isinstance(element, Choice):
-                for alternative in element.alternatives:
-                    yield from ((alternative.line, name) for name in _value_classes(str(alternative.python)))
-
-
-def _value_classes(python: str) -> tuple[str, ...]:
-    """Return what a python value of an alternative defines: a class, or a constant and its class."""
-    if python in ("None", "bytes"):
-        return ()
-    return (python, python.capitalize()) if python.isupper() else (python,)
+                yield from ((a.line, name) for a in element.alternatives for name in a.defines)
 
 
 def _versions(spec: Spec, error: Raise) -> None:

@@ -52,8 +52,8 @@ class Proposal:
             return "".join(f"# {line}\n" for line in ["Nothing to add.", *self.by_hand])
         lines = [
             f"For spec/{self.spec.file}, from PostgreSQL {self.pg}, {self.document.section or self.document.form}.",
-            "A message or part that the specification has is printed whole, the new lines in it: replace it.",
-            "Append the others. Fill in what is marked, then: python -m tools.generate",
+            "A message or part that the specification has is printed in full, with the new lines: replace it.",
+            "Append the others. Replace each FILL_IN_ mark, then run: python -m tools.generate",
             "",
             *(f"{mark}: {remark}" for mark, remark in self.drafter.marks.items()),
             *(f"By hand: {line}" for line in self.by_hand),

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import inlined, kernel, u8, u32
 from pgoutput_construct.columnar.kernels import VALUE_TAGS
-from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Flags, Values, array_of
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
 
 __all__ = ["list_of"]
 
@@ -16,13 +16,15 @@ HEAD: Final = 20
 """array_send(): dimensions, whether there are nulls, the element's type; then size and lower bound of a dimension."""
 NULL_LENGTH: Final = 0xFFFFFFFF
 OPEN, CLOSE, COMMA, QUOTE, BACKSLASH = (ord(letter) for letter in '{},"\\')
+NULL_SIZE: Final = len("NULL")
+NULL_TEXT: Final = int.from_bytes(b"NULL")
 NULL_TAG: Final = VALUE_TAGS["null"]
 TEXT_TAG: Final = VALUE_TAGS["text"]
 
 
 @inlined
 def _elements(data: Any, at: int, end: int, code: int, total: int, starts: Any, lengths: Any, tags: Any) -> int:
-    """Note the elements of an array in binary format behind those noted; return how many there are then, -1 for none."""
+    """Note the elements of an array in binary format behind those noted; return how many there are, -1 for no array."""
     size = end - at
     if size == EMPTY and u32(data, at) == 0:
         return total
@@ -41,11 +43,6 @@ def _elements(data: Any, at: int, end: int, code: int, total: int, starts: Any, 
 
 
 @inlined
-def _is_null(data: Any, at: int, end: int) -> bool:
-    return end - at == 4 and u32(data, at) & 0xDFDFDFDF == 0x4E554C4C  # NULL, in any case
-
-
-@inlined
 def _elements_of_text(data: Any, at: int, end: int, code: int, total: int, starts: Any, lengths: Any, tags: Any) -> int:
     """Note the elements of ``{...}``, as _elements does. Escapes and arrays inside are left."""
     if end - at < 2 or u8(data, at) != OPEN or u8(data, end - 1) != CLOSE:
@@ -60,7 +57,7 @@ def _elements_of_text(data: Any, at: int, end: int, code: int, total: int, start
             if byte == BACKSLASH or (not quoted and (byte in (OPEN, CLOSE, QUOTE) or byte <= 32)):
                 return -1
             at += 1
-        null = not quoted and _is_null(data, first, at)
+        null = not quoted and at - first == NULL_SIZE and u32(data, first) == NULL_TEXT
         starts[total], lengths[total], tags[total] = first, at - first, NULL_TAG if null else code
         total += 1
         if (quoted and at >= end) or (not quoted and at == first):
@@ -106,20 +103,21 @@ def _split(
 def list_of(element: Cast) -> Cast:
     """Return the cast of arrays whose elements have this cast."""
 
-    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+    def cast(values: Values, kind: pa.DataType) -> Result:
         # An element takes four bytes in binary format; in text at least one, and a comma or brace.
         room = int(values.lengths.sum(dtype=np.int64)) // (2 if values.code == TEXT_TAG else 4) + len(values)
         starts, lengths, tags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
         state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
         missing = _split(*values.given, starts, lengths, tags, ends, state)
         total = int(ends[-1])
-        inner = Values(values.data, starts[:total], lengths[:total], tags[:total], values.code)
+        count = int(np.count_nonzero(tags[:total] == values.code))
+        inner = Values(values.data, starts[:total], lengths[:total], tags[:total], values.code, count)
         items, left = element(inner, kind.value_type)
         if left is not None:
             owners = np.searchsorted(ends, np.flatnonzero(left), "right") - 1
             state[owners] = LEFT
-            missing = len(values)
-        lists, left = array_of(pa.int32(), state, missing, ends)
+            missing = len(values) + 1  # more than are null
+        lists, left = array_of(values, pa.int32(), state, missing, ends)
         buffers = lists.buffers()
         return pa.Array.from_buffers(kind, len(values), buffers, children=[items]), left
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["LEFT", "NULL", "TAKEN", "Cast", "Values", "array_of", "fixed_width", "varying", "worth"]
+__all__ = ["LEFT", "NULL", "TAKEN", "Cast", "Result", "Values", "array_of", "fixed_width", "varying"]
 
 NULL: Final = 0
 TAKEN: Final = 1
@@ -35,34 +35,31 @@ class Values:
     """The tag of each value (VALUE_TAGS)."""
     code: int
     """The tag of those meant here."""
+    count: int
+    """How many have it."""
 
     def __len__(self) -> int:
         return len(self.starts)
 
     @property
-    def given(self) -> tuple[Any, ...]:
+    def given(self) -> Any:
         """What every kernel is given first."""
         return self.data, self.starts, self.lengths, self.tags, self.code
 
 
-Cast = Callable[[Values, pa.DataType], tuple[pa.Array, Flags | None]]
+Result = tuple[pa.Array, Flags | None]
+Cast = Callable[[Values, pa.DataType], Result]
 """Returns an array of the type, and which rows are left (None for none): these are null, to be loaded one by one."""
 
 Kernel = Callable[..., int]
 Bounds = Callable[[pa.DataType], tuple[int, int]]
 
 
-def worth(state: NDArray[np.uint8], missing: int) -> tuple[pa.Buffer | None, Flags | None]:
-    """Return Arrow's validity bitmap (None: all valid), and which rows are left, from what a kernel says of rows."""
-    if not missing:
-        return None, None
-    left = state == LEFT
-    return pa.py_buffer(np.packbits(state == TAKEN, bitorder="little")), left if left.any() else None
-
-
-def array_of(kind: pa.DataType, state: NDArray[np.uint8], missing: int, *buffers: Any) -> tuple[pa.Array, Flags | None]:
-    """Return what a cast does, from the buffers that a kernel has filled."""
-    validity, left = worth(state, missing)
+def array_of(values: Values, kind: pa.DataType, state: NDArray[np.uint8], missing: int, *buffers: Any) -> Result:
+    """Return what a cast does, from the buffers that a kernel has filled, and the rows that it says are missing."""
+    left = state == LEFT if missing > len(values) - values.count else None
+    taken = state if left is None else state == TAKEN
+    validity = pa.py_buffer(np.packbits(taken, bitorder="little")) if missing else None
     return pa.Array.from_buffers(kind, len(state), [validity, *map(pa.py_buffer, buffers)]), left
 
 
@@ -72,12 +69,12 @@ def fixed_width(kernel: Kernel, bounds: Bounds = lambda kind: (0, 0), raw: bool 
     The kernel is given what ``bounds`` says of the type: two numbers.
     """
 
-    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+    def cast(values: Values, kind: pa.DataType) -> Result:
         state = np.empty(len(values), np.uint8)
         dtype = kind.to_pandas_dtype() if pa.types.is_floating(kind) and not raw else f"i{kind.byte_width}"
         out = np.empty((len(values), 2), np.int64) if kind.bit_width == 128 else np.empty(len(values), dtype)
         missing = kernel(*values.given, *bounds(kind), out, state)
-        return array_of(kind, state, missing, out)
+        return array_of(values, kind, state, missing, out)
 
     return cast
 
@@ -85,11 +82,11 @@ def fixed_width(kernel: Kernel, bounds: Bounds = lambda kind: (0, 0), raw: bool 
 def varying(kernel: Kernel, width: int | None = None) -> Cast:
     """Return the cast of a kernel that writes bytes: so many a row at most, or not more than the values have."""
 
-    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+    def cast(values: Values, kind: pa.DataType) -> Result:
         size = int(values.lengths.sum(dtype=np.int64)) if width is None else width * len(values)
         state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
         out = np.empty(size + SLACK, np.uint8)
         missing = kernel(*values.given, out, ends, state)
-        return array_of(kind, state, missing, ends, out[: ends[-1]])
+        return array_of(values, kind, state, missing, ends, out[: ends[-1]])
 
     return cast

@@ -40,14 +40,14 @@ def _put(out: Any, row: int, negative: bool, low: int, high: int) -> None:
 def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: bool, out: Any, row: int) -> bool:
     """Read up to 38 digits on both sides of a point, and multiply by a power of ten."""
     one, two, three, four = 0, 0, 0, 0
-    for first, stop in ((at, point), (point + 1, end)):
-        while first < stop:
-            size = min(STEP, stop - first)
-            part = digits(data, first, first + size)
-            if part < 0:
-                return False
-            one, two, three, four = _grow(one, two, three, four, POWERS[size], part)
-            first += size
+    while at < end:
+        stop = point if at < point else end
+        size = min(STEP, stop - at)
+        part = digits(data, at, at + size)
+        if part < 0:
+            return False
+        one, two, three, four = _grow(one, two, three, four, POWERS[size], part)
+        at += size + (at + size == point)
     while power > 0:
         one, two, three, four = _grow(one, two, three, four, POWERS[min(STEP, power)], 0)
         power -= STEP
@@ -113,6 +113,21 @@ def _decimals(
 
 
 @inlined
+def _without_zeros(digit: int, count: int) -> int:
+    """Take so many decimal zeros from the end of a digit to base 10,000; -1 where there are fewer."""
+    rest = -1
+    if count == 0:
+        rest = digit
+    elif count == 1 and digit % 10 == 0:
+        rest = digit // 10
+    elif count == 2 and digit % 100 == 0:
+        rest = digit // 100
+    elif count == 3 and digit % 1000 == 0:
+        rest = digit // 1000
+    return rest
+
+
+@inlined
 def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, row: int) -> bool:
     """Read one numeric that has digits; return whether it is taken."""
     weight, sign, shown = (u16(data, at + 2) ^ 0x8000) - 0x8000, u16(data, at + 4), u16(data, at + 6)
@@ -121,7 +136,8 @@ def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, 
     # The last digit, of four decimal ones, ends in zeros where fewer are shown; those go.
     cut = max(places - min(scale, shown), 0)
     lead = 1 + (first >= 10) + (first >= 100) + (first >= 1000)
-    if sign not in (0, NEGATIVE) or first == 0 or last == 0 or cut >= BASE_DIGITS or last % POWERS[cut]:
+    end = _without_zeros(last, cut)
+    if sign not in (0, NEGATIVE) or first == 0 or last == 0 or end < 0:
         return False
     if BASE_DIGITS * weight + lead > precision - scale:
         return False
@@ -133,7 +149,7 @@ def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, 
             if digit >= POWERS[BASE_DIGITS]:
                 return False
             value = value * POWERS[BASE_DIGITS] + digit
-        value = value * POWERS[BASE_DIGITS - cut] + last // POWERS[cut]
+        value = value * POWERS[BASE_DIGITS - cut] + end
         _put(out, row, negative, value * POWERS[power], 0)
         return last < POWERS[BASE_DIGITS]
     one, two, three, four = 0, 0, 0, 0
@@ -142,7 +158,7 @@ def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, 
         if digit >= POWERS[BASE_DIGITS]:
             return False
         one, two, three, four = _grow(one, two, three, four, POWERS[BASE_DIGITS], digit)
-    one, two, three, four = _grow(one, two, three, four, POWERS[BASE_DIGITS - cut], last // POWERS[cut])
+    one, two, three, four = _grow(one, two, three, four, POWERS[BASE_DIGITS - cut], end)
     while power > 0:
         one, two, three, four = _grow(one, two, three, four, POWERS[min(STEP, power)], 0)
         power -= STEP

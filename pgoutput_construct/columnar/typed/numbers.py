@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.gather import binary
 from pgoutput_construct.columnar.jit import kernel, u8, u16, u32, u64
-from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Flags, Values, array_of, fixed_width
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of, fixed_width
 from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
 
 __all__ = ["BOOL_BINARY", "BOOL_TEXT", "FLOAT_BINARY", "FLOAT_TEXT", "INTEGER_BINARY", "INTEGER_TEXT", "OID_BINARY"]
@@ -32,10 +32,10 @@ def _booleans(
 
 
 def _boolean(yes: int, no: int) -> Cast:
-    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+    def cast(values: Values, kind: pa.DataType) -> Result:
         state, out = np.empty(len(values), np.uint8), np.empty(len(values), np.uint8)
         missing = _booleans(*values.given, yes, no, out, state)
-        return array_of(kind, state, missing, np.packbits(out, bitorder="little"))
+        return array_of(values, kind, state, missing, np.packbits(out, bitorder="little"))
 
     return cast
 
@@ -88,7 +88,7 @@ def _integers(
 def _floats_of_text(
     data: Any, starts: Any, lengths: Any, tags: Any, code: int, limit: int, most: int, out: Any, state: Any
 ) -> int:
-    """Read what one correctly rounded division gives exactly: digits that the type holds, over a power of ten it holds."""
+    """Read what one rounded division gives exactly: a number that the type holds, over a power of ten that it holds."""
     missing = 0
     for row in range(len(starts)):
         out[row], state[row] = 0, NULL
@@ -122,7 +122,7 @@ def _integer_bounds(kind: pa.DataType) -> tuple[int, int]:
     return -half, half - 1
 
 
-def _float_text(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+def _float_text(values: Values, kind: pa.DataType) -> Result:
     """Cast texts of floats; those with more digits, or with an exponent, by Arrow's parser."""
     array, left = _SHORT_FLOATS(values, kind)
     if left is None:
@@ -138,9 +138,9 @@ def _float_binary(size: int) -> Cast:
     own = pa.float32() if size == 4 else pa.float64()
     read = fixed_width(_integers, lambda kind: (size, 0), raw=True)
 
-    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+    def cast(values: Values, kind: pa.DataType) -> Result:
         array, left = read(values, own)
-        return array.cast(kind), left
+        return array if kind == own else array.cast(kind), left
 
     return cast
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import WORD, copy_word, inlined, kernel, put_word, u8, u64
-from pgoutput_construct.columnar.typed.column import LEFT, NULL, SLACK, TAKEN, Cast, Flags, Values, array_of, varying
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, SLACK, TAKEN, Cast, Result, Values, array_of, varying
 
 __all__ = ["BYTEA_TEXT", "INET_BINARY", "JSONB_BINARY", "TEXT", "UUID_BINARY"]
 
@@ -64,15 +64,15 @@ def _copy(
 
 
 def _copied(version: int = -1) -> Cast:
-    def cast(values: Values, kind: pa.DataType) -> tuple[pa.Array, Flags | None]:
+    def cast(values: Values, kind: pa.DataType) -> Result:
         size = int(values.lengths.sum(dtype=np.int64))
         state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
         out = np.empty(size + SLACK, np.uint8)
         missing = _copy(*values.given, version, out, ends, state)
         buffers = ends, out[: ends[-1]]
         if missing >= 0 or pa.types.is_binary(kind):
-            return array_of(kind, state, missing if missing >= 0 else ~missing, *buffers)
-        array, left = array_of(pa.binary(), state, ~missing, *buffers)
+            return array_of(values, kind, state, missing if missing >= 0 else ~missing, *buffers)
+        array, left = array_of(values, pa.binary(), state, ~missing, *buffers)
         return array.cast(kind), left  # Arrow sees whether it is UTF-8
 
     return cast
