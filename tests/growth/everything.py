@@ -383,6 +383,8 @@ def write_log(directory: Path, segment_rows: int = 7) -> None:
 def check_log() -> None:
     """The log carries the states, so that each entry is read by itself."""
     write_log(Path("log"))
+    Path("stream.hex").write_text("".join(f"{payload.hex()}\n" for payload in PAYLOADS), "ascii")
+    Path("stream.bin").write_bytes(b"".join(payload + b"\n" for payload in PAYLOADS))
     log = ChangeLog("log")
     assert len(log.segments) == 4 and log.options == log_options()
     for entry, sent in zip(log, STREAM, strict=True):

@@ -24,7 +24,8 @@ class Project:
     """A copy of the package and its tools, as the specifications until PostgreSQL 19 give them."""
 
     def __init__(self, folder: Path) -> None:
-        """Copy into an empty folder."""
+        """Copy into a folder that is empty, or is made."""
+        folder.mkdir(exist_ok=True)
         self.folder = folder
         for name in ("pgoutput_construct", "tools"):
             shutil.copytree(SPEC.parent / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
