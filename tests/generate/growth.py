@@ -1,6 +1,6 @@
 """Run in a copy of the project whose specification has grown: both engines and all that people see follow.
 
-python growth.py MESSAGE_OF_VERSION_5 ITS_HEX MESSAGE_OF_VERSION_4 ITS_HEX
+python growth.py MESSAGE_OF_THE_NEWEST_VERSION ITS_HEX MESSAGE_OF_THE_VERSION_BEFORE ITS_HEX
 """
 
 import dataclasses
@@ -15,13 +15,15 @@ import pgoutput_construct as pgo
 from pgoutput_construct.testing import strategies
 from pgoutput_construct.wire import definitions, jsonable, messages
 from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS
 from pgoutput_construct.wire.reference import Reference
 from pgoutput_construct.wire.trace import trace
 from pgoutput_construct.wire.types import Extended, bare
 
 REFERENCE = Reference(messages.BY_TAG, definitions.DEFINITIONS)
 quick = settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-GIVEN = [(version, "on", inside) for version in (4, 5) for inside in (False, True)]
+OLD, NEW = sorted(PROTOCOL_VERSIONS)[-2:]
+GIVEN = [(version, "on", inside) for version in (OLD, NEW) for inside in (False, True)]
 
 
 def types(value: Any) -> Any:
@@ -94,16 +96,16 @@ def check_strategies(cls: type, *given_options: Any) -> None:
         if types(plain) != types(message):
             assert refused(plain, *given_options)
             assert refused(message, 1)
-        refused(plain, 9 - given_options[0], *given_options[1:])
+        refused(plain, OLD + NEW - given_options[0], *given_options[1:])
 
     check()
 
 
 if __name__ == "__main__":
     new, new_hex, old, old_hex = sys.argv[1:]
-    assert both_ways(eval(new), 5) == bytes.fromhex(new_hex)
-    assert both_ways(eval(old), 4) == bytes.fromhex(old_hex)
-    assert refused(eval(new), 4)
+    assert both_ways(eval(new), NEW) == bytes.fromhex(new_hex)
+    assert both_ways(eval(old), OLD) == bytes.fromhex(old_hex)
+    assert refused(eval(new), OLD)
     assert repr(eval(pretty(eval(new)), vars(pgo))) == repr(eval(new))
     for cls in messages.BY_TAG.values():
         if any(issubclass(cls, each) for each in (pgo.Insert, pgo.Update, pgo.Delete, pgo.Truncate, pgo.Relation)):

@@ -1,4 +1,7 @@
-"""What is known by one value gains more of them in version 5: only the YAML is edited, and everything follows."""
+"""What is known by one value gains more of them in version 5: only the YAML is edited, and everything follows.
+
+Where the specification has a version 5 already, it is the version after its newest.
+"""
 
 import shutil
 import subprocess
@@ -7,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS
 from tools.generate.outputs import OUTPUTS
 from tools.language import SPEC, load
 
@@ -14,7 +18,8 @@ ROOT = SPEC.parent
 LEFT_OUT = ("kernels.py",)
 """What the script does not use."""
 
-VERSION_5 = ("server: 16, brings:", "server: 16, brings: parallel}\n  - {version: 5, server: 20, brings:")
+NEXT = max(PROTOCOL_VERSIONS) + 1
+VERSION = f"\n  - {{version: {NEXT}, server: 99, brings: more}}\n\nparameters:"
 VALUE = """\
         blocks:
           - type: choice_1
@@ -110,9 +115,9 @@ def test_what_stands_for_itself_becomes_an_object(case: str, copied: Path) -> No
     """Old messages keep their bare values, new ones are objects; bytes, JSON, traces and strategies agree."""
     edits, *arguments, items = CASES[case]
     text = (SPEC / "pgoutput.yaml").read_text("utf-8")
-    for old, new in [VERSION_5, *edits]:
+    for old, new in [("\n\nparameters:", VERSION), *edits]:
         assert text.count(old) == 1, old
-        text = text.replace(old, new)
+        text = text.replace(old, new.replace("since: 5", f"since: {NEXT}"))
     (copied / "spec/pgoutput.yaml").write_text(text, "utf-8")
     spec = load(copied / "spec/pgoutput.yaml")
     for output in OUTPUTS:

@@ -2,12 +2,13 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pgoutput_construct.errors import DecodeError, EncodeError
-from pgoutput_construct.wire.fast import REJECTIONS
+from pgoutput_construct.wire.fast import REJECTIONS, read_whole
 from pgoutput_construct.wire.trace import _trace
 from pgoutput_construct.wire.types import bare
 from tests.spec_fuzz.checked_reads import Window
@@ -52,9 +53,9 @@ class Engines:
     def check_bytes(self, data: bytes) -> str:
         """Check that the engines accept or refuse the same, and give the same; return what they give."""
         reference = outcome(lambda: self.package.reference.parse(data, self.parameters))
-        fast = outcome(lambda: self.package.codec.PARSERS[data[0]](data, *self.given))
+        fast = outcome(lambda: read_whole(self.package.codec.READERS, data, self.given))
         assert fast == reference, f"{data.hex()}: codec parses {fast}, definitions {reference}"
-        valid = self.index(data)["valid"][0]
+        valid = self.index(data)[0]
         assert valid == (reference != REFUSED), f"{data.hex()}: kernels say {valid}, definitions {reference}"
         return reference
 
@@ -80,17 +81,17 @@ class Engines:
         assert [piece.start for piece in trace.pieces] == ends[:-1]
         assert ends[-1] == len(data)
 
-    def index(self, data: bytes) -> dict[str, list[Any]]:
-        """Return what the kernels keep of one payload."""
+    def index(self, data: bytes) -> tuple[bool, dict[str, list[Any]]]:
+        """Return whether the kernels accept a payload, and what they keep of it."""
         kernels = self.package.kernels
         window = Window(data, BEFORE, AFTER)
         kept: dict[str, list[Any]] = {
             name: [-1 if dtype is np.int64 else 0] for name, dtype in kernels.ROW_FIELDS.items()
         }
-        found: dict[str, list[Any]] = {"tags": [0], "valid": [False]}
+        tags, valid = [0], [False]
         given = [window, [window.start], [window.end], *self.kernel_parameters(kernels.index)]
-        kernels.index(*given, *found.values(), *kept.values())
-        return found | kept
+        kernels.index(*given, tags, valid, *kept.values())
+        return valid[0], kept
 
     def check_compiled(self, payloads: Sequence[bytes]) -> None:
         """Check that the compiled index accepts what the definitions accept, in one batch."""
@@ -102,7 +103,7 @@ class Engines:
         kept = [np.full(count, -1 if dtype is np.int64 else 0, dtype) for dtype in kernels.ROW_FIELDS.values()]
         kernels.index(data, bounds[:-1].copy(), bounds[1:].copy(), *given, np.zeros(count, np.uint8), valid, *kept)
         for payload, accepted in zip(payloads, valid.tolist(), strict=True):
-            expected = outcome(lambda payload=payload: self.package.reference.parse(payload, self.parameters))
+            expected = outcome(partial(self.package.reference.parse, payload, self.parameters))
             assert accepted == (expected != REFUSED), f"{payload.hex()}: kernels say {accepted}, definitions {expected}"
 
     def kernel_parameters(self, function: Any) -> list[Any]:
@@ -144,7 +145,7 @@ class Engines:
     def check_values(self, message: Any, data: bytes) -> None:
         """Check that the values of the rows in a message are found where they are."""
         kernels = self.package.kernels
-        kept = self.index(data)
+        _, kept = self.index(data)
         window = Window(data, BEFORE, AFTER)
         for element in next(m for m in self.package.spec.messages if m.class_name == type(message).__name__).exposed:
             find = kernels.TUPLES.get(getattr(element, "part", None))

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 from unittest.mock import patch
 
 from pgoutput_construct.wire.reference import Reference
@@ -84,7 +83,7 @@ def _moved(text: str, compiled: bool) -> str:
 
 
 def _module(name: str, text: str) -> ModuleType:
-    module: Any = ModuleType(f"{NAME}.{name}")
+    module = ModuleType(f"{NAME}.{name}")
     parent = sys.modules.setdefault(NAME, ModuleType(NAME))
     sys.modules[module.__name__] = module
     setattr(parent, name, module)

@@ -1,26 +1,15 @@
 """Specifications as plain data: any that the language allows, drawn by Hypothesis."""
 
-from collections.abc import Iterator, Sequence
-from copy import deepcopy
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 from hypothesis import strategies as st
 
-from tests.spec_fuzz.words import CLASSES, CONSTANTS, FLAGS, MESSAGES, NAMES, STATES, TAGS, TEXTS
+from tests.spec_fuzz.field_author import SIZES, Data, FieldAuthor, Group
+from tests.spec_fuzz.words import FLAGS, MESSAGES, STATES, TAGS, TEXTS
 
-__all__ = ["as_yaml", "broken_specifications", "specifications"]
+__all__ = ["as_yaml", "specifications"]
 
-T = TypeVar("T")
-Data = dict[str, Any]
-Group = list[Data]
-"""Elements that must stay together: an optional choice and the tag behind it."""
-
-_TYPES = yaml.safe_load((Path(__file__).parents[2] / "spec" / "types.yaml").read_text("utf-8"))["types"]
-_NUMBERS = [row for row in _TYPES if "bytes" in row]
-_PLAIN = [row for row in _NUMBERS if row["python"] == "int" and "(" not in row["notation"]]
-_SIZES = [row for row in _PLAIN if not row.get("signed")]
 DEEPEST = 2
 """Structures inside structures."""
 
@@ -44,26 +33,8 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-class _Author:
+class _Author(FieldAuthor):
     """Writes one specification."""
-
-    def __init__(self, draw: st.DrawFn) -> None:
-        self.draw = draw
-        self.versions: Sequence[int] = ()
-        self.flags: list[str] = []
-        self.states: list[str] = []
-        self.parts: list[str] = []
-        self.classes = set[str]()
-        self.extras: list[Data] = []
-
-    def one(self, values: Sequence[T]) -> T:
-        return self.draw(st.sampled_from(values))
-
-    def chance(self, percent: int) -> bool:
-        return self.draw(st.integers(0, 99)) >= 100 - percent  # false when it shrinks
-
-    def up_to(self, least: int, most: int) -> int:
-        return self.draw(st.integers(least, most))
 
     def specification(self) -> Data:
         self.versions = self.one([(1, 2, 5), (1,), (1, 2), ()])
@@ -103,16 +74,10 @@ class _Author:
     def state(self, name: str) -> Data:
         return {"name": name} | ({"sets": self.one(self.flags)} if self.flags and self.chance(60) else {})
 
-    def class_name(self, pool: Sequence[str] = CLASSES, spare: str = "Class") -> str:
-        free = [name for name in pool if name.replace(" ", "") not in self.classes]
-        name = self.one(free) if free else f"{spare}{len(self.classes)}"
-        self.classes.add(name.replace(" ", ""))
-        return name
-
     def part(self) -> Data:
         name = self.class_name()
         if self.chance(40):  # a row, as TupleData is one
-            number, names = self.one(_SIZES), set[str]()
+            number, names = self.one(SIZES), set[str]()
             count = self.field(names, number)
             repeat = {"type": "repeat_1", "name": self.name(names), "count": count["name"]}
             blocks = [{"type": "header", "fields": [count]}, repeat | {"blocks": [self.valued(set(), 1)]}]
@@ -251,7 +216,7 @@ class _Author:
         """Return a choice whose branch shows in the Python value."""
         tags = self.draw(st.lists(st.sampled_from(TAGS), min_size=1, max_size=4, unique=True))
         pythons = self.draw(st.permutations(["bytes", "None", "CONSTANT", "Class"]))
-        same = self.one(_SIZES)["notation"] if self.chance(70) else None
+        same = self.one(SIZES)["notation"] if self.chance(70) else None
         known = set[str]()
         alternatives = []
         for tag, python in zip(tags, pythons, strict=False):
@@ -260,123 +225,15 @@ class _Author:
             then = {"then": self.sized(same)} if python in ("bytes", "Class") else {}
             alternatives.append(named | then)
         self.keep_one(alternatives)
-        return {"type": "choice_1", "name": self.name(names), "alternatives": alternatives}
+        return {"type": "choice_1", "name": self.name(names, plain=True), "alternatives": alternatives}
 
     def keep_one(self, alternatives: list[Data]) -> None:
         """Let one alternative be there in every version, nearly always."""
         if not self.chance(2):
             self.one(alternatives).pop("since", None)
 
-    def python(self, what: str) -> str:
-        if what == "CONSTANT":
-            return self.class_name(CONSTANTS, "CONSTANT_")
-        return self.class_name(CLASSES[:-1]) if what == "Class" else what
-
-    def sized(self, notation: str | None) -> list[Data]:
-        """Return a length and the bytes that it measures, now and then with something else beside them."""
-        names = set[str]()
-        size = {"field": notation or self.one(_SIZES)["notation"], "name": self.name(names)}
-        content = {"field": "Byten", "name": self.name(names), "length": size["name"]}
-        fields = [size, content]
-        if self.chance(10):
-            fields.insert(self.up_to(0, 2), self.fixed(names))
-        return fields
-
-    def measure(self, groups: list[Group], names: set[str]) -> str:
-        """Add a count or length somewhere before what follows, and return its name."""
-        size = self.field(names, self.one(_SIZES))
-        groups.insert(len(groups) - min(self.up_to(0, 2), len(groups)), [size])
-        return str(size["name"])
-
-    def field(self, names: set[str], row: Data | None = None) -> Data:
-        row = row or self.one(_NUMBERS)
-        signed = {"signed": True} if row.get("signed") and row["python"] == "int" else {}
-        return {"field": row["notation"], "name": self.name(names)} | signed | self.described()
-
-    def marked(self, names: set[str]) -> Data:
-        """Return a number, now and then with values or bits."""
-        row = self.one(_NUMBERS)
-        field = self.field(names, row)
-        if row["python"] != "int" or not self.chance(40):
-            return field
-        top = 8 * row["bytes"] - 1 - bool(row.get("signed"))
-        if self.chance(40):
-            bits = self.draw(st.sets(st.one_of(st.integers(0, 3), st.integers(0, top)), min_size=1, max_size=3))
-            return field | {"bits": {1 << bit: f"bit {bit}" for bit in sorted(bits)}}
-        if row["bytes"] == 1 and not row.get("signed") and self.chance(50):
-            letters = self.draw(st.lists(st.sampled_from("abdfnxyzAZ09"), min_size=1, max_size=3, unique=True))
-            return field | {"values": {letter: f"is {letter}" for letter in letters}}
-        numbers = st.one_of(st.integers(0, 3), st.integers(0, (2 << top) - 1))
-        values = self.draw(st.lists(numbers, min_size=1, max_size=3, unique=True))
-        return field | {"values": {value: f"is {value}" for value in values}}
-
-    def fixed(self, names: set[str]) -> Data:
-        if self.chance(50):
-            return {"field": f"Byte1('{self.one(TAGS)}')", "name": self.name(names)}
-        row = self.one(_SIZES)
-        value = self.one([0, 1, 255, (1 << 8 * row["bytes"]) - 1])
-        return {"field": f"{row['notation']}({value})", "name": self.name(names)}
-
-    def conditional(self, field: Data) -> Data:
-        condition = self.condition() if self.chance(30) else {}
-        return field | condition | ({"positional": True} if condition and self.chance(15) else {})
-
-    def condition(self) -> Data:
-        when = {"when": self.one(self.flags)} if self.flags and self.chance(60) else {}
-        return when | self.since(50)
-
-    def since(self, percent: int) -> Data:
-        return {"since": self.one(self.versions)} if self.versions and self.chance(percent) else {}
-
-    def described(self) -> Data:
-        return {"description": self.one(TEXTS)} if self.chance(10) else {}
-
-    def name(self, names: set[str], kind: bool = False) -> str:
-        free = [name for name in NAMES if name not in names and not (kind and f"{name}_kind" in names)]
-        name = self.one(free)
-        names |= {name, f"{name}_kind"} if kind else {name}
-        return name
-
 
 def _may_be_absent(element: Data) -> bool:
     if "field" not in element:
         return "count" in element or bool(element.get("optional"))
     return bool({"when", "since", "length"} & set(element))
-
-
-@st.composite
-def broken_specifications(draw: st.DrawFn) -> Data:
-    """Return the data of a specification with one thing in it changed, removed, or written twice."""
-    data = draw(specifications())
-    holders = list(_holders(data))
-    holder = draw(st.sampled_from(holders))
-    places = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-    if places:
-        place = draw(st.sampled_from(places))
-        others = [value for other in holders for value in (other.values() if isinstance(other, dict) else other)]
-        match draw(st.sampled_from(["remove", "replace", "move", "again"])):
-            case "remove":
-                del holder[place]
-            case "replace":
-                holder[place] = draw(st.sampled_from(WRONG))
-            case "move":
-                holder[place] = deepcopy(draw(st.sampled_from(others)))
-            case "again" if isinstance(holder, list):
-                holder.append(deepcopy(holder[place]))
-    return data
-
-
-WRONG = (
-    None, True, 0, 1, 2, -1, 256, 1 << 64, 1.5, "", "alpha", "Alpha", "None", "bytes", "class", "items", "tag",
-    "Int8", "Int64", "Byten", "String", "Byte1('A')", "Int8(7)", "Int64(99999999999999999999)", "1_1_Int8", "\u2028",
-    [], {}, ["idle"], [{"field": "Int8", "name": "alpha"}], {1: "one"}, {"a": "letter"}, {3: "two bits"},
-)  # fmt: skip
-"""What may stand where something else is expected."""
-
-
-def _holders(data: Any) -> Iterator[Any]:
-    """Yield all mappings and lists in data."""
-    if isinstance(data, dict | list):
-        yield data
-        for value in data.values() if isinstance(data, dict) else data:
-            yield from _holders(value)

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgoutput_construct import SpecError
+from tests.spec_fuzz.broken import broken_specifications
 from tests.spec_fuzz.fuzz import compare_compiled, explore, follow
 from tests.spec_fuzz.package import generated, texts
-from tests.spec_fuzz.specifications import as_yaml, broken_specifications, specifications
+from tests.spec_fuzz.specifications import as_yaml, specifications
 from tools.language import load_text
 
 EXAMPLES = settings().max_examples

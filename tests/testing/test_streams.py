@@ -24,7 +24,7 @@ def any_stream(draw: st.DrawFn) -> Stream:
     """Return the options of a session, and a stream under them."""
     version = draw(st.sampled_from(list(PROTOCOL_VERSIONS)))
     allowed = [name for name, value in OPTIONS["streaming"].values.items() if version >= value.since]
-    options = {"proto_version": version, "streaming": draw(st.sampled_from(allowed))}
+    options: dict[str, Any] = {"proto_version": version, "streaming": draw(st.sampled_from(allowed))}
     return options, draw(testing.streams(**options, two_phase=draw(st.booleans()), binary=draw(st.booleans())))
 
 

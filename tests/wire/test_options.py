@@ -38,7 +38,7 @@ TAKERS: dict[str, Callable[[Any, Any], Any]] = {
         (1, "on", "streaming='on' needs proto_version 2"),
         (2, "parallel", "streaming='parallel' needs proto_version 4"),
         (2, "onn", "streaming must be 'off', 'on' or 'parallel', not 'onn'"),
-        (5, "off", "proto_version must be one of"),
+        (99, "off", "proto_version must be one of"),
         (True, "off", "proto_version must be one of"),
         (2, ["on"], "must be"),
     ],

@@ -245,7 +245,7 @@ def test_no_option_makes_parse_raise_anything_else(option: str) -> None:
 def test_no_option_makes_a_session_raise_anything_else(option: str) -> None:
     """A session checks its options as parse does."""
     with pytest.raises(pgo.PgoutputError):
-        pgo.Session(**{option: []})
+        pgo.Session(**{option: []})  # type: ignore[arg-type]
 
 
 def test_released_buffer_is_refused() -> None:

@@ -234,7 +234,7 @@ class _Find(Steps):
 
 def _length(alternative: Alternative) -> Field | None:
     """Return the length of a value that is nothing but its length and its bytes, as PostgreSQL's are."""
-    match alternative.then.elements if isinstance(alternative.then, Structure) else ():
-        case (Field() as length, Field() as value) if value.length == length.name:
-            return length
+    match alternative.then:
+        case Structure(elements=(Field() as size, Field() as content)) if content.length == size.name:
+            return size
     return None

@@ -1,0 +1,64 @@
+"""Several threads give what one gives, in the same order."""
+
+import threading
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pgoutput_construct.columnar import BatchDecoder, index, index_batch, table
+from pgoutput_construct.columnar.threads import in_order
+from tests.live.recording import Recording
+
+
+def test_answers_come_in_order() -> None:
+    """Whichever is ready first; no more than two items a thread are taken ahead."""
+
+    def work(number: int) -> tuple[int, int]:
+        time.sleep(0.01 * (number % 3 == 0))
+        return number, threading.get_ident()
+
+    found = list(in_order(work, range(20), 3))
+    assert [number for number, _ in found] == list(range(20))
+    assert threading.get_ident() not in {thread for _, thread in found}
+    ahead: list[int] = []
+    answers = in_order(work, (ahead.append(number) or number for number in range(100)), 2)  # type: ignore[func-returns-value]
+    assert next(answers)[0] == 0
+    assert len(ahead) <= 6
+    answers.close()  # type: ignore[attr-defined]
+
+
+def test_an_error_comes_in_its_place() -> None:
+    """What came before it comes first."""
+    answers = in_order(lambda number: 1 // number, [3, 1, 0, 1], 2)
+    assert [next(answers), next(answers)] == [0, 1]
+    with pytest.raises(ZeroDivisionError):
+        next(answers)
+
+
+@pytest.mark.parametrize("name", ["18-v4-text", "18-v1-text"])
+def test_rows_are_the_same(recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Index, rows and errors of a recording, in blocks so small that threads have work."""
+    monkeypatch.setattr(table, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(index, "_LEAST", 5)
+    recording = recordings[name]
+    payloads = [payload[:-1] if at % 50 == 0 else payload for at, payload in enumerate(recording.payloads)]
+    found = []
+    for threads in (1, 3):
+        decoded = BatchDecoder(recording.mode.proto_version, recording.mode.streaming, threads=threads).decode(payloads)
+        rows = [(part.rows.tolist(), part.batch.to_pylist()) for part in decoded.tables]
+        found.append(repr((rows, [(error.row, str(error)) for error in decoded.errors])))
+    assert found[0] == found[1]
+
+
+def test_an_index_of_threads_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread walks a part of the batch."""
+    monkeypatch.setattr(index, "_LEAST", 2)
+    payloads = pa.array([b"B" + bytes(20), b"", b"I\0\0\0\1N\0\1n", b"E", b"C" + bytes(25), b"D\0\0\0\1K\0\1n", b"X"])
+    one, three = index_batch(payloads), index_batch(payloads, threads=3)
+    assert np.array_equal(one.valid, three.valid)
+    assert np.array_equal(one.tags, three.tags)
+    assert {name: column.tolist() for name, column in one.rows.items()} == {
+        name: column.tolist() for name, column in three.rows.items()
+    }

@@ -1,0 +1,54 @@
+"""The kernels of specifications that are not this one."""
+
+from tools.generate.kernels import emit_kernels
+from tools.language import load_text
+
+SPEC = """
+protocol: odd
+title: Odd messages
+source: nowhere
+parameters: {{}}
+messages:
+  - name: First
+    description: The first.
+    blocks:
+      - type: header
+        fields:
+          - {{field: Byte1('A'), name: tag, description: Marks it.}}
+          - {{field: {one}, name: size, description: A number.}}
+          - {{field: String, name: kind, description: A text.}}
+  - name: Second
+    description: The second.
+    blocks:
+      - type: header
+        fields:
+          - {{field: Byte1('B'), name: tag, description: Marks it.}}
+          - {{field: {other}, name: size, description: A number.}}
+"""
+
+
+def schema(one: str, other: str) -> str:
+    """Return the lines of the messages batch's columns."""
+    text = emit_kernels(load_text(SPEC.format(one=one, other=other), "odd.yaml"))
+    return text[text.index("MESSAGE_SCHEMA: Final") : text.index('"""The columns of')]
+
+
+def test_fields_of_one_name_share_the_wider_column() -> None:
+    """Numbers of any size, as long as both have a sign or none."""
+    assert '("size", pa.uint64())' in schema("Int16", "Int64")
+    assert '("size", pa.uint32())' in schema("Int32", "Int8")
+
+
+def test_fields_that_do_not_fit_have_columns_of_their_own() -> None:
+    """Named after their message; so is a field with the name of the column of kinds."""
+    found = schema("Int32", "String")
+    assert '("size", pa.uint32())' in found
+    assert '("second_size", pa.string())' in found
+    assert '("first_kind", pa.string())' in found
+
+
+def test_a_specification_without_rows_has_kernels() -> None:
+    """Nothing is kept of messages that hold no rows."""
+    text = emit_kernels(load_text(SPEC.format(one="Int8", other="Int8"), "odd.yaml"))
+    assert "ROW_FIELDS: Final[Mapping[str, type]] = {}" in text
+    assert "TUPLES: Final[Mapping[str, Callable[..., bool]]] = {}" in text

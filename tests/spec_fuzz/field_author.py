@@ -1,0 +1,132 @@
+"""The fields of generated specifications: their names, types, conditions, values and sizes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from hypothesis import strategies as st
+
+from tests.spec_fuzz.words import CLASSES, CONSTANTS, NAMES, TAGS, TEXTS
+
+__all__ = ["SIZES", "Data", "FieldAuthor", "Group"]
+
+T = TypeVar("T")
+Data = dict[str, Any]
+Group = list[Data]
+"""Elements that must stay together: an optional choice and the tag behind it."""
+
+_TYPES = yaml.safe_load((Path(__file__).parents[2] / "spec" / "types.yaml").read_text("utf-8"))["types"]
+_NUMBERS = [row for row in _TYPES if "bytes" in row]
+SIZES = [row for row in _NUMBERS if row["python"] == "int" and "(" not in row["notation"] and not row.get("signed")]
+"""The types of counts and lengths."""
+
+
+class FieldAuthor:
+    """Draws fields."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.versions: Sequence[int] = ()
+        self.flags: list[str] = []
+        self.states: list[str] = []
+        self.parts: list[str] = []
+        self.classes = set[str]()
+
+    def one(self, values: Sequence[T]) -> T:
+        """Return one of some values."""
+        return self.draw(st.sampled_from(values))
+
+    def chance(self, percent: int) -> bool:
+        """Return true in so many cases of a hundred; false when it shrinks."""
+        return self.draw(st.integers(0, 99)) >= 100 - percent
+
+    def up_to(self, least: int, most: int) -> int:
+        """Return a number."""
+        return self.draw(st.integers(least, most))
+
+    def class_name(self, pool: Sequence[str] = CLASSES, spare: str = "Class") -> str:
+        """Return a name that no class has yet."""
+        free = [name for name in pool if name.replace(" ", "") not in self.classes]
+        name = self.one(free) if free else f"{spare}{len(self.classes)}"
+        self.classes.add(name.replace(" ", ""))
+        return name
+
+    def python(self, what: str) -> str:
+        """Return the Python value of an alternative."""
+        if what == "CONSTANT":
+            return self.class_name(CONSTANTS, "CONSTANT_")
+        return self.class_name(CLASSES[:-1]) if what == "Class" else what
+
+    def sized(self, notation: str | None) -> list[Data]:
+        """Return a length and the bytes that it measures, now and then with something else beside them."""
+        names = set[str]()
+        size = {"field": notation or self.one(SIZES)["notation"], "name": self.name(names)}
+        content = {"field": "Byten", "name": self.name(names), "length": size["name"]}
+        fields = [size, content]
+        if self.chance(10):
+            fields.insert(self.up_to(0, 2), self.fixed(names))
+        return fields
+
+    def measure(self, groups: list[Group], names: set[str]) -> str:
+        """Add a count or length somewhere before what follows, and return its name."""
+        size = self.field(names, self.one(SIZES))
+        groups.insert(len(groups) - min(self.up_to(0, 2), len(groups)), [size])
+        return str(size["name"])
+
+    def field(self, names: set[str], row: Data | None = None) -> Data:
+        """Return a number."""
+        row = row or self.one(_NUMBERS)
+        signed = {"signed": True} if row.get("signed") and row["python"] == "int" else {}
+        return {"field": row["notation"], "name": self.name(names)} | signed | self.described()
+
+    def marked(self, names: set[str]) -> Data:
+        """Return a number, now and then with values or bits."""
+        row = self.one(_NUMBERS)
+        field = self.field(names, row)
+        if row["python"] != "int" or not self.chance(40):
+            return field
+        top = 8 * row["bytes"] - 1 - bool(row.get("signed"))
+        if self.chance(40):
+            bits = self.draw(st.sets(st.one_of(st.integers(0, 3), st.integers(0, top)), min_size=1, max_size=3))
+            return field | {"bits": {1 << bit: f"bit {bit}" for bit in sorted(bits)}}
+        if row["bytes"] == 1 and not row.get("signed") and self.chance(50):
+            letters = self.draw(st.lists(st.sampled_from("abdfnxyzAZ09"), min_size=1, max_size=3, unique=True))
+            return field | {"values": {letter: f"is {letter}" for letter in letters}}
+        numbers = st.one_of(st.integers(0, 3), st.integers(0, (2 << top) - 1))
+        values = self.draw(st.lists(numbers, min_size=1, max_size=3, unique=True))
+        return field | {"values": {value: f"is {value}" for value in values}}
+
+    def fixed(self, names: set[str]) -> Data:
+        """Return a constant."""
+        if self.chance(50):
+            return {"field": f"Byte1('{self.one(TAGS)}')", "name": self.name(names)}
+        row = self.one(SIZES)
+        value = self.one([0, 1, 255, (1 << 8 * row["bytes"]) - 1])
+        return {"field": f"{row['notation']}({value})", "name": self.name(names)}
+
+    def conditional(self, field: Data) -> Data:
+        """Return a field that may be absent, now and then."""
+        condition = self.condition() if self.chance(30) else {}
+        return field | condition | ({"positional": True} if condition and self.chance(15) else {})
+
+    def condition(self) -> Data:
+        """Return a condition: a parameter, a version, both or none."""
+        when = {"when": self.one(self.flags)} if self.flags and self.chance(60) else {}
+        return when | self.since(50)
+
+    def since(self, percent: int) -> Data:
+        """Return a version in so many cases of a hundred."""
+        return {"since": self.one(self.versions)} if self.versions and self.chance(percent) else {}
+
+    def described(self) -> Data:
+        """Return a description, now and then."""
+        return {"description": self.one(TEXTS)} if self.chance(10) else {}
+
+    def name(self, names: set[str], kind: bool = False, plain: bool = False) -> str:
+        """Return a name that a structure does not have yet; a tagged choice takes two."""
+        free = [name for name in NAMES if name not in names and not (kind and f"{name}_kind" in names)]
+        # A choice of values called x_kind beside a field x: the trace takes its tag for that of x.
+        name = self.one([name for name in free if not (plain and name.endswith("_kind"))])
+        names |= {name, f"{name}_kind"} if kind else {name}
+        return name
