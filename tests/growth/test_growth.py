@@ -73,7 +73,7 @@ def test_decode_and_build(grown: Project, failed: dict[str, str], source: tuple[
     lines = [json.loads(line) for line in decoded.splitlines()]
     assert [lines.index(line) for line in lines if line["in_block"]] == [6, 7, 8, 9, 16, 17, 18, 19]
     assert [lines.index(line) for line in lines if line["in_stream"]] == list(range(13, 21))
-    assert (lines[3]["relation_oids"][0]["row_count"], lines[10]["new"]["columns"][0]["crc"]) == (-1, 9)
+    assert (lines[3]["relation_oids"][0]["TruncatedTable"]["row_count"], lines[12]["worker"]) == (-1, 8)
     assert grown.pgoutput("build", stdin=decoded) == (grown.folder / "stream.hex").read_text("ascii")
 
 
