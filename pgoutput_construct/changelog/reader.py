@@ -89,7 +89,8 @@ class ChangeLog:
         """Iterate over the entries from ``first_seq`` on; one segment at a time is in memory."""
         for segment in self.segments:
             if segment.last_seq >= first_seq:
-                yield from (entry for entry in segment_entries(segment) if entry.seq >= first_seq)
+                entries = _table_entries(self.table(segment), segment.name)
+                yield from (entry for entry in entries if entry.seq >= first_seq)
 
     def entry(self, seq: int) -> LogEntry:
         """Return one entry; raise ChangeLogError when the log has none of this seq."""
@@ -103,11 +104,6 @@ class ChangeLog:
     def table(self, segment: Segment) -> "pa.Table":
         """Read one segment as an Arrow table of ``SCHEMA``, all checksums verified; raises ChangeLogError."""
         return read_segment(segment)
-
-
-def segment_entries(segment: Segment) -> Iterator[LogEntry]:
-    """Iterate over the entries of one segment, all checksums verified; raises ChangeLogError."""
-    return _table_entries(read_segment(segment), segment.name)
 
 
 def explain(entry: LogEntry, error: PgoutputError) -> ChangeLogError:

@@ -3,11 +3,12 @@
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.options import LOG_FORMAT, LogOptions
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
-__all__ = [
-    "SCHEMA",
-    "Position",
-    "Segment",
-    "list_segments",
-    "read_segment",
-    "write_segment",
-]
+__all__ = ["SCHEMA", "Position", "Segment", "durable_file", "list_segments", "read_segment", "write_segment"]
 
 SCHEMA = pa.schema(
     [
@@ -172,15 +166,30 @@ def write_segment(directory: Path, table: pa.Table, options: LogOptions, positio
     segment = Segment(path, options, first, last, position, _checks(table))
     if path.exists():
         raise ChangeLogError(f"{path}: exists already, another program writes into this directory")
-    temporary = directory / f".{path.name}.tmp"
+    settings = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
     try:
-        _write_durably(temporary, table, _footer(segment))
-        temporary.rename(path)
-        fsync_directory(directory)
+        with durable_file(path) as file, pq.ParquetWriter(file, SCHEMA, store_schema=False, **settings) as parquet:
+            parquet.write_table(table, row_group_size=GROUP_ROWS)
+            parquet.add_key_value_metadata(_footer(segment))
     except (OSError, pa.ArrowException) as error:
-        temporary.unlink(missing_ok=True)
         raise ChangeLogError(f"segment {path} cannot be written: {error}") from error
     return segment
+
+
+@contextmanager
+def durable_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that is there under its name, complete and durable, when the block ends, and not before."""
+    temporary = path.with_name(f".{path.name.lstrip('.')}.tmp")
+    with temporary.open("wb") as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            temporary.rename(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    fsync_directory(path.parent)
 
 
 def fsync_directory(directory: Path) -> None:
@@ -190,16 +199,6 @@ def fsync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _write_durably(path: Path, table: pa.Table, footer: dict[bytes, bytes]) -> None:
-    settings = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
-    with path.open("wb") as file:
-        with pq.ParquetWriter(file, SCHEMA, store_schema=False, **settings) as parquet:
-            parquet.write_table(table, row_group_size=GROUP_ROWS)
-            parquet.add_key_value_metadata(footer)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _footer(segment: Segment) -> dict[bytes, bytes]:
@@ -219,8 +218,6 @@ def _read_footer(path: Path) -> Segment:
         segment = _segment(path, json.loads(pairs[_KEY]))
         if path.name != _PATTERN.format(segment.first_seq) or metadata.num_rows != segment.rows:
             raise ValueError(f"its footer is of {_PATTERN.format(segment.first_seq)} with {segment.rows} rows")
-    except PgoutputError as error:
-        raise _damaged(path, error) from error
     except _DAMAGE as error:
         raise _damaged(path, error) from error
     return segment

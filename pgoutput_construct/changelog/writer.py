@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pgoutput_construct.changelog.segments import (
     SCHEMA,
     Position,
     Segment,
+    durable_file,
     fsync_directory,
     list_segments,
     write_segment,
@@ -30,7 +30,7 @@ from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 if TYPE_CHECKING:
     from pgoutput_construct.wire import XLogData
 
-__all__ = ["DirectoryLock", "LogWriter", "SegmentLimits"]
+__all__ = ["LogWriter", "SegmentLimits"]
 
 _POSITION = ".confirmed.json"
 _INT64_MAX = 2**63 - 1
@@ -52,28 +52,6 @@ class SegmentLimits:
             raise ChangeLogError("the limits of a segment are at least one row, one byte and zero seconds")
 
 
-class DirectoryLock:
-    """The right to write into a directory, of one process; when the process ends, the kernel releases it."""
-
-    def __init__(self, directory: Path) -> None:
-        """Create the directory and lock it; raise ChangeLogError when another capture writes into it."""
-        with _explained(directory, "the directory of the change log cannot be made"):
-            _make_durably(directory)
-        with _explained(directory, "the directory of the change log cannot be locked"):
-            self._descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._descriptor)
-            raise ChangeLogError(
-                f"{directory}: another capture writes into this directory; stop it, or choose another one"
-            ) from error
-
-    def release(self) -> None:
-        """Let others write."""
-        os.close(self._descriptor)
-
-
 class LogWriter:
     """Appends payloads and publishes them as segments; a context manager that holds the directory's lock.
 
@@ -91,11 +69,11 @@ class LogWriter:
         self._rows: list[tuple[Any, ...]] = []
         self._bytes = 0
         self._oldest = 0.0
-        self._lock = DirectoryLock(self.directory)
+        self._lock = _lock(self.directory)
         try:
             self._recover()
         except BaseException:
-            self._lock.release()
+            self.close()
             raise
 
     @property
@@ -162,20 +140,18 @@ class LogWriter:
         """
         if lsn > self.noted_lsn:
             path = self.directory / _POSITION
-            with _explained(path, "the confirmed position cannot be written"):
-                _write_position(path, lsn)
+            with _explained(path, "the confirmed position cannot be written"), durable_file(path) as file:
+                file.write(json.dumps({"confirmed_lsn": int(lsn)}).encode())
             self._noted = lsn
 
     def close(self) -> None:
         """Release the directory; rows that were not published are gone."""
-        self._lock.release()
+        os.close(self._lock)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _recover(self) -> None:
@@ -192,11 +168,9 @@ class LogWriter:
 
     def _table(self) -> pa.Table:
         try:
-            columns = [list(column) for column in zip(*self._rows, strict=True)]
-            arrays = [pa.array(column, _storage(field)) for column, field in zip(columns, SCHEMA, strict=True)]
-            return pa.Table.from_arrays(
-                [array.cast(field.type) for array, field in zip(arrays, SCHEMA, strict=True)], schema=SCHEMA
-            )
+            columns = zip(SCHEMA, zip(*self._rows, strict=True), strict=True)
+            arrays = [pa.array(column, _storage(field)).cast(field.type) for field, column in columns]
+            return pa.Table.from_arrays(arrays, schema=SCHEMA)
         except (pa.ArrowException, OverflowError) as error:
             first, last = self._rows[0][0], self._rows[-1][0]
             raise ChangeLogError(f"seq {first} to {last} cannot be written: {error}") from error
@@ -214,6 +188,22 @@ def _explained(place: Path, what: str) -> Iterator[None]:
         ) from error
 
 
+def _lock(directory: Path) -> int:
+    """Create a directory, and lock it for as long as the file that is returned is open, or its process lives."""
+    with _explained(directory, "the directory of the change log cannot be made"):
+        _make_durably(directory)
+    with _explained(directory, "the directory of the change log cannot be locked"):
+        descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise ChangeLogError(
+            f"{directory}: another capture writes into this directory; stop it, or choose another one"
+        ) from error
+    return descriptor
+
+
 def _make_durably(directory: Path) -> None:
     """Make a directory and those above it so that a crash of the machine takes none of their names."""
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
@@ -223,16 +213,6 @@ def _make_durably(directory: Path) -> None:
     if not missing:
         directory.mkdir(exist_ok=True)  # raises where it is a file
         fsync_directory(directory.parent)  # who made it may have crashed before
-
-
-def _write_position(path: Path, lsn: Lsn) -> None:
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("w", encoding="ascii") as file:
-        json.dump({"confirmed_lsn": int(lsn)}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
-    fsync_directory(path.parent)
 
 
 def _beyond(lsn: Lsn) -> ChangeLogError:

@@ -30,30 +30,6 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _FIRST_WAIT = 10.0  # seconds: how long a reader that was killed may go on holding the slot
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Wishes:
-    """What the caller asked for."""
-
-    slot: str
-    publications: tuple[str, ...]
-    options: GivenOptions
-
-    def resolve(self, server: slots.ServerInfo, earlier: LogOptions | None) -> LogOptions:
-        """Fill in what was left open: as the log has it, or else the best that the server knows."""
-        given: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
-        proto = given.get("proto_version") or (earlier.proto_version if earlier else best_proto_version(server.version))
-        best = [name for name, value in OPTIONS["streaming"].values.items() if proto >= value.since][-1]
-        defaults = {"proto_version": proto, "streaming": earlier.streaming if earlier else best}
-        return LogOptions(
-            slot=self.slot,
-            publications=self.publications,
-            server_version=server.version,
-            system_identifier=server.system_identifier,
-            database=server.database,
-            **{**defaults, **given},
-        )
-
-
 def capture(
     dsn: str,
     slot: str,
@@ -97,30 +73,26 @@ def capture(
         ProtocolError: A message that cannot come where it stands; what came before it is in the log.
     """
     names = (publications,) if isinstance(publications, str) else tuple(publications)
-    wishes = _Wishes(slot=slot, publications=names, options=options)
     with LogWriter(directory, limits) as writer, _signals(handle_signals) as received:
-        run = _Capture(dsn, wishes, writer, Ending(until_lsn, stop, received), on_progress)
+        progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
+        ending = Ending(until_lsn, stop, received)
+        run = _Capture(dsn, slot, names, options, writer, ending, on_progress, progress)
         return run.run(status_interval, reconnect_seconds)
 
 
+@dataclass
 class _Capture:
     """One call of ``capture``: one log, connections one after the other."""
 
-    def __init__(
-        self,
-        dsn: str,
-        wishes: _Wishes,
-        writer: LogWriter,
-        ending: Ending,
-        on_progress: Callable[[CaptureProgress], None] | None,
-    ) -> None:
-        self._dsn = dsn
-        self._wishes = wishes
-        self._writer = writer
-        self._ending = ending
-        self._on_progress = on_progress
-        self._progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
-        self._last_contact: float | None = None
+    dsn: str
+    slot: str
+    publications: tuple[str, ...]
+    options: GivenOptions
+    writer: LogWriter
+    ending: Ending
+    on_progress: Callable[[CaptureProgress], None] | None
+    progress: CaptureProgress
+    last_contact: float | None = None
 
     def run(self, status_interval: float, reconnect_seconds: float) -> CaptureProgress:
         """Capture until the end, over as many connections as it takes."""
@@ -135,85 +107,91 @@ class _Capture:
                 self._consider(error, began, reconnect_seconds)
                 lasted = time.monotonic() - attempt
                 pause = _SHORTEST_PAUSE if lasted > _LONGEST_PAUSE else min(pause * 2, _LONGEST_PAUSE)
-                self._progress.reconnects += 1
+                self.progress.reconnects += 1
                 self._report()
                 reason = self._sleep(pause)
-        self._progress.ended_by = reason
+        self.progress.ended_by = reason
         self._report()
-        return self._progress
+        return self.progress
 
     def _connection(self, status_interval: float) -> str:
-        connection = connect(self._dsn)
-        start = self._writer.position.complete_lsn
+        connection = connect(self.dsn)
+        start = self.writer.position.complete_lsn
         try:
             options = self._check(connection)
             stream = ReplicationStream(connection, options, start, status_interval=status_interval)
         except BaseException:
             connection.close()
             raise
-        session = Session(**options.layout())
-        tracker = TransactionTracker(session, self._writer.position)
-        pump = Pump(
-            self._writer,
-            stream,
-            tracker,
-            self._ending,
-            progress=self._progress,
-            report=self._report,
-            idle_interval=status_interval,
-        )
+        tracker = TransactionTracker(Session(**options.layout()), self.writer.position)
+        pump = Pump(self.writer, stream, tracker, self.ending, self.progress, self._report, status_interval)
         with stream:
             try:
                 return pump.run()
             finally:
-                self._last_contact = time.monotonic()
+                self.last_contact = time.monotonic()
 
     def _check(self, connection: "psycopg.Connection[Any]") -> LogOptions:
         server = slots.identify(connection)
         slots.check_wal_level(connection)
-        slots.check_publications(connection, self._wishes.publications)
-        confirmed = slots.check_slot(connection, self._wishes.slot)
-        options = self._wishes.resolve(server, self._writer.options)
-        self._writer.use(options)
+        slots.check_publications(connection, self.publications)
+        confirmed = slots.check_slot(connection, self.slot)
+        options = self._resolve(server, self.writer.options)
+        self.writer.use(options)
         self._check_positions(confirmed, slots.current_lsn(connection))
         return options
 
+    def _resolve(self, server: slots.ServerInfo, earlier: LogOptions | None) -> LogOptions:
+        """Fill in what was left open: as the log has it, or else the best that the server knows."""
+        given: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
+        proto = given.get("proto_version") or (earlier.proto_version if earlier else best_proto_version(server.version))
+        best = [name for name, value in OPTIONS["streaming"].values.items() if proto >= value.since][-1]
+        defaults = {"proto_version": proto, "streaming": earlier.streaming if earlier else best}
+        return LogOptions(
+            slot=self.slot,
+            publications=self.publications,
+            server_version=server.version,
+            system_identifier=server.system_identifier,
+            database=server.database,
+            **{**defaults, **given},
+        )
+
     def _check_positions(self, confirmed: Lsn, current: Lsn) -> None:
-        noted = self._writer.noted_lsn
+        noted = self.writer.noted_lsn
         if noted and confirmed > noted:
             raise ChangeLogError(
-                f"slot {self._wishes.slot!r} is at {confirmed}, but the log in {self._writer.directory} ends "
+                f"slot {self.slot!r} is at {confirmed}, but the log in {self.writer.directory} ends "
                 f"at {noted}: the slot was re-created, or moved by another reader, and the changes between are "
                 "not in the log; begin a new log in an empty directory with a new copy of the tables"
             )
         if noted > current:
             raise ChangeLogError(
-                f"the server's WAL ends at {current}, before the log in {self._writer.directory} does "
+                f"the server's WAL ends at {current}, before the log in {self.writer.directory} does "
                 f"({noted}): the server has lost WAL, or was restored from a backup; begin a new log in an "
                 "empty directory with a new copy of the tables"
             )
 
     def _consider(self, error: ReplicationError, began: float, reconnect_seconds: float) -> None:
         """Raise the error unless trying again may help; at first, only a slot in use is waited for."""
-        if self._last_contact is None:
+        if self.last_contact is None:
             since, patience = began, min(_FIRST_WAIT, reconnect_seconds)
             passing = error.sqlstate == "55006"
         else:
-            since, patience, passing = self._last_contact, reconnect_seconds, error.transient
+            since, patience, passing = self.last_contact, reconnect_seconds, error.transient
         if not passing or time.monotonic() - since >= patience:
             raise error
 
     def _sleep(self, seconds: float) -> str | None:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            if reason := self._ending.reason():
+            if reason := self.ending.reason():
                 return reason
             time.sleep(_SHORTEST_PAUSE)
         return None
 
     def _report(self) -> None:
-        if self._on_progress is not None:
-            self._on_progress(replace(self._progress))
+        if self.on_progress is not None:
+            self.on_progress(replace(self.progress))
 
 
 @contextmanager

@@ -45,58 +45,48 @@ class CaptureProgress:
     """``until_lsn``, ``stop``, or the signal's name; None while it runs."""
 
 
+@dataclass
 class Ending:
     """Why and when a capture ends."""
 
-    def __init__(self, until_lsn: Lsn | None, stop: Callable[[], bool] | None, signals: Sequence[str] = ()) -> None:
-        """``signals`` is a live list: the first name that appears in it ends the capture."""
-        self.until_lsn = until_lsn
-        self._stop = stop
-        self._signals = signals
-        self._next_question = 0.0
+    until_lsn: Lsn | None
+    """The position up to which all must be durable."""
+    stop: Callable[[], bool] | None
+    """Asked from time to time; True ends the capture."""
+    signals: Sequence[str] = ()
+    """A live list: the first name that appears in it ends the capture."""
+    _next_question: float = 0.0
 
     def reason(self, tracker: "TransactionTracker | None" = None) -> str | None:
         """Name what ends the capture now, None to go on; ``stop`` is asked at most every 50 ms."""
-        if self._signals:
-            return self._signals[0]
+        if self.signals:
+            return self.signals[0]
         until = self.until_lsn
         if tracker is not None and until is not None and tracker.between and tracker.complete_lsn >= until:
             return "until_lsn"
-        if self._stop is not None and (now := time.monotonic()) >= self._next_question:
+        if self.stop is not None and (now := time.monotonic()) >= self._next_question:
             self._next_question = now + _SLICE / 2
-            return "stop" if self._stop() else None
+            return "stop" if self.stop() else None
         return None
 
 
+@dataclass
 class Pump:
     """Moves frames from a stream into a log until the end, or until the connection breaks."""
 
-    def __init__(
-        self,
-        writer: "LogWriter",
-        stream: "ReplicationStream",
-        tracker: "TransactionTracker",
-        ending: Ending,
-        *,
-        progress: CaptureProgress,
-        report: Callable[[], None],
-        idle_interval: float = 10.0,
-    ) -> None:
-        """``progress`` is kept up to date; ``report`` is called when it is worth showing.
-
-        ``idle_interval`` is in seconds: how often a position is confirmed that moves although nothing is
-        published.
-        """
-        self._writer = writer
-        self._stream = stream
-        self._tracker = tracker
-        self._ending = ending
-        self._progress = progress
-        self._report = report
-        self._idle_interval = idle_interval
-        self._next_idle = 0.0
-        self._next_report = 0.0
-        self._next_ask = 0.0
+    writer: "LogWriter"
+    stream: "ReplicationStream"
+    tracker: "TransactionTracker"
+    ending: Ending
+    progress: CaptureProgress
+    """Kept up to date."""
+    report: Callable[[], None]
+    """Called when the progress is worth showing."""
+    idle_interval: float = 10.0
+    """Seconds: how often a position is confirmed that moves although nothing is published."""
+    _next_idle: float = 0.0
+    _next_report: float = 0.0
+    _next_ask: float = 0.0
 
     def run(self) -> str:
         """Return the reason of the end; then all that was received is durable, and what is complete is
@@ -105,7 +95,7 @@ class Pump:
         Raises ReplicationError, DecodeError and ProtocolError, after publishing what came before.
         """
         try:
-            while not (reason := self._ending.reason(self._tracker)):
+            while not (reason := self.ending.reason(self.tracker)):
                 self._step()
         except (ReplicationError, DecodeError, ProtocolError):
             self._publish()
@@ -115,14 +105,14 @@ class Pump:
         return reason
 
     def _step(self) -> None:
-        frame = self._stream.read(_SLICE)
+        frame = self.stream.read(_SLICE)
         if isinstance(frame, XLogData):
             self._take(frame)
         elif isinstance(frame, PrimaryKeepalive):
             self._keepalive(frame)
         elif frame is None:
             self._ask()
-        if self._writer.is_due():
+        if self.writer.is_due():
             self._publish()
             self._confirm()
         if time.monotonic() >= self._next_report:
@@ -130,46 +120,46 @@ class Pump:
 
     def _take(self, frame: XLogData) -> None:
         if not frame.data:
-            self._progress.empty += 1
+            self.progress.empty += 1
             return
-        tracker = self._tracker
+        tracker = self.tracker
         states, stream_xid = tracker.states, tracker.stream_xid
         transactions, dropped = tracker.transactions, tracker.dropped
         if tracker.admit(frame.data):
-            self._writer.append(frame, stream_xid=stream_xid, **states)
-            self._progress.payload_bytes += len(frame.data)
-        self._progress.transactions += tracker.transactions - transactions
-        self._progress.dropped += tracker.dropped - dropped
+            self.writer.append(frame, stream_xid=stream_xid, **states)
+            self.progress.payload_bytes += len(frame.data)
+        self.progress.transactions += tracker.transactions - transactions
+        self.progress.dropped += tracker.dropped - dropped
 
     def _keepalive(self, frame: PrimaryKeepalive) -> None:
-        self._tracker.keepalive(frame.wal_end)
+        self.tracker.keepalive(frame.wal_end)
         if frame.reply_requested:
             # A server that shuts down waits until all that it has sent is confirmed.
             self._publish()
             self._confirm()
-        elif not self._writer.pending and time.monotonic() >= self._next_idle:
+        elif not self.writer.pending and time.monotonic() >= self._next_idle:
             self._confirm()
 
     def _ask(self) -> None:
-        if self._ending.until_lsn is not None and time.monotonic() >= self._next_ask:
-            self._stream.send_status(reply_requested=True)
+        if self.ending.until_lsn is not None and time.monotonic() >= self._next_ask:
+            self.stream.send_status(reply_requested=True)
             self._next_ask = time.monotonic() + 1
 
     def _publish(self) -> None:
-        segment = self._writer.publish(self._tracker.position)
+        segment = self.writer.publish(self.tracker.position)
         if segment is not None:
-            self._progress.rows += segment.rows
-            self._progress.segments += 1
+            self.progress.rows += segment.rows
+            self.progress.segments += 1
             self._show()
 
     def _confirm(self) -> None:
         # Only after a publish, or with nothing in memory: then all that was received is durable.
-        self._next_idle = time.monotonic() + self._idle_interval
-        self._writer.note(self._tracker.complete_lsn)
-        self._stream.confirm(self._tracker.complete_lsn)
-        self._progress.confirmed_lsn = self._stream.confirmed_lsn
+        self._next_idle = time.monotonic() + self.idle_interval
+        self.writer.note(self.tracker.complete_lsn)
+        self.stream.confirm(self.tracker.complete_lsn)
+        self.progress.confirmed_lsn = self.stream.confirmed_lsn
 
     def _show(self) -> None:
         self._next_report = time.monotonic() + _REPORT_INTERVAL
-        self._progress.complete_lsn = self._tracker.complete_lsn
-        self._report()
+        self.progress.complete_lsn = self.tracker.complete_lsn
+        self.report()

@@ -2,7 +2,6 @@
 
 import selectors
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
@@ -123,9 +122,7 @@ class ReplicationStream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _start(self, command: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from pgoutput_construct.errors import ProtocolError
@@ -96,18 +96,6 @@ class RelationCache:
         return {oid: self.types[oid] for oid in oids if oid in self.types}
 
 
-@dataclass(slots=True)
-class _Changes:
-    """What one OID was in one scope: from ``seqs[i]`` on, the description of index ``indexes[i]``."""
-
-    seqs: list[int] = field(default_factory=list)
-    indexes: list[int] = field(default_factory=list)
-
-    def add(self, seq: int, index: int) -> None:
-        self.seqs.append(seq)
-        self.indexes.append(index)
-
-
 class RelationHistory(RelationCache):
     """The same, kept for every position instead of the latest alone; read a log in order, then ask in any.
 
@@ -119,12 +107,11 @@ class RelationHistory(RelationCache):
         self.descriptions: list[Description] = []
         """Every Relation of the log, in order; rows name theirs by its index in this."""
         self._indexes: dict[int, int] = {}
-        self._changes: dict[tuple[int | None, int], _Changes] = {}
+        self._changes: dict[tuple[int | None, int], tuple[list[int], list[int]]] = {}
 
     def changes(self, relation_oid: int, stream_xid: int | None = None) -> tuple[Sequence[int], Sequence[int]]:
         """Return from which positions on an OID had which description (its index, -1 for none)."""
-        changes = self._changes.get((stream_xid, relation_oid), _Changes())
-        return changes.seqs, changes.indexes
+        return self._changes.get((stream_xid, relation_oid), ((), ()))
 
     def index(self, relation_oid: int, seq: int, stream_xid: int | None = None) -> int:
         """Return the index in ``descriptions`` for rows of an OID at ``seq``; raise ProtocolError if there is none."""
@@ -148,7 +135,9 @@ class RelationHistory(RelationCache):
         return forgotten
 
     def _change(self, seq: int, stream_xid: int | None, description: Description, index: int) -> None:
-        self._changes.setdefault((stream_xid, description.relation.relation_oid), _Changes()).add(seq, index)
+        seqs, indexes = self._changes.setdefault((stream_xid, description.relation.relation_oid), ([], []))
+        seqs.append(seq)
+        indexes.append(index)
 
 
 def _undescribed(relation_oid: int, stream_xid: int | None) -> str:

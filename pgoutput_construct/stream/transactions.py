@@ -5,7 +5,9 @@ to every machine that decodes a part of the log. Each row then finds its transac
 """
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import itemgetter
+from typing import Any
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.state import ControlMessage, StreamState
@@ -28,10 +30,6 @@ __all__ = ["Spans", "TransactionReader"]
 _INT64_MAX = 2**63 - 1
 
 
-def _integers() -> "array[int]":
-    return array("q")
-
-
 @dataclass(frozen=True, slots=True)
 class Spans:
     """The committed transactions of a log as columns: entry ``i`` of each describes one span; in log order.
@@ -39,21 +37,21 @@ class Spans:
     Spans do not overlap. A transaction that was streamed has one for each of its segments.
     """
 
-    first_seq: "array[int]" = field(default_factory=_integers)
+    first_seq: "array[int]"
     """Position in the log of the message that opens the span: Begin, Begin Prepare or Stream Start."""
-    last_seq: "array[int]" = field(default_factory=_integers)
+    last_seq: "array[int]"
     """Position of the message that closes it: Commit, Prepare or Stream Stop."""
-    stream_xid: "array[int]" = field(default_factory=_integers)
+    stream_xid: "array[int]"
     """Top-level xid of the stream whose segment it is, -1 for a span that was not streamed."""
-    commit_lsn: "array[int]" = field(default_factory=_integers)
+    commit_lsn: "array[int]"
     """LSN of the commit record."""
-    commit_time: "array[int]" = field(default_factory=_integers)
+    commit_time: "array[int]"
     """Microseconds since 2000-01-01 UTC."""
-    xid: "array[int]" = field(default_factory=_integers)
+    xid: "array[int]"
     """Top-level transaction ID."""
-    position: "array[int]" = field(default_factory=_integers)
+    position: "array[int]"
     """How many messages of the transaction the earlier spans hold."""
-    aborted: dict[int, frozenset[int]] = field(default_factory=dict)
+    aborted: dict[int, frozenset[int]]
     """Subtransactions that were rolled back, by the index of the span."""
 
     def __len__(self) -> int:
@@ -75,6 +73,7 @@ class _Transaction:
 
 _Ending = Commit | StreamCommit | CommitPrepared
 _Span = tuple[int, int, int, int, int, int, int, frozenset[int]]
+"""One span, in the order of the fields of Spans."""
 
 
 class TransactionReader:
@@ -119,13 +118,11 @@ class TransactionReader:
 
     def spans(self) -> Spans:
         """Return the spans of all transactions that have committed so far."""
-        spans = Spans()
-        for index, (*numbers, aborted) in enumerate(sorted(self._spans, key=lambda span: span[0])):
-            for column, number in zip(_columns(spans), numbers, strict=True):
-                column.append(number)
-            if aborted:
-                spans.aborted[index] = aborted
-        return spans
+        spans = sorted(self._spans, key=itemgetter(0))
+        *columns, aborted = zip(*spans, strict=True) if spans else [()] * len(fields(Spans))
+        by_index = {index: xids for index, xids in enumerate(aborted) if xids}
+        entries: list[Any] = [*(array("q", column) for column in columns), by_index]
+        return Spans(*entries)
 
     def _enter(self, seq: int, message: Begin | BeginPrepare | StreamStart, transaction: _Transaction) -> None:
         self._state.follow(message)
@@ -195,19 +192,6 @@ class TransactionReader:
             raise ProtocolError(f"seq {seq}: no server has reached the position {end.commit_lsn}")
         aborted, position = frozenset(transaction.aborted), 0
         for first, last in transaction.segments:
-            stream, xid = transaction.stream_xid, transaction.xid
-            numbers = first, last, stream, int(end.commit_lsn), int(end.commit_time), xid, position
-            self._spans.append((*numbers, aborted))
+            where, lsn, time = (first, last, transaction.stream_xid), int(end.commit_lsn), int(end.commit_time)
+            self._spans.append((*where, lsn, time, transaction.xid, position, aborted))
             position += last - first + 1
-
-
-def _columns(spans: Spans) -> tuple["array[int]", ...]:
-    return (
-        spans.first_seq,
-        spans.last_seq,
-        spans.stream_xid,
-        spans.commit_lsn,
-        spans.commit_time,
-        spans.xid,
-        spans.position,
-    )

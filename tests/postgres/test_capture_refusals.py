@@ -88,15 +88,8 @@ def test_a_payload_that_is_empty_is_counted_and_skipped(shop: Shop) -> None:
     progress = CaptureProgress()
     tracker = TransactionTracker(Session(), Position())
     with LogWriter(shop.directory) as writer:
-        pump = Pump(
-            writer,
-            Canned(),  # type: ignore[arg-type]
-            tracker,
-            Ending(Lsn(9), None),
-            progress=progress,
-            report=lambda: None,
-        )
-        assert pump.run() == "until_lsn"
+        stream: Any = Canned()
+        assert Pump(writer, stream, tracker, Ending(Lsn(9), None), progress, lambda: None).run() == "until_lsn"
     assert (progress.empty, progress.rows, progress.confirmed_lsn) == (1, 0, 9)
 
 
