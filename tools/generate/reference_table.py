@@ -14,7 +14,7 @@ IMPORTS = """
 from collections.abc import Mapping
 from typing import Final
 
-from pgoutput_construct.wire.described import Described
+from pgoutput_construct.wire.tables import Described
 """
 
 Row = tuple[str, str]
