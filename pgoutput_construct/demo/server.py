@@ -44,10 +44,7 @@ class EmbeddedServer:
     """One throw-away PostgreSQL server on a Unix socket; use it as a context manager."""
 
     def __init__(
-        self,
-        version: int = 18,
-        settings: Mapping[str, str] | None = None,
-        directory: str | Path | None = None,
+        self, version: int = 18, settings: Mapping[str, str] | None = None, directory: str | Path | None = None
     ) -> None:
         """Prepare a server of a major version, its data in a new directory under ``directory``."""
         if version not in VERSIONS:

@@ -85,10 +85,7 @@ class _Walk:
 
 
 def _described(
-    notation: str,
-    description: str,
-    values: Mapping[Any, str] | None = None,
-    bits: Mapping[Any, str] | None = None,
+    notation: str, description: str, values: Mapping[Any, str] | None = None, bits: Mapping[Any, str] | None = None
 ) -> str:
     named = "".join(f", {name}={dict(rows)!r}" for name, rows in (("values", values), ("bits", bits)) if rows)
     return f"Described({notation!r}, {description!r}{named})"
