@@ -64,10 +64,9 @@ class StreamOptions(ReplicationOptions):
         """Yield the options that were asked for, each with the PostgreSQL that it needs."""
         for name, value in self.asked().items():
             option = OPTIONS[name]
-            if not option.values:
-                continue
             yield name, option.server
-            yield f"{name}={value!r}", option.values[value].server
+            if option.values:
+                yield f"{name}={value!r}", option.values[value].server
 
 
 LOG_FORMAT = 1

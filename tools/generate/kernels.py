@@ -73,13 +73,13 @@ def _row_tables(spec: Spec) -> str:
     choices = [choice for part in tuple_parts(spec) if (choice := values_of(part)) is not None]
     values = "".join(f'"{a.name}": {tag_name(a)},\n' for choice in choices for a in choice.alternatives)
     parameters = "".join(f'"{name}",' for name in Names(spec).by_row)
-    tags = "".join(f"TAG_{message.class_name}," for message in row_messages(spec))
+    tags = "".join(f"TAG_{message.class_name}," for message in row_messages(spec) if message.group == "change")
     return "\n\n".join(
         f"{declared} = {opening}\n{rows}{closing}\n" + docstring([text], "")
         for declared, opening, rows, closing, text in (
             ("ROW_FIELDS: Final[Mapping[str, type]]", "{", kept, "}", _ROW_FIELDS),
             ("ROW_PARAMETERS: Final[tuple[str, ...]]", "(", parameters, ")", _ROW_PARAMETERS),
-            ("ROW_TAGS: Final[tuple[int, ...]]", "(", tags, ")", "The tags of messages that hold rows."),
+            ("ROW_TAGS: Final[tuple[int, ...]]", "(", tags, ")", "The tags of changes that hold rows."),
             ("VALUE_TAGS: Final[Mapping[str, int]]", "{", values, "}", "The tags of values in a row."),
         )
     )

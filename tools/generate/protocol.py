@@ -27,7 +27,10 @@ GROUPS = {
     "end": ("ENDS", "The messages that end a transaction, or a segment of one."),
 }
 
-PYTHON_TYPES = {"number": "int", "switch": "bool"}
+PYTHON_TYPES = {"number": "int | None", "switch": "bool", "names": "tuple[str, ...]"}
+DEFAULTS = {"switch": "False", "names": "()"}
+PUBLICATIONS = "publication_names"
+"""The option that must be given; StreamOptions calls it ``publications``."""
 NAMED = ("streaming", "in_stream")
 """What parse names among its arguments; all else is given by keyword."""
 
@@ -90,7 +93,7 @@ def _options(spec: Spec) -> str:
 def _default(option: Option) -> str:
     if option.values:
         return repr(option.values[0].name)
-    return {"switch": "False", "number": "1"}.get(option.type or "", "None")
+    return {"proto_version": "1", PUBLICATIONS: "None"}.get(option.name, DEFAULTS.get(option.type or "", "None"))
 
 
 def _values(spec: Spec, option: Option, oldest: int) -> str:
@@ -105,6 +108,8 @@ def _values(spec: Spec, option: Option, oldest: int) -> str:
 
 
 def _annotation(spec: Spec, option: Option) -> str:
+    if option.name == "proto_version":
+        return "int"
     return _alias(spec, option) if option.values else PYTHON_TYPES[option.type or ""]
 
 
@@ -128,16 +133,14 @@ def _more_options(spec: Spec) -> str:
 
 
 def _replication_options(spec: Spec) -> str:
-    lines = []
-    for option in spec.options:
-        if option.type != "names":
-            lines += [f"    {option.name}: {_annotation(spec, option)} = {_default(option)}"]
-            lines += [docstring([option.description])]
-    text = "The options of START_REPLICATION that are not names."
+    lines, options = [], [option for option in spec.options if option.name != PUBLICATIONS]
+    for option in options:
+        lines += [f"    {option.name}: {_annotation(spec, option)} = {_default(option)}"]
+        lines += [docstring([option.description])]
+    text = "The options of START_REPLICATION beside the names of publications."
     head = f"@dataclass(frozen=True, kw_only=True)\nclass ReplicationOptions:\n{docstring([text])}\n\n"
-    wishes = "".join(
-        f"\n    {option.name}: {_annotation(spec, option)} | None" for option in spec.options if option.type != "names"
-    )
+    hints = {option.name: _annotation(spec, option).removesuffix(" | None") for option in options}
+    wishes = "".join(f"\n    {name}: {hint} | None" for name, hint in hints.items())
     asked = "The same as keywords, each None where it is left open."
     return head + "\n".join(lines) + f"\n\nclass GivenOptions(TypedDict, total=False):\n{docstring([asked])}\n{wishes}"
 
