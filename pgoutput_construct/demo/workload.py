@@ -9,8 +9,6 @@ from typing import Any
 
 from pgoutput_construct.demo.server import EmbeddedServer
 
-__all__ = ["WRITERS", "Workload", "create_shop"]
-
 WRITERS = 4
 Cursor = Any
 

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-__all__ = ["Described"]
-
 _NONE: Final[Mapping[int | str, str]] = MappingProxyType({})
 
 

@@ -19,8 +19,6 @@ from tools.generate.text import GENERATED
 from tools.language import load
 from tools.language.builtin_types import load_types
 
-__all__ = ["OUTPUTS", "Output", "orphans", "render"]
-
 
 @dataclass(frozen=True)
 class Output:
