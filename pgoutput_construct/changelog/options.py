@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.wire.options import LAYOUT_OPTIONS, problems
-from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions, Streaming
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, Streaming, problems
+from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions
 
 __all__ = ["LOG_FORMAT", "LogOptions", "StreamOptions", "Streaming", "best_proto_version"]
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from pgoutput_construct.demo.server import EmbeddedServer
 
+__all__ = ["WRITERS", "Workload", "create_shop"]
+
 WRITERS = 4
 Cursor = Any
 

@@ -25,6 +25,20 @@ if TYPE_CHECKING:
     from pgoutput_construct.wire.messages import PgoutputMessage
     from pgoutput_construct.wire.protocol import MoreOptions, Streaming
 
+__all__ = [
+    "FRAMES",
+    "MESSAGES",
+    "Engine",
+    "build",
+    "build_frame",
+    "engine",
+    "explain",
+    "parse",
+    "parse_frame",
+    "parse_prefix",
+    "refused",
+]
+
 MESSAGES: Final = Reference(messages.BY_TAG, definitions.DEFINITIONS)
 """The reference engine of messages."""
 FRAMES: Final = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)

@@ -5,6 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final, TypeAlias
 
+__all__ = [
+    "NOTHING",
+    "PAD",
+    "REJECTIONS",
+    "Reject",
+    "bound",
+    "draft",
+    "number",
+    "read_prefix",
+    "read_whole",
+    "string_bytes",
+]
+
 PAD: Final = bytes(9)
 """Stands behind bytes that are read ahead: one read takes a value and the head of the next one, its tag and length.
 

@@ -15,9 +15,22 @@ from pgoutput_construct.wire.protocol import (
     SINCE,
     STATES,
     TRANSITIONS,
+    MoreOptions,
     ParseOptions,
+    Streaming,
 )
 from pgoutput_construct.wire.tables import Option
+
+__all__ = [
+    "LAYOUT_OPTIONS",
+    "STATE_PARAMETERS",
+    "MoreOptions",
+    "Options",
+    "Streaming",
+    "combinations",
+    "options",
+    "problems",
+]
 
 STATE_PARAMETERS: Final = tuple(name for name in PARAMETERS if any(name in sets for sets in STATES.values()))
 """The parameters that the stream state sets, such as in_stream."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+__all__ = ["Option", "OptionValue"]
+
 
 class OptionValue(NamedTuple):
     """One value of an option."""

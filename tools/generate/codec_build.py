@@ -8,6 +8,8 @@ from tools.generate.text import docstring
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat
 from tools.language.model import Element, Structure
 
+__all__ = ["build_message", "build_part"]
+
 Source = Callable[[str], str]
 """The expression of each field's value."""
 

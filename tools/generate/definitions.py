@@ -6,6 +6,8 @@ from tools.generate.text import constant, python_module
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
 from tools.language.model import Alternative, Element, Structure
 
+__all__ = ["emit_definitions"]
+
 IMPORTS = """
 from collections.abc import Mapping
 from typing import Final

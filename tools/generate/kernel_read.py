@@ -4,6 +4,8 @@ from tools.generate.kernel_walk import Names, Steps, number_at, uses
 from tools.generate.writer import Writer
 from tools.language import Field, Message, Repeat, Spec
 
+__all__ = ["Reader", "header_fields", "oid_lists"]
+
 
 def header_fields(message: Message) -> list[Field]:
     """Return the fields of a message that are columns of the messages batch."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from tools.language import Field
 from tools.language.model import Element
 
+__all__ = ["Run", "runs"]
+
 
 @dataclass(frozen=True)
 class Run:

@@ -8,6 +8,8 @@ from tools.generate.kernel_walk import Names, tag_name
 from tools.generate.text import constant, python_module, snake_case
 from tools.language import Choice, Field, Spec
 
+__all__ = ["emit_kernels"]
+
 IMPORTS = """
 from collections.abc import Callable, Mapping
 from typing import Any, Final

@@ -7,6 +7,8 @@ from tools.generate.text import constant, docstring, python_module
 from tools.language import Choice, Message, Repeat, Spec
 from tools.language.model import Alternative, Element, Structure
 
+__all__ = ["emit_messages"]
+
 IMPORTS = """
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -8,6 +8,8 @@ from tools.generate.text import constant, docstring, python_module
 from tools.language import Choice, Field, Message, Option, Repeat, Spec
 from tools.language.model import Structure
 
+__all__ = ["emit_protocol"]
+
 IMPORTS = """
 from collections.abc import Mapping
 from dataclasses import dataclass
