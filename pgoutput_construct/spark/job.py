@@ -173,8 +173,11 @@ def _usages(log: ChangeLog, plan: Plan, scan: Scan) -> Iterator[Usage]:
     starts, ends = bounds_of_runs(keys[:, by_first])
     counts = np.add.reduceat(scan.counts[found.rows][by_first], starts)
     head, tail = by_first[starts], by_last[ends]
-    columns = (*keys[:, head], counts, lsns[head], first[head], lsns[tail], last[tail])
-    yield from (Usage(*row) for row in np.stack(columns, axis=1).tolist())
+    numbers = [column.tolist() for column in (*keys[:, head], counts)]
+    firsts, lasts = (
+        zip(lsns[at].tolist(), seqs[at].tolist(), strict=True) for at, seqs in ((head, first), (tail, last))
+    )
+    yield from map(Usage, *numbers, firsts, lasts)
 
 
 def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:

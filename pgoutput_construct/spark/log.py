@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog, entry_of, explain
 from pgoutput_construct.changelog.segments import SCHEMA, Segment, read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark.schemas import spark_schema
 from pgoutput_construct.wire.engine import parse
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import STATE_PARAMETERS
@@ -49,7 +49,7 @@ def map_segments(
                     yield from function(segment)
 
     numbers = spark.range(0, len(groups), 1, max(len(groups), 1))
-    return numbers.mapInArrow(run, spark_schema(schema))
+    return numbers.mapInArrow(run, from_arrow_schema(schema, prefer_timestamp_ntz=True))
 
 
 def segment_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
