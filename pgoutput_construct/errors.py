@@ -20,7 +20,7 @@ class _PlacedError(PgoutputError):
     """An error at one place of one message."""
 
     def __init__(self, reason: str, *, message: str | None = None, path: str = "", offset: int | None = None) -> None:
-        super().__init__(reason, message, path, offset)
+        super().__init__(reason)
         self.reason = reason
         """What is wrong, and what to do about it."""
         self.message = message
@@ -30,17 +30,10 @@ class _PlacedError(PgoutputError):
         self.offset = offset
         """Bytes from the start of the payload."""
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (type(self), self.reason, self.message, self.path, self.offset)
-
     def __str__(self) -> str:
         at_byte = "" if self.offset is None else f" at byte {self.offset}"
         place = f"{self.path}{at_byte}".strip()
         return f"{place}: {self.reason}" if place else self.reason
-
-
-def _restore(kind: type[_PlacedError], reason: str, message: str | None, path: str, offset: int | None) -> _PlacedError:
-    return kind(reason, message=message, path=path, offset=offset)
 
 
 class DecodeError(_PlacedError):
@@ -72,13 +65,6 @@ class ReplicationError(PgoutputError):
         """The server's five-letter code (appendix "PostgreSQL Error Codes"), None when there is none."""
         self.transient = transient
         """True when trying again later may help: the connection was lost, the slot is still in use."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _restore_replication, (self.args[0], self.sqlstate, self.transient)
-
-
-def _restore_replication(text: str, sqlstate: str | None, transient: bool) -> ReplicationError:
-    return ReplicationError(text, sqlstate=sqlstate, transient=transient)
 
 
 class EngineError(PgoutputError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import pgoutput_construct as pgo
 from pgoutput_construct.demo.server import EmbeddedServer
 from tests.live.recording import Recording
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-PROGRAM, PIPELINE, BATCH = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PROGRAM, TESTING, PIPELINE, BATCH = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 """The blocks of code, in their order; a new one needs a test."""
 
 
@@ -33,6 +34,12 @@ def test_library_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out.strip()
     assert printed == "Insert.new.columns[2] 15"
     assert f"# {printed}" in code
+
+
+def test_testing_example_runs() -> None:
+    """The test of a consumer runs, against our own session."""
+    names: dict[str, Any] = {"pgo": pgo}
+    exec(compile(TESTING, "README.md", "exec"), names)
 
 
 @pytest.mark.server

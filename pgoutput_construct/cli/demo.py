@@ -11,6 +11,7 @@ import click
 
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.extras import require
+from pgoutput_construct.stream.rows import OPERATIONS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,12 +90,12 @@ def _show(report: "Report", console: "Console") -> None:
 
     table = Table(title="The shop's tables, rebuilt from their changes")
     table.add_column("table", no_wrap=True)
-    for name in ("inserts", "updates", "deletes", "truncates", "rows"):
+    for name in (*(f"{op}s" for op in OPERATIONS.values()), "rows"):
         table.add_column(name, justify="right")
     table.add_column("equal", justify="center")
     for row in report.tables:
         written, compared = row.written, row.comparison
-        counts = (written.insert, written.update, written.delete, written.truncate, compared.rebuilt_rows)
+        counts = (*written.counts.values(), compared.rebuilt_rows)
         differs = f"[red]no: {compared.missing} missing, {compared.unexpected} extra[/]"
         verdict = "[green]yes[/]" if compared.equal else differs
         table.add_row(row.name, *(f"{count:,}" for count in counts), verdict)

@@ -13,7 +13,7 @@ from pgoutput_construct.wire.trace import Trace
 
 __all__ = ["Before", "labels"]
 
-_COLUMN: Final = re.compile(r".*\.columns\[(\d+)\]")
+_COLUMN: Final = re.compile(r"(.*\.columns\[(\d+)\]).*")
 _TABLE: Final = re.compile(r".*\.relation_oids?(\[\d+\])?")
 
 
@@ -50,9 +50,9 @@ def _labels(trace: Trace, relations: RelationCache) -> Iterator[tuple[str, str]]
             if relation is not None:
                 yield piece.path, _printable(f"{relation.namespace or 'pg_catalog'}.{relation.name}")
         elif relation is not None and (match := _COLUMN.fullmatch(piece.path)):
-            index = int(match[1])
+            index = int(match[2])
             if index < len(relation.columns):
-                yield piece.path, _printable(relation.columns[index].name)
+                yield match[1], _printable(relation.columns[index].name)
 
 
 def _relation(relations: RelationCache, oid: int) -> Relation | None:

@@ -197,4 +197,4 @@ def _meaning(described: Described, value: Any) -> str:
     meaning = described.meaning(value)
     if described.notation == "Byte1":
         return meaning
-    return f"{meaning}: {described.description}" if meaning else described.description
+    return ": ".join(filter(None, (meaning, described.description)))

@@ -23,6 +23,7 @@ from pgoutput_construct.stream.state import ControlMessage, StreamState
 from pgoutput_construct.wire import parse, parse_frame
 from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.messages import BY_TAG
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["Asked", "Subject", "find"]
 
@@ -163,15 +164,15 @@ def _in_change_log(source: Path, asked: Asked) -> Subject:
     entry = log.entry(asked.seq)
     options = asked.options(log.options.layout())
     before = Before()
-    for seq, stream_xid, payload, in_stream in _descriptions(log, asked.seq):
+    for seq, stream_xid, payload, states in _descriptions(log, asked.seq):
         with suppress(PgoutputError):
-            before.relations.read(ControlMessage(seq, stream_xid, parse(payload, **options, in_stream=in_stream)))
+            before.relations.read(ControlMessage(seq, stream_xid, parse(payload, **options | states)))
     before.relations.stream_xid = entry.stream_xid
     place = f"{entry.segment}: seq {entry.seq}, WAL {entry.wal_start}, sent {entry.send_time}"
-    return Subject(entry.payload, asked.all(options, {"in_stream": entry.in_stream}), place, before)
+    return Subject(entry.payload, asked.all(options, entry.states), place, before)
 
 
-def _descriptions(log: Any, seq: int) -> Iterator[tuple[int, int | None, bytes, bool]]:
+def _descriptions(log: Any, seq: int) -> Iterator[tuple[int, int | None, bytes, dict[str, Any]]]:
     """Yield the messages before ``seq`` that change which tables are known."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -182,5 +183,5 @@ def _descriptions(log: Any, seq: int) -> Iterator[tuple[int, int | None, bytes, 
             table = log.table(segment)
             tags = pc.binary_slice(table["payload"], 0, 1)
             wanted = pc.and_(pc.is_in(tags, value_set=describing), pc.less(table["seq"], seq))
-            rows = table.filter(wanted).select(["seq", "stream_xid", "payload", "in_stream"])
-            yield from zip(*(column.to_pylist() for column in rows.columns), strict=True)
+            for row in table.filter(wanted).select(["seq", "stream_xid", "payload", *STATE_PARAMETERS]).to_pylist():
+                yield row.pop("seq"), row.pop("stream_xid"), row.pop("payload"), row

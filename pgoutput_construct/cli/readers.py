@@ -106,7 +106,7 @@ def _read_change_log(log: Any, chosen: Mapping[str, Any], count: list[int]) -> I
             "send_time": str(entry.send_time),
             "stream_xid": entry.stream_xid,
         }
-        read_with = {**chosen, "in_stream": entry.in_stream}
+        read_with = {**chosen, **entry.states}
         try:
             message = parse(entry.payload, **read_with)
         except PgoutputError as error:

@@ -11,7 +11,6 @@ from pgoutput_construct.extras import require
 __all__ = ["tables_command"]
 
 OUTPUT = click.Path(file_okay=False, path_type=Path)
-OPERATIONS = ("insert", "update", "delete", "truncate")
 
 
 @click.command("tables", short_help="Decode a change log into typed Parquet datasets.")
@@ -43,7 +42,7 @@ def tables_command(changelog: Path, output: Path, tables: tuple[str, ...], maste
         for number, name in enumerate(names, 1):
             click.echo(f"[{number}/{len(names)}] {_shown(name)}", err=True)
             (written,) = write_tables(log, output, [name], "overwrite" if overwrite else "error").values()
-            counts = ", ".join(counted(getattr(written, operation), operation) for operation in OPERATIONS)
+            counts = ", ".join(counted(count, op) for op, count in written.counts.items())
             click.echo(f"{_shown(name)}: {counts}: {written.path}")
     finally:
         spark.stop()

@@ -1,7 +1,7 @@
 """The main job: a change log becomes one typed DataFrame, and one Parquet dataset, for each table."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from pgoutput_construct.spark.scan import Scan, scan_log
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.spark.tables import Table, Usage, find_tables
 from pgoutput_construct.stream.relations import RelationHistory
+from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader
 from pgoutput_construct.wire.engine import parse
@@ -37,14 +38,8 @@ class Written:
 
     path: str
     """The directory of Parquet files."""
-    insert: int = 0
-    """Inserted rows."""
-    update: int = 0
-    """Updated rows."""
-    delete: int = 0
-    """Deleted rows."""
-    truncate: int = 0
-    """How often the table was emptied."""
+    counts: Mapping[str, int]
+    """How many changes there are of each ``_op``."""
 
 
 class OpenLog:
@@ -127,7 +122,7 @@ def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
 def changes_schema(columns: pa.Schema) -> pa.Schema:
     """Return the schema of a table's changes: its columns, then those of ``CHANGE``.
 
-    ``_op`` is insert, update, delete or truncate; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
+    ``_op`` is one of OPERATIONS, such as insert; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
     is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (columnar/types.py).
     """
     rows = {field.name: field for field in rows_schema(columns)}
@@ -141,7 +136,7 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     with plain_errors():
         log.changes(name).write.mode(mode).parquet(path)
         counts = read_table(log.spark, path).groupBy("_op").count().collect()
-    return Written(path, **{row["_op"]: row["count"] for row in counts})
+    return Written(path, dict.fromkeys(OPERATIONS.values(), 0) | {row["_op"]: row["count"] for row in counts})
 
 
 def _plan(log: ChangeLog, controls: pa.Table) -> Plan:
@@ -184,7 +179,7 @@ def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogErr
     """Return what is wrong with a row that nothing describes: bytes that are no message explain it better."""
     entry = log.entry(seq)
     try:
-        parse(entry.payload, **plan.options.layout(), in_stream=entry.in_stream)
+        parse(entry.payload, **plan.options.layout() | entry.states)
         plan.history.index(oid, seq, entry.stream_xid)
     except PgoutputError as error:
         return explain(entry, error)

@@ -82,9 +82,8 @@ class _Replay:
         if event.new is None:
             return
         row = _Row(number)
-        if event.op == "update":
-            for name in event.unchanged or ():
-                self._carry(row, before, name, event)
+        for name in event.unchanged or ():
+            self._carry(row, before, name, event)
         self._state[tuple(event.new)] = row
 
     def _carry(self, row: _Row, before: _Row | None, name: str, event: _Event) -> None:

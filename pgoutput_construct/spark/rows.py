@@ -7,9 +7,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.columnar.index import IS_ROW, BatchIndex, index_batch
-from pgoutput_construct.wire.messages import Truncate
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["LoggedRows", "bounds_of_runs", "index_log", "rows_of"]
 
@@ -31,7 +32,8 @@ class LoggedRows(NamedTuple):
 
 def index_log(options: LogOptions, batch: pa.RecordBatch) -> BatchIndex:
     """Walk the payloads of a batch of ``LOG_SCHEMA`` once."""
-    return index_batch(batch.column("payload"), batch.column("in_stream"), **options.layout())
+    states = {name: batch.column(name) for name in STATE_PARAMETERS}
+    return index_batch(batch.column("payload"), **states, **options.layout())
 
 
 def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRows]:
@@ -47,8 +49,8 @@ def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRo
 
 def _xids(index: BatchIndex) -> Numbers:
     xids = index.rows["xid"].astype(np.int64)
-    for row in np.flatnonzero(index.valid & (index.tags == Truncate.TAG[0])).tolist():
-        xids[row] = index.message(row).xid or 0  # type: ignore[union-attr]
+    for row in np.flatnonzero(index.valid & np.isin(index.tags, list(kernels.LISTS))).tolist():
+        xids[row] = getattr(index.message(row), "xid", None) or 0
     return xids
 
 

@@ -80,7 +80,7 @@ def _keyed(events: DataFrame, names: list[str], keys: list[str]) -> DataFrame:
         F.array_except("_unchanged", F.array(*map(F.lit, keys))).alias("_unchanged"),
         *(pair.alias(f"c{index}") for index, pair in enumerate(columns)),
     )
-    labels = connect(keyed.where("_op = 'update' AND _old != _new").select("_old", "_new"))
+    labels = connect(keyed.where("_old != _new").select("_old", "_new"))
     joined = keyed.join(labels, keyed["_old"] == labels["_key"], "left")
     return joined.withColumn("_component", F.coalesce("_label", "_old")).drop("_key", "_label")
 
@@ -115,7 +115,8 @@ def _counted(events: DataFrame, names: list[str]) -> DataFrame:
     came = [_new(name) if "_before" in events.columns else _pair(name) for name in names]
     gone = [_pair(name, ("_before",)) for name in names]
     plus = events.where("_op != 'delete'").select(F.lit(1).alias("_n"), *_aliased(came, places))
-    minus = events.where("_op != 'insert'").select(F.lit(-1).alias("_n"), *_aliased(gone, places))
+    has_before = "_before IS NOT NULL" if names else "_op != 'insert'"
+    minus = events.where(has_before).select(F.lit(-1).alias("_n"), *_aliased(gone, places))
     counts = plus.unionAll(minus).groupBy(*places).agg(F.sum("_n").alias("_n")).where("_n > 0")
     return counts.withColumn("_n", F.explode(F.sequence(F.lit(1), F.col("_n").cast("int")))).drop("_n")
 

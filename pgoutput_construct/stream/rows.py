@@ -2,25 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.values import ValueLoader
-from pgoutput_construct.wire.messages import (
-    UNCHANGED,
-    Delete,
-    Insert,
-    PgoutputMessage,
-    Relation,
-    Truncate,
-    TupleData,
-    Update,
-)
-from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
+from pgoutput_construct.wire.messages import BY_TAG, UNCHANGED, PgoutputMessage, Relation, TupleData
+from pgoutput_construct.wire.protocol import CHANGES, RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.types import bare
 
-__all__ = ["RowChange", "RowReader"]
+__all__ = ["OPERATIONS", "RowChange", "RowReader"]
+
+OPERATIONS: Final = {cls: cls.__name__.lower() for cls in BY_TAG.values() if cls in CHANGES}
+"""What rows say of the message that changed them: insert, update, delete, truncate, and what later versions brought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +22,7 @@ class RowChange:
     """One change of one row (of a whole table, for a truncate)."""
 
     op: str
-    """insert, update, delete or truncate."""
+    """One of OPERATIONS."""
     relation: Relation
     """The table as it was described when the change was sent."""
     xid: int | None
@@ -62,22 +56,24 @@ class RowReader:
         self.relations.update(message)
         return iter(list(self._rows(message)))
 
-    def _rows(self, message: PgoutputMessage) -> Iterator[RowChange]:
-        match message:
-            case Insert() | Update() | Delete():
-                yield self._change(message, self.relations.get(message.relation_oid))
-            case Truncate():
-                for oid in message.relation_oids:
-                    yield RowChange("truncate", self.relations.get(bare(oid)), message.xid, None, None, ())
+    def _rows(self, message: Any) -> Iterator[RowChange]:
+        # By their fields, not their names: later versions may bring other messages that change rows.
+        op = OPERATIONS.get(type(message))
+        if op is None:
+            return
+        if hasattr(message, "relation_oid"):
+            yield self._change(op, message, self.relations.get(message.relation_oid))
+        for oid in getattr(message, "relation_oids", ()):
+            yield RowChange(op, self.relations.get(bare(oid)), getattr(message, "xid", None), None, None, ())
 
-    def _change(self, message: Insert | Update | Delete, relation: Relation) -> RowChange:
-        new = None if isinstance(message, Delete) else self._row(relation, message.new)
-        old = None if isinstance(message, Insert) else self._old(relation, message)
+    def _change(self, op: str, message: Any, relation: Relation) -> RowChange:
+        new = self._row(relation, message.new) if hasattr(message, "new") else None
+        old = self._old(relation, message) if hasattr(message, "old") else None
         unchanged = tuple(name for name, value in (new or {}).items() if value is UNCHANGED)
         sent = None if new is None else {name: value for name, value in new.items() if value is not UNCHANGED}
-        return RowChange(type(message).__name__.lower(), relation, message.xid, sent, old, unchanged)
+        return RowChange(op, relation, getattr(message, "xid", None), sent, old, unchanged)
 
-    def _old(self, relation: Relation, message: Update | Delete) -> dict[str, Any] | None:
+    def _old(self, relation: Relation, message: Any) -> dict[str, Any] | None:
         if message.old is None:
             return None
         row = self._row(relation, message.old)

@@ -60,7 +60,7 @@ class StreamState:
     @property
     def in_stream(self) -> bool:
         """Whether the next message stands between Stream Start and Stream Stop."""
-        return self.opener is not None
+        return _parameters(self._possible)["in_stream"]
 
     @property
     def stream_xid(self) -> int | None:
@@ -82,9 +82,9 @@ class StreamState:
         reached = _reached(self._possible, cls, self._exact)
         if not reached:
             raise ProtocolError(self._contradiction(cls))
-        if cls in CHANGES_SCOPE:
-            self.opener = message if any(_parameters(reached).values()) else None
-        self._possible = reached
+        before, self._possible = self.in_stream, reached
+        if self.in_stream != before:
+            self.opener = message if self.in_stream else None
 
     def follow(self, message: PgoutputMessage) -> None:
         """Go on to the state after a message of a log, in which a connection may have been lost at any place.
@@ -99,9 +99,10 @@ class StreamState:
 
     def _contradiction(self, cls: type) -> str:
         needed = " or ".join(TRANSITIONS[cls])
-        if self.in_stream:
+        inside = {_parameters(frozenset({state}))["in_stream"] for state in TRANSITIONS[cls]}
+        if self.in_stream and inside == {False}:
             return f"{cls.__name__} inside the stream of xid {self.stream_xid}: a Stream Stop must come before it"
-        if all(any(_parameters(frozenset({state})).values()) for state in TRANSITIONS[cls]):
+        if not self.in_stream and inside == {True}:
             return f"{cls.__name__} outside a stream: a Stream Start must come before it"
         return f"{cls.__name__} in the state {' or '.join(sorted(self._possible))}: it comes in the state {needed} only"
 

@@ -1,6 +1,6 @@
 """What a generated stream has inside its transactions: changes, and what describes them."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -9,12 +9,13 @@ from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import StreamState
+from pgoutput_construct.testing.leaves import complete
 from pgoutput_construct.testing.strategies import STRATEGIES
 from pgoutput_construct.testing.tables import Table, tables
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.options import options
 from pgoutput_construct.wire.protocol import DeleteOldKind, MessageFlags, UpdateOldKind
-from pgoutput_construct.wire.types import Lsn, Timestamp
+from pgoutput_construct.wire.types import Extended, Lsn, Timestamp
 
 __all__ = ["Changes", "Sent", "Transaction"]
 
@@ -68,7 +69,7 @@ class Changes:
         """OIDs whose Relation counts for every transaction that is not streamed."""
         self._last_xid = 700
         self._lsn = Lsn(0x1000000)
-        self._skeletons: dict[tuple[type, bool], Any] = {}
+        self._skeletons: dict[tuple[Any, ...], Any] = {}
 
     def begin(self) -> Transaction:
         """Return a transaction that has sent nothing."""
@@ -145,16 +146,19 @@ class Changes:
         """Send a message; what is not said of it is drawn, and what these options do not carry is left out."""
         skeleton = self._skeleton(cls)
         absent = {f.name for f in fields(cls) if f.default is None and getattr(skeleton, f.name) is None}
-        message = replace(skeleton, **{name: value for name, value in values.items() if name not in absent})
+        said = {name: value for name, value in values.items() if name not in absent}
+        shaped = {name: _shaped(value, getattr(skeleton, name)) for name, value in said.items() if value is not None}
+        message = replace(skeleton, **said | shaped)
         stream_xid = self.session.stream_xid
         self.state.advance(message)  # refuses what the specification's transitions do not have
         self.sent.append(Sent(self.session.build(message), message, stream_xid))
 
     def _skeleton(self, cls: type) -> Any:
         """Return any message of a class that can be sent here, one for the whole stream."""
-        key = cls, self.session.in_stream
+        states = self.session.state.parameters
+        key = cls, *states.values()
         if key not in self._skeletons:
-            given = options(**self.session.options, in_stream=self.session.in_stream)
+            given = options(**self.session.options | states)
             self._skeletons[key] = self.draw(_strategy(cls, given.values))
         return self._skeletons[key]
 
@@ -179,4 +183,18 @@ class Changes:
 
 @cache
 def _strategy(cls: type, parameters: tuple[int, ...]) -> SearchStrategy[Any]:
-    return STRATEGIES[cls][1](*parameters)
+    with complete():
+        return STRATEGIES[cls][1](*parameters)
+
+
+def _shaped(value: Any, like: Any) -> Any:
+    """Return a value with the fields that these options bring to it, taken from another value of its place."""
+    if isinstance(like, Extended):
+        changed: Any = {like.PRINCIPAL: _shaped(value, getattr(like, like.PRINCIPAL))}
+        return replace(like, **changed)  # type: ignore[type-var]
+    if isinstance(like, tuple):
+        return tuple(_shaped(item, like[0]) for item in value)
+    if is_dataclass(like):
+        given = {f.name: getattr(value, f.name) for f in fields(like)}
+        return replace(like, **{name: each for name, each in given.items() if each is not None})  # type: ignore[type-var]
+    return value

@@ -1,6 +1,8 @@
 """The strategies of single fields, which the generated strategies are made of."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ __all__ = [
     "bits",
     "blobs",
     "branches",
+    "complete",
     "lsns",
     "record",
     "several",
@@ -24,6 +27,17 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_COMPLETE = ContextVar("_COMPLETE", default=False)
+
+
+@contextmanager
+def complete() -> Iterator[None]:
+    """Let strategies that are made in this block have an item in each repeat, and a branch of each choice."""
+    token = _COMPLETE.set(True)
+    try:
+        yield
+    finally:
+        _COMPLETE.reset(token)
 
 
 class Branch(NamedTuple):
@@ -76,14 +90,14 @@ def absent_or(present: bool, strategy: SearchStrategy[T]) -> SearchStrategy[T | 
 
 def several(items: SearchStrategy[T]) -> SearchStrategy[tuple[T, ...]]:
     """Return the items of a repeat: none of them where these options have no such item."""
-    return st.just(()) if items.is_empty else st.lists(items, max_size=4).map(tuple)
+    return st.just(()) if items.is_empty else st.lists(items, min_size=int(_COMPLETE.get()), max_size=4).map(tuple)
 
 
 def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -> SearchStrategy[Branch]:
     """Return the branches of a choice, none of them included where it is optional."""
     possible = {kind: strategy for kind, strategy in cases.items() if not strategy.is_empty}
     taken = [st.builds(Branch, st.just(kind), strategy) for kind, strategy in possible.items()]
-    return st.one_of(*taken, *([st.just(Branch(None, None))] if optional else []))
+    return st.one_of(*taken, *([st.just(Branch(None, None))] if optional and not _COMPLETE.get() else []))
 
 
 @st.composite

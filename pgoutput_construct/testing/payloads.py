@@ -67,12 +67,12 @@ def _kind(kind: type[PgoutputMessage] | str) -> type[PgoutputMessage]:
 
 def options_and_messages() -> SearchStrategy[tuple[ParseOptions, PgoutputMessage]]:
     """Return options, each with a message that can be sent under them."""
-    return options().flatmap(lambda given: st.tuples(st.just(given), messages(*given)))
+    return options().flatmap(lambda given: st.tuples(st.just(given), messages(**given._asdict())))
 
 
 def payloads() -> SearchStrategy[tuple[ParseOptions, bytes]]:
     """Return options, each with the bytes of a message that can be sent under them."""
-    return options_and_messages().map(lambda pair: (pair[0], build(pair[1], *pair[0])))
+    return options_and_messages().map(lambda pair: (pair[0], build(pair[1], **pair[0]._asdict())))
 
 
 def frames() -> SearchStrategy[Frame]:

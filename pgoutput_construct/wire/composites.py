@@ -6,7 +6,7 @@ from typing import IO, Any
 
 from construct import Array, Construct, Container, Default, IfThenElse, Subconstruct
 
-from pgoutput_construct.wire.primitives import Absent, FieldError, Leaf, Number, shown, take
+from pgoutput_construct.wire.primitives import Absent, FieldError, Letter, Number, shown
 from pgoutput_construct.wire.types import Extended
 
 __all__ = ["Counted", "Extending", "Kind", "Record", "SizeOf", "Valued", "record", "when", "wire_fields"]
@@ -53,36 +53,31 @@ class Counted(Array):
         return obj
 
 
-class Kind(Leaf):
-    """The tag of a choice, a str of one letter; None where the choice is optional and what follows it comes at once."""
+class Kind(Letter):
+    """The tag of a choice; None where the choice is optional and what follows it (``before``) comes at once."""
 
     def __init__(
         self, tags: Iterable[str], before: bytes | None = None, since: Mapping[str, int] | None = None
     ) -> None:
-        super().__init__()
-        self.tags = tuple(tags)
+        super().__init__(tags)
         self.before = before
         self.since = since or {}
-        self.flagbuildnone = before is not None
+        if before is not None:
+            self.choices += f" or {before!r}"
+            self.flagbuildnone = True
+            self.fixed_size = None
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> str | None:
         offset = stream.tell()
-        byte = take(stream, 1, path)
-        if byte == self.before:
-            stream.seek(offset)
-            return None
-        return self._checked(byte.decode("latin-1"), context, path, offset)
+        following = stream.read(1)
+        stream.seek(offset)
+        return None if following and following == self.before else super()._parse(stream, context, path)
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
-        if obj is None and self.before is not None:
-            return None
-        stream.write(self._checked(obj, context, path, stream.tell()).encode("ascii"))
-        return obj
+        return None if obj is None and self.before is not None else super()._build(obj, stream, context, path)
 
-    def _checked(self, tag: Any, context: Any, path: str, offset: int) -> str:
-        if not isinstance(tag, str) or tag not in self.tags:
-            also = f" or {self.before!r}" if self.before else ""
-            raise FieldError(f"must be one of {', '.join(self.tags)}{also}, not {shown(tag)}", path, offset)
+    def _checked(self, letter: Any, context: Any, path: str, offset: int) -> str:
+        tag = super()._checked(letter, context, path, offset)
         if tag in self.since and context._params.proto_version < self.since[tag]:
             raise FieldError(f"{tag!r} belongs to protocol version {self.since[tag]} and newer", path, offset)
         return tag

@@ -93,10 +93,7 @@ class Engine:
         return data
 
 
-@lru_cache(maxsize=1024, typed=True)
-def _engine(given: Options) -> Engine:
-    return Engine(given)
-
+_engine: Final = lru_cache(maxsize=1024, typed=True)(Engine)
 
 _KNOWN: Final[dict[tuple[int, str, bool | None], Engine]] = {}
 """The engines that were asked for, for those who cannot wait for ``options``."""

@@ -1,10 +1,11 @@
 """How each type of a message's field looks in JSON."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
-from pgoutput_construct.errors import EncodeError, PgoutputError
+from pgoutput_construct.errors import EncodeError
 from pgoutput_construct.wire.messages import VALUES
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
@@ -28,101 +29,94 @@ class Form(ABC):
         """Return the Python value."""
 
 
-class _Number(Form):
-    """An int, as a number."""
+class _Plain(Form):
+    """A value without parts; ``write`` and ``read`` raise an error of Python for one of another type."""
 
-    def to_json(self, value: Any, path: str) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise refuse(path, "an int", value)
-        return int(value)
-
-    def from_json(self, value: Any, path: str) -> int:
-        if type(value) is not int:
-            raise refuse(path, "a whole number", value)
-        return value
-
-
-class _Nothing(Form):
-    """None, as null."""
-
-    def to_json(self, value: Any, path: str) -> None:
-        if value is not None:
-            raise refuse(path, "null", value)
-
-    from_json = to_json
-
-
-class _Position(Form):
-    """An Lsn, as PostgreSQL prints it."""
-
-    def to_json(self, value: Any, path: str) -> str:
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
-            raise refuse(path, "an Lsn of 64 bits", value)
-        return str(Lsn(value))
-
-    def from_json(self, value: Any, path: str) -> Lsn:
-        try:
-            return Lsn(value if isinstance(value, str) else "")
-        except PgoutputError:
-            raise refuse(path, 'an LSN such as "16/B374D848"', value) from None
-
-
-class _Moment(Form):
-    """A Timestamp, as it prints: ISO 8601, infinity, or microseconds where datetime cannot hold the year."""
-
-    def to_json(self, value: Any, path: str) -> str:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise refuse(path, "a Timestamp", value)
-        return str(Timestamp(value))
-
-    def from_json(self, value: Any, path: str) -> Timestamp:
-        try:
-            return Timestamp.from_text(value if isinstance(value, str) else "")
-        except PgoutputError:
-            must = 'a timestamp such as "2024-05-01T12:00:00+00:00", "infinity", or a string of microseconds'
-            raise refuse(path, must, value) from None
-
-
-class _Hex(Form):
-    """Bytes of one class, as an object of one key with hexadecimal digits."""
-
-    def __init__(self, key: str, cls: type[bytes] = bytes) -> None:
-        self.key = key
-        self.cls = cls
+    def __init__(self, python: str, write: Callable[[Any], Any], json: str, read: Callable[[Any], Any]) -> None:
+        self.python, self.write = python, write
+        self.json, self.read = json, read
 
     def to_json(self, value: Any, path: str) -> Any:
-        if type(value) is not self.cls:
-            raise refuse(path, self.cls.__name__, value)
-        return {self.key: value.hex()}
+        try:
+            return self.write(value)
+        except (AttributeError, TypeError, ValueError):
+            raise refuse(path, self.python, value) from None
 
     def from_json(self, value: Any, path: str) -> Any:
-        digits = value.get(self.key) if isinstance(value, Mapping) and len(value) == 1 else None
         try:
-            return self.cls(bytes.fromhex(digits))  # type: ignore[arg-type]
+            return self.read(value)
         except (TypeError, ValueError):
-            raise refuse(path, f'{{"{self.key}": "<hexadecimal digits>"}}', value) from None
+            raise refuse(path, self.json, value) from None
 
 
-class _Text(Form):
-    """A str, as a string; one with bytes that are not UTF-8 as the hexadecimal digits of those bytes."""
+def _only(cls: type, value: Any) -> Any:
+    if type(value) is not cls:
+        raise TypeError
+    return value
 
-    hex = _Hex("hex")
 
-    def to_json(self, value: Any, path: str) -> Any:
-        try:
-            data = value.encode("utf-8", "surrogateescape")
-            faithful = data.decode("utf-8", "surrogateescape") == value
-        except (AttributeError, UnicodeEncodeError):
-            faithful = False
-        if not faithful:
-            raise refuse(path, "a str that UTF-8 with surrogateescape gives back", value)
-        return value if value.isascii() or _is_utf8(data) else self.hex.to_json(data, path)
+def _int(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError
+    return int(value)
 
-    def from_json(self, value: Any, path: str) -> str:
-        if not isinstance(value, str):
-            data: bytes = self.hex.from_json(value, path)
-            return data.decode("utf-8", "surrogateescape")
-        return _utf8(value, path).decode()
+
+def _write_lsn(value: Any) -> str:
+    if not 0 <= _int(value) < 1 << 64:
+        raise ValueError
+    return str(Lsn(value))
+
+
+def _hex(key: str, cls: type[bytes]) -> Form:
+    """Return the form of bytes of one class: an object of one key with hexadecimal digits."""
+    return _Plain(
+        cls.__name__,
+        lambda value: {key: _only(cls, value).hex()},
+        f'{{"{key}": "<hexadecimal digits>"}}',
+        lambda value: cls(_read_hex(key, value)),
+    )
+
+
+def _read_hex(key: str, value: Any) -> bytes:
+    if not isinstance(value, Mapping) or [*value] != [key]:
+        raise TypeError
+    return bytes.fromhex(value[key])
+
+
+def _write_text(value: Any) -> Any:
+    data = value.encode("utf-8", "surrogateescape")
+    if data.decode("utf-8", "surrogateescape") != value:
+        raise ValueError
+    return value if _is_utf8(data) else {"hex": data.hex()}
+
+
+def _read_text(value: Any) -> str:
+    return (
+        value.encode().decode()
+        if isinstance(value, str)
+        else _read_hex("hex", value).decode("utf-8", "surrogateescape")
+    )
+
+
+LEAVES: Final[Mapping[Any, Form]] = {
+    type(None): _Plain("null", partial(_only, type(None)), "null", partial(_only, type(None))),
+    int: _Plain("an int", _int, "a whole number", partial(_only, int)),
+    Lsn: _Plain("an Lsn of 64 bits", _write_lsn, 'an LSN such as "16/B374D848"', lambda value: Lsn(_only(str, value))),
+    Timestamp: _Plain(
+        "a Timestamp",
+        lambda value: str(Timestamp(_int(value))),
+        'a timestamp such as "2024-05-01T12:00:00+00:00", "infinity", or a string of microseconds',
+        Timestamp.from_text,
+    ),
+    str: _Plain(
+        "a str that UTF-8 with surrogateescape gives back",
+        _write_text,
+        'a string without lone surrogates, or {"hex": "<hexadecimal digits>"}',
+        _read_text,
+    ),
+    bytes: _hex("hex", bytes),
+}
+"""The forms of the types that have no parts; text that is not UTF-8 is written as the digits of its bytes."""
 
 
 class Value(Form):
@@ -135,8 +129,8 @@ class Value(Form):
     def __init__(self) -> None:
         self.constants = {kind: value for kind, value in VALUES.items() if not isinstance(value, type)}
         classes = {kind: value for kind, value in VALUES.items() if isinstance(value, type)}
-        self.by_kind = {kind: _Hex(kind, value) for kind, value in classes.items()}
-        self.by_class = {form.cls: form for form in self.by_kind.values()}
+        self.by_kind = {kind: _hex(kind, value) for kind, value in classes.items()}
+        self.by_class = {value: self.by_kind[kind] for kind, value in classes.items()}
         shapes = ["null"] if None in self.constants.values() else []
         shapes += ["a string"] if bytes in self.by_class else []
         shapes += [f'{{"{kind}": true}}' for kind, value in self.constants.items() if value is not None]
@@ -232,17 +226,6 @@ class Items(Form):
         if not isinstance(value, list):
             raise refuse(path, "an array", value)
         return tuple(self.form.from_json(item, f"{path}[{i}]") for i, item in enumerate(value))
-
-
-LEAVES: Final[Mapping[Any, Form]] = {
-    type(None): _Nothing(),
-    int: _Number(),
-    Lsn: _Position(),
-    Timestamp: _Moment(),
-    str: _Text(),
-    bytes: _Hex("hex"),
-}
-"""The forms of the types that have no parts."""
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 from typing import Any, Final
 
@@ -68,14 +67,6 @@ def options(proto_version: int = 1, streaming: str = "off", in_stream: bool | No
 
     ``in_stream`` None means: not said. ``others`` are the options and states of MoreOptions.
     """
-    try:
-        return _options(proto_version, streaming, in_stream, **others)
-    except TypeError:  # what cannot be hashed is no value of an option, which the checks say
-        return _options.__wrapped__(proto_version, streaming, in_stream, **others)
-
-
-@lru_cache(maxsize=1024, typed=True)
-def _options(proto_version: int, streaming: str, in_stream: bool | None, **others: Any) -> Options:
     given = {"proto_version": proto_version, "streaming": streaming, "in_stream": in_stream, **others}
     for name in given:
         if name not in ParseOptions._fields:

@@ -5,7 +5,7 @@ without its NUL is read byte by byte, and text with a NUL inside is built withou
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import index
 from typing import IO, Any
 
@@ -136,20 +136,20 @@ XLogRecPtr = Number("Q", Lsn)
 TimestampTz = Number("q", Timestamp)
 
 
-class Checked(Leaf):
-    """A number of which only some values are allowed."""
+class OneOf(Leaf):
+    """A number that is one of a few."""
 
-    def __init__(self, number: Number) -> None:
+    def __init__(self, number: Number, *values: int) -> None:
         super().__init__()
         self.number = number
+        self.values = values
         self.fixed_size = number.fixed_size
 
-    def problem(self, value: int) -> str | None:
-        """Return what is wrong with a value, or None."""
-        raise TypeError(f"{type(self).__name__} does not say which values it allows")
+    def _problem(self, value: int) -> str | None:
+        return None if value in self.values else f"must be one of {self.values}, not {int(value)}"
 
     def _checked(self, value: int, path: str, offset: int) -> int:
-        problem = self.problem(value)
+        problem = self._problem(value)
         if problem is not None:
             raise FieldError(problem, path, offset)
         return value
@@ -165,52 +165,39 @@ class Checked(Leaf):
         return self.number._build(obj, stream, context, path)
 
 
-class OneOf(Checked):
-    """A number that is one of a few."""
-
-    def __init__(self, number: Number, *values: int) -> None:
-        super().__init__(number)
-        self.values = values
-
-    def problem(self, value: int) -> str | None:
-        """Return what is wrong with a value, or None."""
-        return None if value in self.values else f"must be one of {self.values}, not {int(value)}"
-
-
-class Bits(Checked):
+class Bits(OneOf):
     """Flags: a number without other bits than those of the mask."""
 
     def __init__(self, number: Number, mask: int) -> None:
         super().__init__(number)
         self.mask = mask
 
-    def problem(self, value: int) -> str | None:
-        """Return what is wrong with a value, or None."""
+    def _problem(self, value: int) -> str | None:
         return f"must have no bits beyond {self.mask:#x}, not {int(value):#x}" if value & ~self.mask else None
 
 
 class Letter(Leaf):
     """One byte that is one of a few ASCII letters; a str of one character in Python."""
 
-    fixed_size = 1
+    fixed_size: int | None = 1
 
-    def __init__(self, letters: str) -> None:
+    def __init__(self, letters: Iterable[str]) -> None:
         super().__init__()
-        self.letters = letters
+        self.letters = tuple(letters)
+        self.choices = ", ".join(self.letters)
 
-    def _parse(self, stream: IO[bytes], context: Any, path: str) -> str:
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> str | None:
         offset = stream.tell()
-        byte = take(stream, 1, path)
-        letter = byte.decode("latin-1")
-        if letter not in self.letters:
-            raise FieldError(f"must be one of {', '.join(self.letters)}, not {byte!r}", path, offset)
-        return letter
+        return self._checked(take(stream, 1, path).decode("latin-1"), context, path, offset)
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
-        if not (isinstance(obj, str) and len(obj) == 1 and obj in self.letters):
-            raise FieldError(f"must be one of {', '.join(self.letters)}, not {shown(obj)}", path, stream.tell())
-        stream.write(obj.encode("ascii"))
+        stream.write(self._checked(obj, context, path, stream.tell()).encode("ascii"))
         return obj
+
+    def _checked(self, letter: Any, context: Any, path: str, offset: int) -> str:
+        if not isinstance(letter, str) or letter not in self.letters:
+            raise FieldError(f"must be one of {self.choices}, not {shown(letter)}", path, offset)
+        return letter
 
 
 class Constant(Leaf):
@@ -284,8 +271,8 @@ class Data(Leaf):
         return obj
 
 
-class _Absent(Leaf):
-    """Nothing on the wire, None in Python. construct's Pass would drop a value that it is given, silently."""
+class _Nothing(Leaf):
+    """No bytes."""
 
     fixed_size = 0
 
@@ -295,6 +282,13 @@ class _Absent(Leaf):
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
         return None
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        return None
+
+
+class _Absent(_Nothing):
+    """Nothing on the wire, None in Python. construct's Pass would drop a value that it is given, silently."""
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         if obj is not None:
@@ -305,47 +299,31 @@ class _Absent(Leaf):
 Absent = _Absent()
 
 
-class _End(Leaf):
+class _End(_Nothing):
     """The end of the bytes: anything left over is an error."""
-
-    fixed_size = 0
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.flagbuildnone = True
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
         offset = stream.tell()
         left = len(stream.read())
         if left:
-            follow = "follows" if left == 1 else "follow"
-            raise FieldError(f"ends here, but {_plural(left)} {follow}", path, offset)
-
-    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
-        return None
+            raise FieldError(f"ends here, but {_plural(left)} follow{'s' * (left == 1)}", path, offset)
 
 
 End = _End()
 
 
-class Since(Leaf):
-    """No bytes: a check that the protocol version has this message."""
-
-    fixed_size = 0
+class Since(_Nothing):
+    """A check that the protocol version has this message."""
 
     def __init__(self, version: int) -> None:
         super().__init__()
         self.version = version
-        self.flagbuildnone = True
 
-    def _check(self, context: Any, path: str, offset: int) -> None:
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
         asked = context._params.proto_version
         if asked < self.version:
             problem = f"belongs to protocol version {self.version} and newer, not to version {asked}"
-            raise FieldError(f"{problem}: say proto_version={self.version}", path, offset)
-
-    def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
-        self._check(context, path, stream.tell())
+            raise FieldError(f"{problem}: say proto_version={self.version}", path, stream.tell())
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
-        self._check(context, path, stream.tell())
+        self._parse(stream, context, path)

@@ -1,19 +1,14 @@
 """A specification that has grown: its options and states are those of the command line, with no line of Python."""
 
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.protocol_docs.pages import spec_until
+from tests.growth.project import Project
 
-ROOT = Path(__file__).parents[2]
 GIVEN = ("--proto-version", "5", "--checksums", "--streaming", "eager")
 LINES = [
     {"message": "Begin", "final_lsn": "0/5", "commit_time": "2026-01-01T00:00:00+00:00", "xid": 7},
@@ -50,46 +45,20 @@ def _grow(spec: dict[str, Any]) -> None:
     ]
 
 
-class Grown:
-    """A copy of the project with the grown specification."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in ("pgoutput_construct", "tools"):
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        path = spec_until(19, folder / "spec") / "pgoutput.yaml"
-        spec = yaml.safe_load(path.read_text("utf-8"))
-        _grow(spec)
-        path.write_text(yaml.safe_dump(spec, sort_keys=False), "utf-8")
-        assert self.run("tools.generate").returncode == 0
-
-    def run(self, module: str, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-        """Run a module of the copy."""
-        return subprocess.run(
-            [sys.executable, "-m", module, *arguments],
-            cwd=self.folder,
-            env={"PYTHONPATH": str(self.folder), "PATH": ""},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def pgoutput(self, *arguments: str, stdin: str = "") -> str:
-        """Run the command line; return its output."""
-        done = self.run("pgoutput_construct.cli", *arguments, stdin=stdin)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return a copy of the project with the grown specification."""
+    project = Project(tmp_path_factory.mktemp("grown"))
+    path = project.spec / "pgoutput.yaml"
+    spec = yaml.safe_load(path.read_text("utf-8"))
+    _grow(spec)
+    path.write_text(yaml.safe_dump(spec, sort_keys=False), "utf-8")
+    project.generate()
+    return project
 
 
 @pytest.fixture(scope="module")
-def grown(tmp_path_factory: pytest.TempPathFactory) -> Grown:
-    """Return the copy."""
-    return Grown(tmp_path_factory.mktemp("grown"))
-
-
-@pytest.fixture(scope="module")
-def digits(grown: Grown) -> str:
+def digits(grown: Project) -> str:
     """Return the bytes of LINES as lines of hexadecimal digits."""
     return grown.pgoutput("build", *GIVEN, stdin="\n".join(map(json.dumps, LINES)))
 
@@ -99,7 +68,7 @@ def _fields(lines: str) -> Iterator[dict[str, Any]]:
         yield {key: line[key] for key in message}
 
 
-def test_both_ways(grown: Grown, digits: str) -> None:
+def test_both_ways(grown: Project, digits: str) -> None:
     """The new messages and fields are built and decoded, by options or by the file's header; the state is followed."""
     assert digits.splitlines()[1:4] == ["5100000002", "49000000090003000000054e00016e", "71"]
     decoded = grown.pgoutput("decode", *GIVEN, stdin=digits)
@@ -110,7 +79,7 @@ def test_both_ways(grown: Grown, digits: str) -> None:
     assert list(_fields(grown.pgoutput("decode", stdin=header + digits))) == LINES
 
 
-def test_inspect(grown: Grown, digits: str) -> None:
+def test_inspect(grown: Project, digits: str) -> None:
     """The state is a switch, under which the first version that has it is the default."""
     insert = digits.splitlines()[2]
     shown = grown.pgoutput("inspect", "--in-bulk", "--checksums", insert)
@@ -119,8 +88,8 @@ def test_inspect(grown: Grown, digits: str) -> None:
     assert "inside a bulk" in grown.pgoutput("inspect", *GIVEN, "--index", "3", stdin=digits)
 
 
-def test_refusals(grown: Grown, digits: str) -> None:
+def test_refusals(grown: Project, digits: str) -> None:
     """What the options contradict is said in words of the command line."""
-    refused = grown.run("pgoutput_construct.cli", "decode", "--proto-version", "4", "--checksums", stdin=digits)
+    refused = grown.run("-m", "pgoutput_construct.cli", "decode", "--proto-version", "4", "--checksums", stdin=digits)
     assert refused.stderr == "Error: standard input: --checksums needs --proto-version 5 or newer, not 4\n"
-    assert grown.run("pgoutput_construct.cli", "decode", "--streaming", "often").returncode == 2
+    assert grown.run("-m", "pgoutput_construct.cli", "decode", "--streaming", "often").returncode == 2

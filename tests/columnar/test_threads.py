@@ -47,7 +47,8 @@ def test_rows_are_the_same(recordings: dict[str, Recording], monkeypatch: pytest
     found = []
     for threads in (1, 3):
         decoded = BatchDecoder(recording.mode.proto_version, recording.mode.streaming, threads=threads).decode(payloads)
-        rows = [(part.rows.tolist(), part.batch.to_pylist()) for part in decoded.tables]
+        parts = [(part.rows.tolist(), part.batch.to_pylist()) for part in decoded.tables]
+        rows = [pair for numbers, values in parts for pair in zip(numbers, values, strict=True)]
         found.append(repr((rows, [(error.row, str(error)) for error in decoded.errors])))
     assert found[0] == found[1]
 

@@ -1,21 +1,18 @@
 """propose: a made-up PostgreSQL 20 is taken in by filling in names, and nothing else is written by hand."""
 
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.growth.project import Project
 from tests.protocol_docs.pages import PAGES, page, run, spec_until
 from tools.generate.outputs import OUTPUTS
 from tools.language import SPEC, Field, load, load_text
 from tools.language.errors import SpecError
 
-ROOT = SPEC.parent
 RECORDINGS = PAGES.parent / "recordings"
 
 FILLED = {
@@ -211,43 +208,28 @@ def test_new_repeat_in_a_known_message(tmp_path: Path, spec: Path, capsys: pytes
 
 
 @pytest.fixture
-def copied(tmp_path: Path, spec: Path) -> Path:
-    """Return a copy of the package and the tools, as the specifications until PostgreSQL 19 give them."""
-    ignore = shutil.ignore_patterns("__pycache__")
-    for folder in ("pgoutput_construct", "tools"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignore)
-    run_in(tmp_path, "-m", "tools.generate")
-    return spec.parent
+def copied(tmp_path: Path) -> Project:
+    """Return a copy of the project, as the specifications until PostgreSQL 19 give it."""
+    project = Project(tmp_path / "copy")
+    project.generate()
+    return project
 
 
-def run_in(folder: Path, *arguments: object) -> str:
-    """Run Python in a folder, whose modules come first; return its output."""
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=folder,
-        env={"PYTHONPATH": str(folder), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_version_5_is_a_yaml_edit(proposal: str, copied: Path) -> None:
+def test_version_5_is_a_yaml_edit(proposal: str, copied: Project) -> None:
     """The specification alone is edited, and every generated output follows: version 5 works, 1 to 4 as before."""
-    before = {path: path.read_bytes() for path in (copied / "pgoutput_construct").rglob("*.py")}
-    (copied / "spec/pgoutput.yaml").write_text(merged(fill(proposal), copied / "spec"), "utf-8")
-    run_in(copied, "-m", "tools.generate")
-    generated = {copied / output.path: output for output in OUTPUTS}
+    before = {path: path.read_bytes() for path in (copied.folder / "pgoutput_construct").rglob("*.py")}
+    (copied.spec / "pgoutput.yaml").write_text(merged(fill(proposal), copied.spec), "utf-8")
+    copied.generate()
+    generated = {copied.folder / output.path: output for output in OUTPUTS}
     for path, content in before.items():
         same = path.read_bytes() == content
         assert same == (path not in generated or generated[path].spec != "pgoutput.yaml"), path
     for path, output in generated.items():
         if output.spec == "pgoutput.yaml":
             assert "checkpoint" in path.read_text("utf-8").casefold(), path
-    out = run_in(copied, Path(__file__).with_name("version_5.py"), RECORDINGS)
-    assert out.startswith(str(copied)) and int(out.split()[-2]) > 10_000
+    done = copied.run(Path(__file__).with_name("version_5.py"), RECORDINGS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(copied.folder)) and int(done.stdout.split()[-2]) > 10_000
 
 
 def test_the_specification_has_every_server() -> None:

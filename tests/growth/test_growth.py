@@ -1,0 +1,110 @@
+"""Protocol changes that nobody prepared for, each by YAML alone: everything follows, and old programs run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.growth.project import Project, grow
+from tests.growth.recorded import digest_of
+from tests.live.recording import STORE, Recording
+from tests.spark.logs import write_recording
+
+HERE = Path(__file__).parent
+ALL = ("fields", "repeats", "options", "states", "envelope")
+"""The changes in the order in which they are made: where two add a field to one place, the later one stands nearer."""
+CHECKS = (
+    "messages",
+    "old_messages",
+    "options",
+    "session",
+    "index",
+    "tables",
+    "reader",
+    "relations",
+    "frames",
+    "log",
+    "old_log",
+    "strategies",
+    "streams",
+    "recordings",
+)
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return a copy of the project with all changes, beside what the project of today made of its recordings."""
+    project = grow(tmp_path_factory.mktemp("grown"), *ALL)
+    digests = {path.stem: digest_of(path) for path in sorted(STORE.glob("*.txt"))}
+    (project.folder / "digests.json").write_text(json.dumps(digests), "utf-8")
+    write_recording(project.folder / "old-log", Recording.load(STORE / "18-v4-text.txt"), 1000)
+    return project
+
+
+def failures(project: Project, *checks: str) -> dict[str, str]:
+    """Run checks in the copy; return the tracebacks of those that failed."""
+    names = [f"check_{check}" for check in checks]
+    done = project.run(HERE / "everything.py", STORE, *names, environment={"PATH": "/usr/bin:/bin"})
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def failed(grown: Project) -> dict[str, str]:
+    """Run all checks but Spark's in one process: what is compiled is compiled once."""
+    return failures(grown, *CHECKS)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_follows(failed: dict[str, str], check: str) -> None:
+    """What everything.py checks, with all changes at once."""
+    assert f"check_{check}" not in failed, failed[f"check_{check}"]
+
+
+GIVEN = ("--proto-version", 5, "--streaming", "eager", "--checksums", "row", "--timings")
+
+
+@pytest.mark.parametrize("source", [(*GIVEN, "stream.hex"), (*GIVEN, "stream.bin"), ("log",)], ids=lambda row: row[-1])
+def test_decode_and_build(grown: Project, failed: dict[str, str], source: tuple[object, ...]) -> None:
+    """The command line decodes digits, files of pg_recvlogical and logs, each line with its states; build undoes it."""
+    assert "check_log" not in failed, failed["check_log"]
+    decoded = grown.pgoutput("decode", *source)
+    lines = [json.loads(line) for line in decoded.splitlines()]
+    assert [lines.index(line) for line in lines if line["in_block"]] == [6, 7, 8, 9, 16, 17, 18, 19]
+    assert [lines.index(line) for line in lines if line["in_stream"]] == list(range(13, 21))
+    assert (lines[3]["relation_oids"][0]["TruncatedTable"]["row_count"], lines[12]["worker"]) == (-1, 8)
+    assert grown.pgoutput("build", stdin=decoded) == (grown.folder / "stream.hex").read_text("ascii")
+
+
+@pytest.mark.parametrize("source", [(*GIVEN, "--index", 19, "stream.hex"), ("log", "--seq", 18)], ids=["file", "log"])
+def test_inspect(grown: Project, failed: dict[str, str], source: tuple[object, ...]) -> None:
+    """Inspect names options, states, the table, and the columns of values that have neighbours."""
+    assert "check_log" not in failed, failed["check_log"]
+    shown = grown.pgoutput("inspect", *source)
+    assert "streaming eager, checksums row, timings True, inside a stream, inside a block" in shown
+    assert all(words in shown for words in ("relation_oid (public.t)", "columns[0] (id)", "columns[1] (note)"))
+    assert [line.split()[-1] for line in shown.splitlines() if " compression " in line] == ["lz4", "lz4"]
+
+
+def test_help_and_reference(grown: Project) -> None:
+    """Choices stand in the help, new layouts in the reference pages."""
+    shown = grown.pgoutput("decode", "--help")
+    assert all(words in shown for words in ("eager]", "--checksums [none|page|row]", "--timings", "1<=x<=5"))
+    messages = (grown.spec / "reference.md").read_text("utf-8")
+    assert all(words in messages for words in ("Upsert", "stream_block", "change_number", "TruncatedTable", "digests"))
+    assert "LsnRange" in (grown.spec / "reference-envelope.md").read_text("utf-8")
+
+
+@pytest.mark.spark
+def test_spark(grown: Project) -> None:
+    """Changes and state of a table whose log has the new messages; and a log of before."""
+    assert failures(grown, "old_log", "spark") == {}
+
+
+@pytest.mark.parametrize("change", ALL)
+def test_alone(tmp_path: Path, change: str) -> None:
+    """Each change generates by itself, and the engines agree."""
+    project = grow(tmp_path, change)
+    done = project.run(HERE / "alone.py")
+    assert done.returncode == 0, done.stderr
