@@ -1,7 +1,6 @@
 """Values that lie scattered in a batch, copied once into Arrow's buffers."""
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire.messages import PgoutputMessage
 
-__all__ = ["empty_lists", "first_bytes", "look_up", "nulls", "scatter", "strings", "tag_table"]
+__all__ = ["first_bytes", "look_up", "scatter", "strings", "tag_table"]
 
 
 Entry = TypeVar("Entry", bound=np.generic)
@@ -94,23 +93,3 @@ def _spread(rows: NDArray[np.int64], array: pa.Array, count: int, kind: pa.DataT
     present[rows] = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else True
     validity = pa.py_buffer(np.packbits(present, bitorder="little"))
     return pa.Array.from_buffers(kind, count, [validity, pa.py_buffer(out)])
-
-
-@lru_cache(maxsize=64)
-def _many_nulls(count: int, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(count, kind)
-
-
-def nulls(count: int, kind: pa.DataType) -> pa.Array:
-    """Return an array of nulls; arrays of similar sizes share their memory."""
-    return _many_nulls(1 << count.bit_length(), kind).slice(0, count)
-
-
-@lru_cache(maxsize=8)
-def _many_empty_lists(count: int) -> pa.Array:
-    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string()))
-
-
-def empty_lists(count: int) -> pa.Array:
-    """Return an array of empty lists of strings; arrays of similar sizes share their memory."""
-    return _many_empty_lists(1 << count.bit_length()).slice(0, count)

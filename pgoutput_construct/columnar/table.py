@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import empty_lists, look_up, nulls, scatter
+from pgoutput_construct.columnar.gather import look_up, scatter
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.threads import in_order
@@ -223,13 +223,13 @@ class _Side:
         """Return a column over all rows, null where they do not have this side."""
         array = self.arrays.get(name)
         if array is None:
-            return nulls(self.count, kind)
+            return pa.nulls(self.count, kind)
         return array if self.sparse is None else scatter([(self.sparse, array)], self.count, kind)
 
     def struct(self, kind: pa.DataType) -> pa.Array:
         """Return all columns as one of structs, null where the rows do not have this side."""
         if not self.present.any():
-            return nulls(self.count, kind)
+            return pa.nulls(self.count, kind)
         children = [self.column(field.name, field.type) for field in kind]
         validity = pa.py_buffer(np.packbits(self.present, bitorder="little"))
         return pa.Array.from_buffers(kind, self.count, [validity], children=children)
@@ -239,7 +239,7 @@ class _Side:
         code = kernels.VALUE_TAGS["unchanged"]
         positions = sorted(self.table.readers)
         if not (self.tags == code).any():
-            return empty_lists(self.count)
+            return pa.ListArray.from_arrays(pa.array(np.zeros(self.count + 1, np.int32)), pa.array([], pa.string()))
         flags = self.tags[positions] == code if positions else np.zeros((0, self.tags.shape[1]), np.bool_)
         counts = np.zeros(self.count + 1, np.int32)
         counts[1:][slice(None) if self.sparse is None else self.sparse] = flags.sum(axis=0)
@@ -302,7 +302,7 @@ def _ops(tags: NDArray[np.uint8]) -> pa.Array:
 
 def _untyped(count: int, texts: Mapping[str, Mapping[int, str]]) -> pa.Array:
     if not texts:
-        return nulls(count, UNTYPED)
+        return pa.nulls(count, UNTYPED)
     by_row: dict[int, list[tuple[str, str]]] = {}
     for name, values in texts.items():
         for row, text in values.items():

@@ -140,7 +140,7 @@ _SIMPLE: dict[str, Writer] = {
     "date": times.date_text,
     "time": times.time_text,
     "timestamp": times.timestamp_text,
-    "timestamptz": times.timestamptz_text,
+    "timestamptz": partial(times.timestamp_text, zone="+00"),
     "interval": times.interval_text,
     "timetz": times.timetz_text,
     **dict.fromkeys(("bit", "varbit"), _bits),

@@ -161,7 +161,7 @@ def _usages(log: ChangeLog, plan: Plan, scan: Scan) -> Iterator[Usage]:
         raise _undescribed(log, plan, int(scan.runs.seqs[found.rows[run]]), int(scan.runs.oids[found.rows[run]]))
     if not len(found.rows):
         return
-    keys, lsns = np.stack([scan.segments[found.rows], found.descriptions]), plan.commit_lsns(found.spans)
+    keys, lsns = np.stack([scan.segments[found.rows], found.descriptions]), plan.column("commit_lsn")[found.spans]
     first = plan.positions(found.spans, scan.runs.seqs[found.rows])
     last = plan.positions(found.spans, scan.last_seqs[found.rows])
     by_first, by_last = np.lexsort((first, lsns, *keys)), np.lexsort((last, lsns, *keys))
