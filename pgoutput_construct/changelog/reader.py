@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import Segment, list_segments, read_segment
@@ -12,9 +14,6 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["ChangeLog", "LogEntry", "explain"]
 
@@ -101,7 +100,7 @@ class ChangeLog:
         first, last = self.segments[0].first_seq, self.segments[-1].last_seq
         raise ChangeLogError(f"{self.directory}: no entry has seq {seq}, the log has {first} to {last}")
 
-    def table(self, segment: Segment) -> "pa.Table":
+    def table(self, segment: Segment) -> pa.Table:
         """Read one segment as an Arrow table of ``SCHEMA``, all checksums verified; raises ChangeLogError."""
         return read_segment(segment)
 
@@ -114,7 +113,7 @@ def explain(entry: LogEntry, error: PgoutputError) -> ChangeLogError:
     return ChangeLogError(f"segment {entry.segment}, seq {entry.seq} (WAL {entry.wal_start}): {error}")
 
 
-def _table_entries(table: "pa.Table", name: str) -> Iterator[LogEntry]:
+def _table_entries(table: pa.Table, name: str) -> Iterator[LogEntry]:
     # Timestamps as integers: datetime cannot hold all of them.
     sent = table.schema.get_field_index("send_time")
     numbers = table.set_column(sent, "send_time", table["send_time"].cast("int64"))

@@ -1,7 +1,8 @@
 """A replication connection whose text output is unambiguous, and whose errors never show a password."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -9,12 +10,9 @@ from psycopg import conninfo
 
 from pgoutput_construct.errors import ReplicationError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 __all__ = ["SESSION_SETTINGS", "connect", "describe_error", "is_transient", "redact"]
 
-SESSION_SETTINGS: "Mapping[str, str]" = {
+SESSION_SETTINGS: Mapping[str, str] = {
     "client_encoding": "UTF8",
     "datestyle": "ISO",
     "intervalstyle": "postgres",
