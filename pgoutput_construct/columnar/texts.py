@@ -5,7 +5,7 @@ kept as ``\\x`` and hexadecimal digits.
 """
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from ipaddress import ip_address
 from typing import Final
@@ -13,9 +13,10 @@ from uuid import UUID
 
 from pgoutput_construct.columnar import times
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.stream.values import pieces
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["CANNOT", "TEXTS", "hexadecimal", "label", "pieces", "utf8"]
+__all__ = ["CANNOT", "TEXTS", "hexadecimal", "label", "utf8"]
 
 CANNOT: Final = (ValueError, ArithmeticError, struct.error, LookupError, RecursionError, NameError, TypeError)
 """What a writer of text raises for bytes that are not of its type."""
@@ -97,18 +98,6 @@ def _bounded(text: str) -> str:
     if text and not _QUOTED.intersection(text):
         return text
     return '"' + text.replace("\\", "\\\\").replace('"', '""') + '"'
-
-
-def pieces(data: bytes) -> Iterator[bytes | None]:
-    """Split what arrays and ranges are made of: 4 bytes length, then as many bytes; -1 for NULL."""
-    at = 0
-    while at < len(data):
-        (length,) = struct.unpack_from("!i", data, at)
-        at += 4
-        if not -1 <= length <= len(data) - at:
-            raise ValueError("a length beyond the end")
-        yield None if length < 0 else data[at : at + length]
-        at += max(length, 0)
 
 
 def _range(bound: Writer, data: bytes) -> str:
