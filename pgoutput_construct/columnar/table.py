@@ -47,12 +47,7 @@ _OP_STARTS[list(OPS)] = np.cumsum([0, *map(len, OPS.values())])[:-1]
 
 
 def table_rows(
-    index: BatchIndex,
-    rows: Numbers,
-    description: Description,
-    columns: pa.Schema,
-    schema: pa.Schema,
-    threads: int = 1,
+    index: BatchIndex, rows: Numbers, description: Description, columns: pa.Schema, schema: pa.Schema, threads: int = 1
 ) -> Iterator[Decoded]:
     """Yield Insert, Update, Delete and Truncate messages of one table as rows, in blocks that keep memory flat.
 

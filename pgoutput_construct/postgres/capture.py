@@ -147,12 +147,7 @@ class _Capture:
         proto = given.get("proto_version") or (earlier.proto_version if earlier else best_proto_version(version))
         best = [name for name, value in OPTIONS["streaming"].values.items() if proto >= value.since][-1]
         defaults = {"proto_version": proto, "streaming": earlier.streaming if earlier else best}
-        return LogOptions(
-            slot=self.slot,
-            publications=self.publications,
-            **server,
-            **{**defaults, **given},
-        )
+        return LogOptions(slot=self.slot, publications=self.publications, **server, **{**defaults, **given})
 
     def _check_positions(self, confirmed: Lsn, current: Lsn) -> None:
         noted = self.writer.noted_lsn

@@ -26,12 +26,7 @@ qualified. (PostgreSQL documentation, section "Client Connection Defaults".)"""
 
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 # A server that vanished from the network is noticed in about a minute, not in the system's two hours.
-_KEEPALIVES = {
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 60_000,
-}
+_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 _TRANSIENT = re.compile("08...|57P0[1-4]|55006|53300")
 
 

@@ -11,14 +11,7 @@ from psycopg import pq
 from pgoutput_construct.changelog.options import StreamOptions
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import describe_error, is_transient
-from pgoutput_construct.wire import (
-    Lsn,
-    PrimaryKeepalive,
-    StandbyStatusUpdate,
-    Timestamp,
-    build_frame,
-    parse_frame,
-)
+from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
 
 __all__ = ["ReplicationStream", "start_command"]
 

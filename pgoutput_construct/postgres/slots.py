@@ -10,15 +10,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import describe_error
 from pgoutput_construct.wire import Lsn
 
-__all__ = [
-    "check_publications",
-    "check_slot",
-    "check_wal_level",
-    "create_slot",
-    "current_lsn",
-    "drop_slot",
-    "identify",
-]
+__all__ = ["check_publications", "check_slot", "check_wal_level", "create_slot", "current_lsn", "drop_slot", "identify"]
 
 Connection = psycopg.Connection[Any]
 
