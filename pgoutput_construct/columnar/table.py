@@ -10,13 +10,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import look_up, scatter
+from pgoutput_construct.columnar.gather import scatter
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.columnar.typed.column import Cast, Values
 from pgoutput_construct.columnar.typed.registry import find_cast
-from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
@@ -40,10 +39,7 @@ BLOCK_BYTES: Final = 1 << 28
 SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)}
 """The tags of values that are there: text and binary format."""
 OPS: Final = {cls.TAG[0]: op for cls, op in OPERATIONS.items()}
-_OP_NAMES: Final = np.frombuffer("".join(OPS.values()).encode(), np.uint8)
-_OP_LENGTHS: Final = np.array([len(OPS.get(tag, "")) for tag in range(256)], np.int32)
-_OP_STARTS: Final = np.zeros(256, np.int64)
-_OP_STARTS[list(OPS)] = np.cumsum([0, *map(len, OPS.values())])[:-1]
+_OP_NAMES: Final = pa.array([OPS.get(tag) for tag in range(256)], pa.string())
 
 
 def table_rows(
@@ -145,7 +141,7 @@ class _Table:
         new.read()
         old.read()
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}
-        arrays["_op"] = _ops(self.index.tags[rows])
+        arrays["_op"] = _OP_NAMES.take(pa.array(self.index.tags[rows]))
         arrays["_unchanged"] = new.unchanged()
         if "_before" in self.schema.names:
             arrays["_before"] = old.struct(self.schema.field("_before").type)
@@ -286,13 +282,6 @@ class _Side:
 
 def _without(rows: Numbers, errors: list[RowError]) -> Numbers:
     return rows[~np.isin(rows, [error.row for error in errors])] if errors else rows
-
-
-def _ops(tags: NDArray[np.uint8]) -> pa.Array:
-    """Return the name of each row's operation, copied as a column's texts are."""
-    same = np.zeros(len(tags), np.uint8)
-    values = Values(_OP_NAMES, look_up(tags, _OP_STARTS), look_up(tags, _OP_LENGTHS), same, 0, len(tags))
-    return TEXT(values, pa.string())[0]
 
 
 def _untyped(count: int, texts: Mapping[str, Mapping[int, str]]) -> pa.Array:

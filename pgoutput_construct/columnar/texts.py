@@ -79,10 +79,10 @@ def _numeric(data: bytes) -> str:
     return f"{_SIGNS[sign]}{whole}.{decimals}" if scale else f"{_SIGNS[sign]}{whole}"
 
 
-def _address(data: bytes, network: bool) -> str:
+def _address(data: bytes) -> str:
     # network_send(): family, bits, whether cidr, length, address.
-    bits, address = data[1], ip_address(data[4:])
-    return f"{address}/{bits}" if network or bits != address.max_prefixlen else str(address)
+    bits, cidr, address = data[1], data[2], ip_address(data[4:])
+    return f"{address}/{bits}" if cidr or bits != address.max_prefixlen else str(address)
 
 
 def _bits(data: bytes) -> str:
@@ -123,8 +123,7 @@ _SIMPLE: dict[str, Writer] = {
     "int4": partial(_number, "!i"),
     **dict.fromkeys(("oid", "xid", "cid"), partial(_number, "!I")),
     "tid": _tid,
-    "cidr": partial(_address, network=True),
-    "inet": partial(_address, network=False),
+    **dict.fromkeys(("cidr", "inet"), _address),
     **dict.fromkeys(("macaddr", "macaddr8"), lambda data: data.hex(":")),
     "date": times.date_text,
     "time": times.time_text,
