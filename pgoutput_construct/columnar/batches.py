@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
-from pgoutput_construct.columnar.gather import first_bytes, look_up
+from pgoutput_construct.columnar.gather import first_bytes, look_up, tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array, payload_bounds
 from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema, rows_schema
 from pgoutput_construct.columnar.table import table_rows
@@ -17,7 +17,6 @@ from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import DESCRIBING, Description, RelationHistory
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import CHANGES_SCOPE, ControlMessage
-from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.protocol import STATES, TRANSITIONS, MoreOptions, Streaming
 
 __all__ = ["BatchDecoder", "DecodedBatch", "TableRows"]
@@ -26,16 +25,10 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-def _tags(classes: frozenset[type[PgoutputMessage]]) -> Flags:
-    found = np.zeros(256, np.bool_)
-    found[[cls.TAG[0] for cls in classes]] = True
-    return found
-
-
-_CHANGES_SCOPE: Final = _tags(CHANGES_SCOPE)
-_OPENS: Final = _tags(frozenset(cls for cls in CHANGES_SCOPE if any(STATES[s] for s in TRANSITIONS[cls].values())))
-_OUTSIDE_ONLY: Final = _tags(frozenset(cls for cls, steps in TRANSITIONS.items() if not any(STATES[s] for s in steps)))
-_DESCRIBES: Final = _tags(DESCRIBING)
+_CHANGES_SCOPE: Final = tag_table(CHANGES_SCOPE)
+_OPENS: Final = tag_table(cls for cls in CHANGES_SCOPE if any(STATES[s] for s in TRANSITIONS[cls].values()))
+_OUTSIDE_ONLY: Final = tag_table(cls for cls, steps in TRANSITIONS.items() if not any(STATES[s] for s in steps))
+_DESCRIBES: Final = tag_table(DESCRIBING)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import BatchDecoder, decode_rows, table
+from pgoutput_construct.columnar import BatchDecoder, table
 from pgoutput_construct.columnar.typed.registry import TYPES
 from pgoutput_construct.stream import RelationCache
 from pgoutput_construct.stream.builtin_types import TYPE_NAMES
+from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import columns_schema, described, insert
 from tests.live.recording import Recording
 
