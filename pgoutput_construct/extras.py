@@ -9,6 +9,8 @@ from typing import Final
 
 from pgoutput_construct.errors import PgoutputError
 
+__all__ = ["EXTRAS", "JAVA", "installation", "lacking", "require"]
+
 _ARROW = ("pyarrow",)
 _PSYCOPG = ("psycopg",)
 _CLI = ("click", "rich")

@@ -6,6 +6,8 @@ import sys
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.extras import lacking
 
+__all__ = ["main"]
+
 
 def main() -> None:
     """Run the command line; without click, say how to install all that the command needs."""

@@ -18,6 +18,8 @@ from pgoutput_construct.stream.state import CHANGES_SCOPE, StreamState
 from pgoutput_construct.wire import build
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
+__all__ = ["build_command"]
+
 
 def _as_hex(payload: bytes, before: Iterable[str]) -> bytes:
     lines = [line.encode("utf-8", "surrogateescape") for line in before]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+__all__ = ["COMMANDS", "Place"]
+
 
 class Place(NamedTuple):
     """One command."""

@@ -11,6 +11,8 @@ from pgoutput_construct.cli.progress import with_progress
 from pgoutput_construct.cli.readers import FORMATS, open_reading
 from pgoutput_construct.cli.source import standard_output
 
+__all__ = ["decode_command"]
+
 
 def _warn(text: str) -> None:
     click.echo(f"Warning: {text}", err=True)

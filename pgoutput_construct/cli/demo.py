@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from pgoutput_construct.demo.pipeline import Report
 
+__all__ = ["demo_command"]
+
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
 SCALE = click.FloatRange(0.01, 1000)
 VERSION = click.Choice(["16", "18"])

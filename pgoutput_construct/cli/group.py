@@ -15,6 +15,8 @@ from pgoutput_construct.cli.spark_errors import spark_reason
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import installation
 
+__all__ = ["BROKEN_PIPE", "INTERRUPTED", "cli", "reason"]
+
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from pgoutput_construct.cli.source import ByteSource
 from pgoutput_construct.errors import PgoutputError
 
+__all__ = ["HexLine", "hex_lines", "payload_of"]
+
 
 class HexLine(NamedTuple):
     """One line with a payload."""

@@ -18,6 +18,8 @@ from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS
 from pgoutput_construct.wire.trace import Trace, trace, trace_frame
 
+__all__ = ["inspect_command"]
+
 
 @click.command("inspect")
 @click.argument("source", default="-")

@@ -8,6 +8,8 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+__all__ = ["COLOURS", "to_html", "to_svg"]
+
 COLOURS: Final[Mapping[str, str]] = {
     "": "#1f2328",
     "dim": "#59636e",

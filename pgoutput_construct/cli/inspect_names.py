@@ -11,6 +11,8 @@ from pgoutput_construct.wire import parse
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 from pgoutput_construct.wire.trace import Trace
 
+__all__ = ["Before", "labels"]
+
 _COLUMN: Final = re.compile(r"(.*\.columns\[(\d+)\]).*")
 _TABLE: Final = re.compile(r".*\.relation_oids?(\[\d+\])?")
 

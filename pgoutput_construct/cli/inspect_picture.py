@@ -15,6 +15,8 @@ from rich.text import Text
 from pgoutput_construct.cli.inspect_export import to_html, to_svg
 from pgoutput_construct.cli.inspect_rows import Row, RowKind
 
+__all__ = ["Picture"]
+
 SHORT: Final = 8
 """Bytes in a line."""
 LONG: Final = 16

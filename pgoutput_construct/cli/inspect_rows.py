@@ -11,6 +11,8 @@ from pgoutput_construct.cli.words import counted
 from pgoutput_construct.wire.tables import Described
 from pgoutput_construct.wire.trace import Fault, Piece, Trace
 
+__all__ = ["Detail", "Row", "RowKind", "dump"]
+
 _STEP: Final = re.compile(r"\w+(?:\[\]|:.)*", re.DOTALL)
 _BRANCH: Final = re.compile(r":.$", re.DOTALL)
 _INDEX: Final = re.compile(r"\[(\d+)\]")

@@ -25,6 +25,8 @@ from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.messages import BY_TAG
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
+__all__ = ["Asked", "Subject", "find"]
+
 _DIGITS: Final = re.compile(r"(\\x)?[0-9A-Fa-f\s]*")
 
 

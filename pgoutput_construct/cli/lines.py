@@ -11,6 +11,8 @@ from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import OPTIONS
 
+__all__ = ["BEFORE", "KEYS", "Decoded", "Line", "format_line", "parse_line"]
+
 BEFORE: Final = "before"
 """The key of the comments and empty lines before a message."""
 

@@ -10,6 +10,8 @@ import click
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, options
 from pgoutput_construct.wire.protocol import ASKED_BY, OPTIONS, PROTOCOL_VERSIONS, SINCE, STATES, TRANSITIONS
 
+__all__ = ["as_arguments", "choose", "first_with", "in_arguments", "layout_options", "noun", "state_options"]
+
 Command = Callable[..., Any]
 
 _NAMES: Final = "|".join((*LAYOUT_OPTIONS, *STATE_PARAMETERS))

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TextIO, TypeVar
 
+__all__ = ["with_progress"]
+
 INTERVAL = 0.5
 Item = TypeVar("Item")
 

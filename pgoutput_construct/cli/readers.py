@@ -15,6 +15,8 @@ from pgoutput_construct.extras import require
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import parse
 
+__all__ = ["FORMATS", "Reading", "open_reading"]
+
 FORMATS: Final = ("auto", "changelog", "recvlogical", "hex")
 
 _LONGEST_DOUBT: Final = 4096

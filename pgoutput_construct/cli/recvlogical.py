@@ -12,6 +12,8 @@ from pgoutput_construct.wire.engine import parse_prefix
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.reference import LARGEST, IncompleteError
 
+__all__ = ["read_recvlogical"]
+
 PATIENCE = 8 << 20
 """Bytes of an unfinished message above which it is tried again only when a quarter more has come."""
 

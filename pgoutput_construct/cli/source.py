@@ -11,6 +11,8 @@ from typing import Any, BinaryIO
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire.reference import LARGEST
 
+__all__ = ["ByteSource", "open_source", "standard_input", "standard_output"]
+
 CHUNK = 1 << 20
 LONGEST_LINE = 3 * LARGEST  # the hexadecimal digits of the largest message, and some room
 

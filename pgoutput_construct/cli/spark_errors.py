@@ -6,6 +6,8 @@ from typing import Final
 
 from pgoutput_construct.extras import JAVA
 
+__all__ = ["spark_reason"]
+
 _MODULES: Final = frozenset({"pyspark", "py4j"})
 _KNOWN: Final[Mapping[str, str]] = {
     "PATH_ALREADY_EXISTS": "choose another --output, or give --overwrite to replace the existing one",

@@ -8,6 +8,8 @@ from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 
+__all__ = ["tables_command"]
+
 OUTPUT = click.Path(file_okay=False, path_type=Path)
 
 

@@ -21,6 +21,8 @@ from pgoutput_construct.spark import (
     write_tables,
 )
 
+__all__ = ["SLOT", "DemoOptions", "Report", "TableReport", "run_demo"]
+
 SLOT = PUBLICATION = "shop"
 SEEN_TABLES = ("public.carts", "public.customers", "public.order_lines", "public.orders")
 """The tables of the shop that must be in the result, so that a lost table is noticed."""

@@ -18,6 +18,8 @@ from pgoutput_construct.extras import installation
 if TYPE_CHECKING:
     import psycopg
 
+__all__ = ["DEFAULT_SETTINGS", "VERSIONS", "EmbeddedServer", "ServerError"]
+
 VERSIONS = (16, 18)
 """The major versions that the embedded distribution carries."""
 

@@ -11,6 +11,8 @@ from psycopg import errors
 
 from pgoutput_construct.demo.server import EmbeddedServer
 
+__all__ = ["WRITERS", "Workload", "create_shop"]
+
 WRITERS = 4
 Cursor = Any
 CONFLICTS = (errors.DeadlockDetected, errors.ForeignKeyViolation, errors.UniqueViolation)

@@ -1,9 +1,15 @@
 """For tests of consumers of pgoutput: Hypothesis strategies of messages and whole streams under every option."""
 
-from pgoutput_construct.testing.changes import Sent
-from pgoutput_construct.testing.payloads import damaged, frames, messages, options, options_and_messages, payloads
-from pgoutput_construct.testing.streams import streams
-from pgoutput_construct.wire.protocol import ParseOptions
+from pgoutput_construct.testing.payloads import (
+    ParseOptions,
+    damaged,
+    frames,
+    messages,
+    options,
+    options_and_messages,
+    payloads,
+)
+from pgoutput_construct.testing.streams import Sent, streams
 
 __all__ = [
     "ParseOptions",

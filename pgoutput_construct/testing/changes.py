@@ -17,6 +17,8 @@ from pgoutput_construct.wire.options import options
 from pgoutput_construct.wire.protocol import DeleteOldKind, MessageFlags, UpdateOldKind
 from pgoutput_construct.wire.types import Extended, Lsn, Timestamp
 
+__all__ = ["Changes", "Sent", "Transaction"]
+
 T = TypeVar("T")
 _START: Final = 800_000_000_000_000
 """When streams begin: microseconds since 2000-01-01 UTC, in May 2025."""

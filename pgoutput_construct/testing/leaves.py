@@ -10,6 +10,21 @@ from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
+__all__ = [
+    "Branch",
+    "absent_or",
+    "bits",
+    "blobs",
+    "branches",
+    "lsns",
+    "record",
+    "several",
+    "signed",
+    "strings",
+    "timestamps",
+    "unsigned",
+]
+
 T = TypeVar("T")
 _COMPLETE = ContextVar("_COMPLETE", default=False)
 

@@ -15,6 +15,8 @@ from pgoutput_construct.wire.options import combinations
 from pgoutput_construct.wire.options import options as parse_options
 from pgoutput_construct.wire.protocol import MoreOptions, ParseOptions, Streaming
 
+__all__ = ["ParseOptions", "damaged", "frames", "messages", "options", "options_and_messages", "payloads"]
+
 
 def options() -> SearchStrategy[ParseOptions]:
     """Return every protocol version, streaming option and stream state that PostgreSQL can combine."""

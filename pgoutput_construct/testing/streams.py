@@ -11,6 +11,8 @@ from pgoutput_construct.testing.tables import tables
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import MoreOptions, Streaming
 
+__all__ = ["Sent", "streams"]
+
 _LONGEST: Final = 12
 """Steps of a stream: transactions, segments of streamed ones, and what happens to these."""
 

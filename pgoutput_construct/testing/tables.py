@@ -13,6 +13,8 @@ from pgoutput_construct.stream.builtin_types import TYPE_NAMES
 from pgoutput_construct.wire.messages import UNCHANGED, Binary, RelationColumn
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
+__all__ = ["Table", "tables"]
+
 _FIRST_OID: Final = 16384
 """PostgreSQL gives OIDs from here on (FirstNormalObjectId) to what users create."""
 _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)

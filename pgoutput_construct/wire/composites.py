@@ -9,6 +9,8 @@ from construct import Array, Construct, Container, Default, IfThenElse, Subconst
 from pgoutput_construct.wire.primitives import Absent, FieldError, Letter, Number, shown
 from pgoutput_construct.wire.types import Extended
 
+__all__ = ["Counted", "Extending", "Kind", "Record", "SizeOf", "Valued", "record", "when", "wire_fields"]
+
 Reference = Callable[[Any], Any]
 """A name of an earlier field or a parameter, written as construct's ``this.name``."""
 

@@ -5,6 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final, TypeAlias
 
+__all__ = [
+    "NOTHING",
+    "PAD",
+    "REJECTIONS",
+    "Reject",
+    "bound",
+    "draft",
+    "number",
+    "read_prefix",
+    "read_whole",
+    "string_bytes",
+]
+
 PAD: Final = bytes(9)
 """Stands behind bytes that are read ahead: one read takes a value and the head of the next one, its tag and length.
 
@@ -71,7 +84,7 @@ def read_prefix(readers: Readers, data: bytes, start: int, parameters: Sequence[
     return message, end - start
 
 
-def string_bytes(value: str) -> bytes:
+def string_bytes(value: str | None) -> bytes:
     """Return a String as it is on the wire, its NUL included."""
     if not isinstance(value, str):
         raise Reject

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pgoutput_construct.wire.options import Options
     from pgoutput_construct.wire.reference import Reference
 
+__all__ = ["hint_for_frame", "hint_for_message"]
+
 _DIGITS = frozenset(b"0123456789abcdefABCDEF")
 
 

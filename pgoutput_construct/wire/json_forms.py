@@ -9,6 +9,8 @@ from pgoutput_construct.errors import EncodeError
 from pgoutput_construct.wire.messages import VALUES
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
+__all__ = ["LEAVES", "Form", "Items", "OneOf", "Optional", "Value", "refuse"]
+
 
 def refuse(path: str, must: str, value: object) -> EncodeError:
     """Return the error for a value at a path."""

@@ -16,6 +16,8 @@ from pgoutput_construct.wire.json_forms import LEAVES, Form, Items, OneOf, Optio
 from pgoutput_construct.wire.messages import BY_TAG, VALUES, PgoutputMessage
 from pgoutput_construct.wire.types import Extended
 
+__all__ = ["from_json", "to_json"]
+
 
 def to_json(message: PgoutputMessage) -> dict[str, Any]:
     """Return a message as an object of plain JSON values.

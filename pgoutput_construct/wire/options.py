@@ -15,9 +15,22 @@ from pgoutput_construct.wire.protocol import (
     SINCE,
     STATES,
     TRANSITIONS,
+    MoreOptions,
     ParseOptions,
+    Streaming,
 )
 from pgoutput_construct.wire.tables import Option
+
+__all__ = [
+    "LAYOUT_OPTIONS",
+    "STATE_PARAMETERS",
+    "MoreOptions",
+    "Options",
+    "Streaming",
+    "combinations",
+    "options",
+    "problems",
+]
 
 STATE_PARAMETERS: Final = tuple(name for name in PARAMETERS if any(name in sets for sets in STATES.values()))
 """The parameters that the stream state sets, such as in_stream."""
@@ -58,6 +71,9 @@ def options(proto_version: int = 1, streaming: str = "off", in_stream: bool | No
     for name in given:
         if name not in ParseOptions._fields:
             raise PgoutputError(f"there is no option {name!r}: the options are {', '.join(ParseOptions._fields)}")
+    for name in STATE_PARAMETERS:
+        if isinstance(given.get(name), str):
+            raise PgoutputError(f"{name} must be True or False, not {given[name]!r:.40}")
     layout = {name: given.get(name, OPTIONS[name].default) for name in LAYOUT_OPTIONS}
     for problem in problems(layout):
         raise PgoutputError(problem)

@@ -13,6 +13,33 @@ from construct import Construct, ConstructError, SizeofError
 
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
+__all__ = [
+    "Absent",
+    "Bits",
+    "Constant",
+    "Data",
+    "End",
+    "FieldError",
+    "FullXid",
+    "Letter",
+    "Number",
+    "Oid",
+    "OneOf",
+    "SInt8",
+    "SInt16",
+    "SInt32",
+    "SInt64",
+    "Since",
+    "String",
+    "TimestampTz",
+    "UInt8",
+    "UInt16",
+    "UInt32",
+    "UInt64",
+    "XLogRecPtr",
+    "Xid",
+]
+
 
 class FieldError(ConstructError):
     """A field that cannot be read or built, and where."""

@@ -10,6 +10,8 @@ from pgoutput_construct.errors import DecodeError, EncodeError
 from pgoutput_construct.wire.composites import record, wire_fields
 from pgoutput_construct.wire.primitives import shown
 
+__all__ = ["LARGEST", "IncompleteError", "Reference", "path_text", "payload_bytes"]
+
 LARGEST = 1 << 30
 """Bytes that no message reaches: PostgreSQL builds it in one StringInfo, which holds less than 1 GiB."""
 

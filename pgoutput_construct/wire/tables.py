@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+__all__ = ["Described", "Option", "OptionValue"]
+
 
 class OptionValue(NamedTuple):
     """One value of an option."""

@@ -9,11 +9,12 @@ from pgoutput_construct.wire.composites import Kind
 from pgoutput_construct.wire.engine import FRAMES, MESSAGES, explain, refused
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
-from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.options import MoreOptions, options
 from pgoutput_construct.wire.primitives import Leaf
-from pgoutput_construct.wire.protocol import MoreOptions
 from pgoutput_construct.wire.reference import Reference, path_text, payload_bytes
 from pgoutput_construct.wire.tables import Described
+
+__all__ = ["Fault", "Piece", "Trace", "trace", "trace_frame"]
 
 
 class Piece(NamedTuple):

@@ -7,6 +7,19 @@ from typing import Any, ClassVar, Final
 
 from pgoutput_construct.errors import PgoutputError
 
+__all__ = [
+    "POSTGRES_EPOCH",
+    "REQUIRED",
+    "UNIX_TO_POSTGRES",
+    "Extended",
+    "FormattedBytes",
+    "Lsn",
+    "Marker",
+    "Timestamp",
+    "bare",
+    "require",
+]
+
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 POSTGRES_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """What PostgreSQL counts dates and timestamps from (POSTGRES_EPOCH_JDATE)."""

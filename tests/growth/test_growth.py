@@ -1,10 +1,12 @@
 """Protocol changes that nobody prepared for, each by YAML alone: everything follows, and old programs run."""
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
+from pgoutput_construct.wire import messages
 from tests.growth.project import Project, grow
 from tests.growth.recorded import digest_of
 from tests.live.recording import STORE, Recording
@@ -21,6 +23,7 @@ CHECKS = (
     "index",
     "tables",
     "reader",
+    "tracker",
     "relations",
     "frames",
     "log",
@@ -28,6 +31,7 @@ CHECKS = (
     "strategies",
     "streams",
     "recordings",
+    "constructors",
 )
 
 
@@ -37,6 +41,12 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = grow(tmp_path_factory.mktemp("grown"), *ALL)
     digests = {path.stem: digest_of(path) for path in sorted(STORE.glob("*.txt"))}
     (project.folder / "digests.json").write_text(json.dumps(digests), "utf-8")
+    names = {
+        name: [field.name for field in dataclasses.fields(cls)]
+        for name, cls in vars(messages).items()
+        if dataclasses.is_dataclass(cls)
+    }
+    (project.folder / "fields.json").write_text(json.dumps(names), "utf-8")
     write_recording(project.folder / "old-log", Recording.load(STORE / "18-v4-text.txt"), 1000)
     return project
 
@@ -71,13 +81,13 @@ def test_decode_and_build(grown: Project, failed: dict[str, str], source: tuple[
     assert "check_log" not in failed, failed["check_log"]
     decoded = grown.pgoutput("decode", *source)
     lines = [json.loads(line) for line in decoded.splitlines()]
-    assert [lines.index(line) for line in lines if line["in_block"]] == [6, 7, 8, 9, 16, 17, 18, 19]
-    assert [lines.index(line) for line in lines if line["in_stream"]] == list(range(13, 21))
-    assert (lines[3]["relation_oids"][0]["TruncatedTable"]["row_count"], lines[12]["worker"]) == (-1, 8)
+    assert [lines.index(line) for line in lines if line["in_block"]] == [6, 7, 8, 9, 17, 18, 19, 20]
+    assert [lines.index(line) for line in lines if line["in_stream"]] == list(range(14, 22))
+    assert (lines[3]["relation_oids"][0]["TruncatedTable"]["row_count"], lines[13]["worker"]) == (-1, 8)
     assert grown.pgoutput("build", stdin=decoded) == (grown.folder / "stream.hex").read_text("ascii")
 
 
-@pytest.mark.parametrize("source", [(*GIVEN, "--index", 19, "stream.hex"), ("log", "--seq", 18)], ids=["file", "log"])
+@pytest.mark.parametrize("source", [(*GIVEN, "--index", 20, "stream.hex"), ("log", "--seq", 19)], ids=["file", "log"])
 def test_inspect(grown: Project, failed: dict[str, str], source: tuple[object, ...]) -> None:
     """Inspect names options, states, the table, and the columns of values that have neighbours."""
     assert "check_log" not in failed, failed["check_log"]
@@ -91,8 +101,8 @@ def test_help_and_reference(grown: Project) -> None:
     """Choices stand in the help, new layouts in the reference pages."""
     shown = grown.pgoutput("decode", "--help")
     assert all(words in shown for words in ("eager]", "--checksums [none|page|row]", "--timings", "1<=x<=5"))
-    messages = (grown.spec / "reference.md").read_text("utf-8")
-    assert all(words in messages for words in ("Upsert", "stream_block", "change_number", "TruncatedTable", "digests"))
+    page = (grown.spec / "reference.md").read_text("utf-8")
+    assert all(words in page for words in ("Upsert", "stream_block", "change_number", "TruncatedTable", "digests"))
     assert "LsnRange" in (grown.spec / "reference-envelope.md").read_text("utf-8")
 
 

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
-from pgoutput_construct.wire.protocol import Streaming
+from pgoutput_construct.wire.options import Streaming
 
 __all__ = ["CASES", "HEADLINE", "TABLE", "Case"]
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from tools.generate.text import python_module
 from tools.language.builtin_types import BuiltinType, TypeTable
 
+__all__ = ["emit_builtin_types"]
+
 CLASS = '''
 from collections.abc import Mapping
 from typing import Final, NamedTuple

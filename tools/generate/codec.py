@@ -8,6 +8,8 @@ from tools.generate.codec_parse import read_message, read_part
 from tools.generate.text import constant, python_module
 from tools.language import Spec
 
+__all__ = ["emit_codec"]
+
 IMPORTS = """
 from collections.abc import Callable, Mapping
 from struct import Struct, unpack_from

@@ -8,6 +8,8 @@ from tools.generate.text import docstring
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat
 from tools.language.model import Element, Structure
 
+__all__ = ["build_message", "build_part"]
+
 Source = Callable[[str], str]
 """The expression of each field's value."""
 
@@ -89,7 +91,8 @@ class _Function(Function):
         if field.constant_number is not None:
             value = str(field.constant_number)
         elif field.bits:
-            self.write(f"if {value} & ~{field.mask:#x}:", REJECT)
+            absent = f"{value} is None or " * field.conditional
+            self.write(f"if {absent}{value} & ~{field.mask:#x}:", REJECT)
         elif field.values:
             self.write(f"if {value} not in {tuple(field.values)!r}:", REJECT)
         self.waiting.append((field.code, f"ord({value})" if field.is_letter else value))

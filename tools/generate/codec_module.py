@@ -9,6 +9,8 @@ from tools.language import Field, Spec
 from tools.language.model import Fields, Structure
 from tools.language.names import MACHINERY
 
+__all__ = ["AHEAD", "REJECT", "Function", "Module", "without_extension"]
+
 AHEAD = 256
 """Values shorter than this are read together with the head of the next one."""
 

@@ -8,6 +8,8 @@ from tools.generate.codec_read import Fixed, Reading, length_code, size_of
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat
 from tools.language.model import Element, Structure
 
+__all__ = ["read_message", "read_part"]
+
 
 def read_message(module: Module, message: Message) -> str:
     """Return the function that reads one message, and where it ends."""

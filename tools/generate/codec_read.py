@@ -8,6 +8,8 @@ from tools.generate.codec_module import REJECT, Function, Module
 from tools.language import Choice, Field
 from tools.language.model import Structure
 
+__all__ = ["Fixed", "Reading", "length_code", "size_of"]
+
 
 @dataclass(frozen=True)
 class Fixed:

@@ -8,6 +8,8 @@ from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
 from tools.language.model import Structure
 
+__all__ = ["Walker", "row_fields", "row_messages", "tuple_parts", "values_of"]
+
 
 def tuple_parts(spec: Spec) -> list[Part]:
     """Return the parts that are rows: repeats of values that are sent in one of several ways."""

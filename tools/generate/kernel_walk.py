@@ -9,6 +9,8 @@ from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Repeat, Spec
 from tools.language.model import Element, Structure
 
+__all__ = ["Names", "Run", "Steps", "number_at", "tag_name", "uses"]
+
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 """What reads a number of so many bytes."""
 

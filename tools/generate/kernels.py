@@ -8,6 +8,8 @@ from tools.generate.kernel_walk import Names, tag_name
 from tools.generate.text import constant, python_module, snake_case
 from tools.language import Choice, Field, Spec
 
+__all__ = ["emit_kernels"]
+
 IMPORTS = """
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -70,8 +72,8 @@ def _row_tables(spec: Spec) -> Iterator[str]:
     yield constant("ROW_FIELDS: Final[Mapping[str, type]]", kept, _ROW_FIELDS)
     parameters = (f'"{name}"' for name in Names(spec).by_row)
     yield constant("ROW_PARAMETERS: Final[tuple[str, ...]]", parameters, _ROW_PARAMETERS, brackets="()")
-    tags = (f"TAG_{message.class_name}" for message in row_messages(spec))
-    yield constant("ROW_TAGS: Final[tuple[int, ...]]", tags, "The tags of messages that hold rows.", brackets="()")
+    tags = (f"TAG_{message.class_name}" for message in row_messages(spec) if message.group == "change")
+    yield constant("ROW_TAGS: Final[tuple[int, ...]]", tags, "The tags of changes that hold rows.", brackets="()")
     choices = [choice for part in tuple_parts(spec) if (choice := values_of(part)) is not None]
     values = (f'"{a.name}": {tag_name(a)}' for choice in choices for a in choice.alternatives)
     yield constant("VALUE_TAGS: Final[Mapping[str, int]]", values, "The tags of values in a row.")

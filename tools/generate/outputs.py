@@ -19,6 +19,8 @@ from tools.generate.text import GENERATED
 from tools.language import load
 from tools.language.builtin_types import load_types
 
+__all__ = ["OUTPUTS", "Output", "orphans", "render"]
+
 
 @dataclass(frozen=True)
 class Output:

@@ -8,6 +8,8 @@ from tools.generate.text import constant, docstring, python_module
 from tools.language import Choice, Field, Message, Option, Repeat, Spec
 from tools.language.model import Structure
 
+__all__ = ["emit_protocol"]
+
 IMPORTS = """
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +27,10 @@ GROUPS = {
     "end": ("ENDS", "The messages that end a transaction, or a segment of one."),
 }
 
-PYTHON_TYPES = {"number": "int", "switch": "bool"}
+PYTHON_TYPES = {"number": "int | None", "switch": "bool", "names": "tuple[str, ...]"}
+DEFAULTS = {"switch": "False", "names": "()"}
+PUBLICATIONS = "publication_names"
+"""The option that must be given; StreamOptions calls it ``publications``."""
 NAMED = ("streaming", "in_stream")
 """What parse names among its arguments; all else is given by keyword."""
 
@@ -80,7 +85,7 @@ def _options(spec: Spec) -> str:
 def _default(option: Option) -> str:
     if option.values:
         return repr(option.values[0].name)
-    return {"switch": "False", "number": "1"}.get(option.type or "", "None")
+    return {"proto_version": "1", PUBLICATIONS: "None"}.get(option.name, DEFAULTS.get(option.type or "", "None"))
 
 
 def _values(spec: Spec, option: Option, oldest: int) -> str:
@@ -95,6 +100,8 @@ def _values(spec: Spec, option: Option, oldest: int) -> str:
 
 
 def _annotation(spec: Spec, option: Option) -> str:
+    if option.name == "proto_version":
+        return "int"
     return _alias(spec, option) if option.values else PYTHON_TYPES[option.type or ""]
 
 
@@ -108,11 +115,12 @@ def _classes_of_options(spec: Spec) -> Iterator[str]:
     more = [(field.partition(" = ")[0], "") for field, _ in layout if field.partition(":")[0] not in NAMED]
     text = "The keywords of parse and build beside proto_version, streaming and in_stream: what later versions brought."
     yield _class("class MoreOptions(TypedDict, total=False)", text, more)
-    plain = [option for option in spec.options if option.type != "names"]
+    plain = [option for option in spec.options if option.name != PUBLICATIONS]
     fields = [_field(spec, option) for option in plain]
-    text = "The options of START_REPLICATION that are not names."
+    text = "The options of START_REPLICATION beside the names of publications."
     yield _class("@dataclass(frozen=True, kw_only=True)\nclass ReplicationOptions", text, fields)
-    given = [(f"{option.name}: {_annotation(spec, option)} | None", "") for option in plain]
+    hints = {option.name: _annotation(spec, option).removesuffix(" | None") for option in plain}
+    given = [(f"{name}: {hint} | None", "") for name, hint in hints.items()]
     text = "The same as keywords, each None where it is left open."
     yield _class("class GivenOptions(TypedDict, total=False)", text, given)
 

@@ -9,6 +9,8 @@ from tools.generate.reference_text import availability, code, heading, in_python
 from tools.language import Message, Part, Spec
 from tools.language.model import Option
 
+__all__ = ["emit_reference"]
+
 DOCUMENTS = "https://www.postgresql.org/docs/current/"
 
 READING = """

@@ -7,6 +7,8 @@ from tools.generate.reference_text import availability, code, in_python, link, m
 from tools.language import Alternative, Choice, Field, Repeat, Spec
 from tools.language.model import Element, Structure
 
+__all__ = ["fields_table", "sizes"]
+
 HEAD = ("Offset", "Type", "Name", "Condition", "Values", "Meaning")
 
 

@@ -9,6 +9,8 @@ from tools.generate.reference_text import condition, mermaid
 from tools.language import Alternative, Choice, Field, Repeat
 from tools.language.model import Element, Structure
 
+__all__ = ["graph"]
+
 
 def graph(structure: Structure) -> str:
     """Return the graph of a message or part, without the fence around it; nothing where its table says all."""

@@ -8,6 +8,8 @@ from tools.generate.reference_text import code, link, markdown, mermaid, table
 from tools.language import Message, Spec
 from tools.language.model import State
 
+__all__ = ["order_table", "state_diagram"]
+
 NOTE_WIDTH = 40
 UNBROKEN = "\N{NO-BREAK SPACE}"
 

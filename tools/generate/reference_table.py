@@ -10,6 +10,8 @@ from tools.generate.text import constant, python_module
 from tools.language import Choice, Field, Repeat, Spec
 from tools.language.model import Element, Structure
 
+__all__ = ["emit_fields"]
+
 IMPORTS = """
 from collections.abc import Mapping
 from typing import Final

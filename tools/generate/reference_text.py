@@ -7,6 +7,21 @@ from tools.generate.text import COMMAND, GENERATED
 from tools.language import Alternative, Field, Message, Part, Spec
 from tools.language.model import Structure
 
+__all__ = [
+    "availability",
+    "code",
+    "condition",
+    "heading",
+    "in_python",
+    "intro",
+    "link",
+    "markdown",
+    "mermaid",
+    "notation",
+    "slug",
+    "table",
+]
+
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&$]|^[-+]|(?<=^\d)[.)])")
 _MERMAID = re.compile(r"[^\w ,.'()/=?!+-]|^[-+](?= )|(?<=\d)[.)](?= )")
 """All but letters, digits and some marks; and what would make a list of the line."""

@@ -4,6 +4,8 @@ from tools.generate.text import constant, docstring, python_module, snake_case
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
 from tools.language.model import Alternative, Element, Structure
 
+__all__ = ["emit_strategies"]
+
 IMPORTS = """
 from collections.abc import Callable, Mapping
 from typing import Any, Final

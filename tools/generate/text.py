@@ -9,6 +9,8 @@ from tools.language import Spec
 from tools.language.builtin_types import TypeTable
 from tools.language.errors import SpecError
 
+__all__ = ["COMMAND", "GENERATED", "constant", "docstring", "python_module", "snake_case"]
+
 COMMAND = "python -m tools.generate"
 GENERATED = "Generated from spec/"
 """What the first line of every generated file contains."""

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from textwrap import indent
 
+__all__ = ["Writer"]
+
 
 class Writer:
     """Gathers lines: ``write("at += 1")``, and those of a block under ``with write.block("if found:")``."""
