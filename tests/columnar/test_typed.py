@@ -215,7 +215,9 @@ def test_usual_values_are_taken(name: str) -> None:
     (kind,) = columns_schema(described(("c", oid, _numeric(9, 2) if name == "numeric" else -1))).types
     cast = find_cast(code, oid, kind)
     assert cast is not None
-    array, left = cast(Values(data, starts, lengths, np.array([code, 0], np.uint8), code, 1), kind)
+    array, left = cast(
+        Values(data, starts, lengths, np.array([code, 0], np.uint8), code, 1, 2 * len(SAMPLES[name])), kind
+    )
     assert (left, array.null_count, array.is_valid().to_pylist()) == (None, 1, [True, False])
     assert array.type == kind
     assert BUILTIN_TYPES[oid].name == name
