@@ -26,10 +26,7 @@ from pgoutput_construct.wire.primitives import (
 
 def emit_definitions(spec: Spec, messages: str) -> str:
     """Return the module of definitions; ``messages`` is the module that holds their classes."""
-    public = [
-        *(part.name for part in spec.parts_in_order),
-        *(message.class_name for message in spec.messages),
-    ]
+    public = [*(part.name for part in spec.parts_in_order), *(message.class_name for message in spec.messages)]
     return python_module(
         spec,
         [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)],
