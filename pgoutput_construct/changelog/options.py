@@ -57,7 +57,9 @@ class StreamOptions(ReplicationOptions):
             raise ReplicationError(f"PostgreSQL {major} does not know proto_version={self.proto_version}: {choice}")
         for name, value in self.asked().items():
             option = OPTIONS[name]
-            needs = {name: option.server, f"{name}={value!r}": option.values[value].server} if option.values else {}
+            needs = {name: option.server}
+            if option.values:
+                needs[f"{name}={value!r}"] = option.values[value].server
             for what, server in needs.items():
                 if major < server:
                     raise ReplicationError(f"the option {what} needs PostgreSQL {server}, the server is {major}")

@@ -228,13 +228,11 @@ def _segment(path: Path, content: dict[str, Any]) -> Segment:
     if options["log_format"] != LOG_FORMAT:
         raise ValueError(f"its format is {options['log_format']}, this program reads {LOG_FORMAT}")
     names = {known.name for known in fields(LogOptions)}
-    options = LogOptions(
-        **{key: value for key, value in options.items() if key in names and value is not None}
-        | {"publications": tuple(options["publications"])}
-    )
+    given = {key: value for key, value in options.items() if key in names and value is not None}
+    options = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
     position = content.pop("position")
     lsn, finished = Lsn(position["complete_lsn"]), tuple(position["finished"])
-    return Segment(path, options, position=Position(lsn, position["prepared"], finished), **content)
+    return Segment(path, LogOptions(**options), position=Position(lsn, position["prepared"], finished), **content)
 
 
 def _checks(table: pa.Table) -> dict[str, int]:

@@ -70,7 +70,7 @@ ROW_TAGS: Final[tuple[int, ...]] = (
     TAG_Update,
     TAG_Delete,
 )
-"""The tags of messages that hold rows."""
+"""The tags of changes that hold rows."""
 
 VALUE_TAGS: Final[Mapping[str, int]] = {
     "null": LETTER_n,

@@ -25,6 +25,7 @@ from pgoutput_construct.stream.values import base_oid
 from pgoutput_construct.wire.messages import BY_TAG, VALUES, RelationColumn, Type
 from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.reference import LARGEST
+from pgoutput_construct.wire.types import Marker
 
 __all__ = ["BLOCK_ROWS", "table_rows"]
 
@@ -38,6 +39,8 @@ BLOCK_BYTES: Final = 1 << 28
 
 SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)}
 """The tags of values that are there: text and binary format."""
+UNSENT: Final = [code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], Marker)]
+"""The tags of values that are not sent, and are not null either."""
 OPS: Final = {cls.TAG[0]: op for cls, op in OPERATIONS.items()}
 _OP_NAMES: Final = pa.array([OPS.get(tag) for tag in range(256)], pa.string())
 
@@ -227,11 +230,11 @@ class _Side:
 
     def unchanged(self) -> pa.Array:
         """Return the names of the columns that were not sent, row by row; empty lists where the side is missing."""
-        code = kernels.VALUE_TAGS["unchanged"]
         positions = sorted(self.table.readers)
-        if not (self.tags == code).any():
+        unsent = np.logical_or.reduce([self.tags == code for code in UNSENT])
+        if not unsent.any():
             return pa.ListArray.from_arrays(pa.array(np.zeros(self.count + 1, np.int32)), pa.array([], pa.string()))
-        flags = self.tags[positions] == code if positions else np.zeros((0, self.tags.shape[1]), np.bool_)
+        flags = unsent[positions] if positions else np.zeros((0, self.tags.shape[1]), np.bool_)
         counts = np.zeros(self.count + 1, np.int32)
         counts[1:][slice(None) if self.sparse is None else self.sparse] = flags.sum(axis=0)
         _, which = np.nonzero(flags.T)

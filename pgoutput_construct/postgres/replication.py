@@ -189,9 +189,14 @@ def start_command(options: StreamOptions, start_lsn: Lsn) -> bytes:
 
 
 def _pairs(options: StreamOptions) -> dict[str, str]:
-    names = ",".join(_identifier(name) for name in options.publications)
-    asked = {name: "true" if value is True else str(value) for name, value in options.asked().items()}
-    return {"proto_version": str(options.proto_version), "publication_names": names, **asked}
+    asked = {name: _text(value) for name, value in options.asked().items()}
+    return {"proto_version": str(options.proto_version), "publication_names": _text(options.publications), **asked}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(_identifier(name) for name in value)
+    return "true" if value is True else str(value)
 
 
 def _identifier(name: str) -> str:

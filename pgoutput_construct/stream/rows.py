@@ -7,9 +7,9 @@ from typing import Any, Final, Literal
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.values import ValueLoader
-from pgoutput_construct.wire.messages import BY_TAG, UNCHANGED, PgoutputMessage, Relation, TupleData
+from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage, Relation, TupleData
 from pgoutput_construct.wire.protocol import CHANGES, RelationColumnFlags, UpdateOldKind
-from pgoutput_construct.wire.types import bare
+from pgoutput_construct.wire.types import Marker, bare
 
 __all__ = ["OPERATIONS", "RowChange", "RowReader"]
 
@@ -28,11 +28,11 @@ class RowChange:
     xid: int | None
     """Transaction or subtransaction ID inside a stream, None outside."""
     new: dict[str, Any] | None
-    """The new row by column name; columns whose TOASTed value was not sent are missing here."""
+    """The new row by column name; columns whose value was not sent are missing here."""
     old: dict[str, Any] | None
     """The old row, or only its key columns, by column name; None where it was not sent."""
     unchanged: tuple[str, ...]
-    """The columns of the new row whose TOASTed value is unchanged and was not sent."""
+    """The columns of the new row whose value was not sent, such as a TOASTed one that is unchanged."""
 
 
 class RowReader:
@@ -69,8 +69,8 @@ class RowReader:
     def _change(self, op: str, message: Any, relation: Relation) -> RowChange:
         new = self._row(relation, message.new) if hasattr(message, "new") else None
         old = self._old(relation, message) if hasattr(message, "old") else None
-        unchanged = tuple(name for name, value in (new or {}).items() if value is UNCHANGED)
-        sent = None if new is None else {name: value for name, value in new.items() if value is not UNCHANGED}
+        unchanged = tuple(name for name, value in (new or {}).items() if isinstance(value, Marker))
+        sent = None if new is None else {name: value for name, value in new.items() if not isinstance(value, Marker)}
         return RowChange(op, relation, getattr(message, "xid", None), sent, old, unchanged)
 
     def _old(self, relation: Relation, message: Any) -> dict[str, Any] | None:

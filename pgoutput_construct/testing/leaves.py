@@ -16,7 +16,6 @@ __all__ = [
     "bits",
     "blobs",
     "branches",
-    "complete",
     "lsns",
     "record",
     "several",

@@ -921,7 +921,9 @@ READERS: Final[Mapping[int, Callable[..., tuple[Any, int]]]] = {
 }
 """What reads a message by its tag: ``(data, at, size, *parameters) -> message, end``.
 
-It may read as far behind ``size`` as PAD is long; an ``end`` beyond ``size`` means that not all of it is there."""
+It may read as far behind ``size`` as PAD is long; an ``end`` beyond ``size`` means that not all of it is there.
+"""
+
 BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.Begin: build_begin,
     m.Message: build_message,

@@ -100,7 +100,7 @@ class MoreOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicationOptions:
-    """The options of START_REPLICATION that are not names."""
+    """The options of START_REPLICATION beside the names of publications."""
 
     proto_version: int = 1
     """The protocol version."""

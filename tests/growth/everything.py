@@ -21,6 +21,7 @@ from pgoutput_construct import testing
 from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position
 from pgoutput_construct.columnar import BatchDecoder, DecodedBatch, index_batch
 from pgoutput_construct.postgres.replication import start_command
+from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.rows import RowReader
 from pgoutput_construct.wire import jsonable
@@ -79,8 +80,8 @@ FILTER_HEX: Final = "ffffffffffffffff 80 61203e203100"
 STREAM: Final = [
     Sent(pgo.Begin(pgo.Lsn(16), TIME, 700), f"42 0000000000000010 {TIME_HEX} 000002bc"),
     Sent(
-        pgo.Publication("p", -5, FILTER, (pgo.PublishedTable(7, FILTER),)),
-        f"46 7000 fffffffffffffffb {FILTER_HEX} 0001 00000007 {FILTER_HEX}",
+        pgo.Publication("p", -5, FILTER, (23, 25), (pgo.PublishedTable(7, FILTER),)),
+        f"46 7000 fffffffffffffffb {FILTER_HEX} 0002 0001 00000017 00000019 00000007 {FILTER_HEX}",
     ),
     Sent(
         pgo.Relation(None, 7, "public", "t", "d", (KEY, NOTE)),
@@ -134,6 +135,7 @@ STREAM: Final = [
     ),
     Sent(pgo.BlockStop(), "5d", in_block=True),
     Sent(pgo.Upsert(7, new=row(b"2", b"B")), f"58 00000007 4e {row_hex(text('2'), text('B'))}"),
+    Sent(pgo.Upsert(7, new=row(b"2", pgo.EXTERNAL)), f"58 00000007 4e {row_hex(text('2'), '65')}"),
     Sent(
         pgo.Commit(pgo.Lsn(16), pgo.Lsn(32), TIME, digest=255),
         f"43 00 0000000000000010 0000000000000020 {TIME_HEX} 00000000000000ff",
@@ -191,12 +193,13 @@ INSERTED: Final = [
     ("insert", 2, "b"),
     ("update", 3, None),
     ("upsert", 2, "B"),
+    ("upsert", 2, None),
     ("insert", 4, None),
     ("delete", None, None),
     ("upsert", 5, "e"),
     ("insert", 6, ""),
 ]
-BEFORE: Final = [None, None, None, 1, None, None, 3, 4, None]
+BEFORE: Final = [None, None, None, 1, None, None, None, 3, 4, None]
 STATE: Final = [(2, "B"), (5, "e"), (6, "")]
 """The table after all: row 1 became 3, which was deleted; row 4 became 5."""
 
@@ -253,8 +256,15 @@ def check_options() -> None:
     refused(pgo.Session, 4, "eager")
     refused(BatchDecoder, 4, "eager")
     refused(pgo.parse, b"", 5, "eager", checksums=1)
-    command = start_command(log_options(binary=True), pgo.Lsn(1)).decode()
-    for part in ("\"proto_version\" '5'", "\"streaming\" 'eager'", "\"checksums\" 'row'", "\"timings\" 'true'"):
+    command = start_command(log_options(batch_size=9, row_filters=("a", "b")), pgo.Lsn(1)).decode()
+    for part in (
+        "\"batch_size\" '9'",
+        '"row_filters" \'"a","b"\'',
+        "\"proto_version\" '5'",
+        "\"streaming\" 'eager'",
+        "\"checksums\" 'row'",
+        "\"timings\" 'true'",
+    ):
         assert part in command, command
     refused(log_options().check_server, 190000)
     log_options().check_server(200000)
@@ -284,11 +294,11 @@ def check_session() -> None:
         assert builder.build(sent.message) == sent.payload
         assert engine(**OPTIONS, **sent.states).parse(sent.payload) == sent.message
     session = pgo.Session(**OPTIONS)
-    for wrong in (9, 19, 20):
+    for wrong in (9, 20, 21):
         refused(session.parse, PAYLOADS[wrong])
     for sent in STREAM[:6]:
         session.parse(sent.payload)
-    refused(session.parse, STREAM[11].payload)  # Commit inside a block
+    refused(session.parse, STREAM[12].payload)  # Commit inside a block
     assert session.state.parameters == {"in_stream": False, "in_block": True}
 
 
@@ -299,12 +309,12 @@ def check_index() -> None:
     assert index.valid.all(), [str(index.error(row)) for row in index.malformed().tolist()]
     assert [index.message(place) for place in range(len(index))] == [sent.message for sent in STREAM]
     rows, oids = index.tables()
-    assert rows.tolist() == [3, 4, 6, 7, 10, 14, 16, 17, 18] and set(oids.tolist()) == {7}
+    assert rows.tolist() == [3, 4, 6, 7, 10, 11, 15, 17, 18, 19] and set(oids.tolist()) == {7}
     table = index.messages().to_pylist()
     assert [line["kind"] for line in table] == [type(sent.message).__name__ for sent in STREAM]
     assert (table[4]["change_number"], table[4]["label"], table[4]["comment"]) == (-1, "l", "c")
-    assert (table[6]["block_seq"], table[11]["digest"], table[12]["worker"]) == (6, 255, 8)
-    assert (table[1]["lag"], table[5]["block_number"], table[17]["xid"]) == (-5, 4, 702)
+    assert (table[6]["block_seq"], table[12]["digest"], table[13]["worker"]) == (6, 255, 8)
+    assert (table[1]["lag"], table[5]["block_number"], table[18]["xid"]) == (-5, 4, 702)
     for sent in STREAM:
         cut = [sent.payload[:size] for size in range(len(sent.payload))]
         states = {name: [value] * len(cut) for name, value in sent.states.items()}
@@ -335,7 +345,7 @@ def check_tables() -> None:
                 assert states == {table.description.relation.xid is not None}
         assert [(line["_op"], line["id"], line["note"]) for line in rows] == INSERTED, rows
         assert [line["_before"] and line["_before"]["id"] for line in rows] == BEFORE, rows
-        assert rows[3]["_unchanged"] == ["note"]
+        assert [place for place, line in enumerate(rows) if line["_unchanged"] == ["note"]] == [3, 5]
 
 
 def check_reader() -> None:
@@ -345,8 +355,21 @@ def check_reader() -> None:
     news = [change.new or {} for change in found]
     assert [(c.op, n.get("id"), n.get("note")) for c, n in zip(found, news, strict=True)] == INSERTED, found
     assert [change.old and change.old["id"] for change in found] == BEFORE
-    assert [change.xid for change in found] == [None] * 5 + [701, 701, 702, 702]
-    assert found[3].unchanged == ("note",)
+    assert [change.xid for change in found] == [None] * 6 + [701, 701, 702, 702]
+    assert found[3].unchanged == found[5].unchanged == ("note",)
+
+
+def check_tracker() -> None:
+    """What capture follows a connection with: states of every payload, and where nothing is open."""
+    tracker = TransactionTracker(pgo.Session(**OPTIONS), Position())
+    for sent in STREAM:
+        assert (tracker.states, tracker.stream_xid) == (sent.states, 701 if sent.in_stream else None), sent
+        assert tracker.between is (type(sent.message) in (pgo.Begin, pgo.StreamStart, pgo.StreamCommit)), sent
+        assert tracker.admit(sent.payload)
+    assert (tracker.transactions, tracker.complete_lsn, tracker.between) == (2, pgo.Lsn(64), True)
+    again = TransactionTracker(pgo.Session(**OPTIONS), tracker.position)
+    kept = [sent.message for sent in STREAM[:13] if again.admit(sent.payload)]
+    assert [type(message).__name__ for message in kept] == ["Publication", "Relation", "Relation"]
 
 
 def check_relations() -> None:
@@ -370,7 +393,7 @@ def write_log(directory: Path, segment_rows: int = 7) -> None:
     """Write the stream as a log."""
     session = pgo.Session(**OPTIONS)
     with LogWriter(directory) as writer:
-        writer.use(log_options())
+        writer.use(log_options(row_filters=("a",)))
         for seq, payload in enumerate(PAYLOADS):
             frame = pgo.XLogData(pgo.Lsn(seq), pgo.Lsn(seq), TIME, payload)
             writer.append(frame, stream_xid=session.stream_xid, **session.state.parameters)
@@ -386,11 +409,11 @@ def check_log() -> None:
     Path("stream.hex").write_text("".join(f"{payload.hex()}\n" for payload in PAYLOADS), "ascii")
     Path("stream.bin").write_bytes(b"".join(payload + b"\n" for payload in PAYLOADS))
     log = ChangeLog("log")
-    assert len(log.segments) == 4 and log.options == log_options()
+    assert len(log.segments) == 4 and log.options == log_options(row_filters=("a",))
     for entry, sent in zip(log, STREAM, strict=True):
         assert entry.states == sent.states
         assert pgo.parse(entry.payload, **log.options.layout(), **entry.states) == sent.message
-    assert log.entry(18).states == STREAM[18].states
+    assert log.entry(19).states == STREAM[19].states
 
 
 def check_old_log() -> None:

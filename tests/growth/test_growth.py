@@ -21,6 +21,7 @@ CHECKS = (
     "index",
     "tables",
     "reader",
+    "tracker",
     "relations",
     "frames",
     "log",
@@ -71,13 +72,13 @@ def test_decode_and_build(grown: Project, failed: dict[str, str], source: tuple[
     assert "check_log" not in failed, failed["check_log"]
     decoded = grown.pgoutput("decode", *source)
     lines = [json.loads(line) for line in decoded.splitlines()]
-    assert [lines.index(line) for line in lines if line["in_block"]] == [6, 7, 8, 9, 16, 17, 18, 19]
-    assert [lines.index(line) for line in lines if line["in_stream"]] == list(range(13, 21))
-    assert (lines[3]["relation_oids"][0]["TruncatedTable"]["row_count"], lines[12]["worker"]) == (-1, 8)
+    assert [lines.index(line) for line in lines if line["in_block"]] == [6, 7, 8, 9, 17, 18, 19, 20]
+    assert [lines.index(line) for line in lines if line["in_stream"]] == list(range(14, 22))
+    assert (lines[3]["relation_oids"][0]["TruncatedTable"]["row_count"], lines[13]["worker"]) == (-1, 8)
     assert grown.pgoutput("build", stdin=decoded) == (grown.folder / "stream.hex").read_text("ascii")
 
 
-@pytest.mark.parametrize("source", [(*GIVEN, "--index", 19, "stream.hex"), ("log", "--seq", 18)], ids=["file", "log"])
+@pytest.mark.parametrize("source", [(*GIVEN, "--index", 20, "stream.hex"), ("log", "--seq", 19)], ids=["file", "log"])
 def test_inspect(grown: Project, failed: dict[str, str], source: tuple[object, ...]) -> None:
     """Inspect names options, states, the table, and the columns of values that have neighbours."""
     assert "check_log" not in failed, failed["check_log"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from tools.generate.text import docstring, formatted, header
+from tools.generate.text import python_module
 from tools.language.builtin_types import BuiltinType, TypeTable
 
 __all__ = ["emit_builtin_types"]
@@ -45,14 +45,8 @@ def emit_builtin_types(table: TypeTable) -> str:
     """Return the module that holds the table."""
     oids = {row.name: row.oid for row in table.types}
     rows = "".join(f"{line},\n" for row in table.types for line in _rows(row, oids))
-    chunks = [
-        header(table),
-        docstring(["PostgreSQL's built-in types: OIDs, sizes and Arrow types, by OID and by name."], ""),
-        CLASS,
-        f"_ROWS: Final = (\n{rows})",
-        TABLES,
-    ]
-    return formatted("\n\n".join(chunks))
+    about = "PostgreSQL's built-in types: OIDs, sizes and Arrow types, by OID and by name."
+    return python_module(table, [about], CLASS, f"_ROWS: Final = (\n{rows})", TABLES)
 
 
 def _rows(row: BuiltinType, oids: Mapping[str, int]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tools.generate.text import docstring, formatted, header
+from tools.generate.text import constant, python_module
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
 from tools.language.model import Alternative, Element, Structure
 
@@ -29,16 +29,15 @@ def emit_definitions(spec: Spec, messages: str) -> str:
         *(part.name for part in spec.parts_in_order),
         *(message.class_name for message in spec.messages),
     ]
-    chunks = [
-        header(spec),
-        docstring([f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)], ""),
+    return python_module(
+        spec,
+        [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)],
         IMPORTS.format(messages=messages),
         f"__all__ = {['DEFINITIONS', *sorted(public)]!r}",
         *(_part(part) for part in spec.parts_in_order),
         *(_message(message) for message in spec.messages),
         _table(spec),
-    ]
-    return formatted("\n\n".join(chunks))
+    )
 
 
 def _about(spec: Spec) -> Iterator[str]:
@@ -149,5 +148,5 @@ def _leaf(field: Field) -> str:
 
 
 def _table(spec: Spec) -> str:
-    rows = "".join(f"m.{message.class_name}: {message.class_name},\n" for message in spec.messages)
-    return f'DEFINITIONS: Final[Mapping[type, Struct]] = {{\n{rows}}}\n"""The definition of each message class."""'
+    rows = (f"m.{message.class_name}: {message.class_name}" for message in spec.messages)
+    return constant("DEFINITIONS: Final[Mapping[type, Struct]]", rows, "The definition of each message class.")

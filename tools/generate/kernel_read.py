@@ -13,10 +13,9 @@ def header_fields(message: Message) -> list[Field]:
 
 
 def oid_lists(message: Message) -> list[Repeat]:
-    """Return the repeats of a message whose items are OIDs."""
-    return [
-        e for e in message.exposed if isinstance(e, Repeat) and "(Oid)" in getattr(e.item.principal, "notation", "")
-    ]
+    """Return the repeats in which a message that changes rows lists its tables."""
+    lists = (e for e in message.exposed if isinstance(e, Repeat) and e.name == "relation_oids")
+    return [*lists] if message.group == "change" else []
 
 
 class Reader:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from tools.generate.kernel_index import Walker, row_fields, row_messages, tuple_parts, values_of
 from tools.generate.kernel_read import Reader, header_fields, oid_lists
 from tools.generate.kernel_walk import Names, tag_name
-from tools.generate.text import docstring, formatted, header, snake_case
+from tools.generate.text import constant, python_module, snake_case
 from tools.language import Choice, Field, Spec
 
 __all__ = ["emit_kernels"]
@@ -41,13 +41,13 @@ def emit_kernels(spec: Spec) -> str:
     """Return the module of kernels."""
     walker, reader = Walker(spec), Reader(spec)
     headers, lists = [m for m in spec.messages if header_fields(m)], [m for m in spec.messages if oid_lists(m)]
-    chunks = [
-        header(spec),
-        docstring([f"{spec.title}: kernels that walk a batch of payloads once.", "", *ABOUT], ""),
+    return python_module(
+        spec,
+        [f"{spec.title}: kernels that walk a batch of payloads once.", "", *ABOUT],
         IMPORTS,
         f"__all__ = {list(NAMES)}",
         "\n".join(_tags(spec)),
-        _row_tables(spec),
+        *_row_tables(spec),
         _schema(spec),
         *walker.functions(),
         *(reader.header(message) for message in headers),
@@ -55,8 +55,7 @@ def emit_kernels(spec: Spec) -> str:
         _readers(spec),
         _functions("LISTS", "list", ((str(m.tag[0]), m.class_name) for m in lists), spec, _LISTS),
         _functions("TUPLES", "find", ((f'"{p.name}"', p.name) for p in tuple_parts(spec)), spec, _TUPLES),
-    ]
-    return formatted("\n\n".join(chunks))
+    )
 
 
 def _tags(spec: Spec) -> Iterator[str]:
@@ -68,21 +67,16 @@ def _tags(spec: Spec) -> Iterator[str]:
     yield from (f"{name} = {code:#x}" for name, code in sorted(found.items()))
 
 
-def _row_tables(spec: Spec) -> str:
-    kept = "".join(f'"{name}": np.{dtype},\n' for name, dtype in row_fields(spec).items())
+def _row_tables(spec: Spec) -> Iterator[str]:
+    kept = (f'"{name}": np.{dtype}' for name, dtype in row_fields(spec).items())
+    yield constant("ROW_FIELDS: Final[Mapping[str, type]]", kept, _ROW_FIELDS)
+    parameters = (f'"{name}"' for name in Names(spec).by_row)
+    yield constant("ROW_PARAMETERS: Final[tuple[str, ...]]", parameters, _ROW_PARAMETERS, brackets="()")
+    tags = (f"TAG_{message.class_name}" for message in row_messages(spec) if message.group == "change")
+    yield constant("ROW_TAGS: Final[tuple[int, ...]]", tags, "The tags of changes that hold rows.", brackets="()")
     choices = [choice for part in tuple_parts(spec) if (choice := values_of(part)) is not None]
-    values = "".join(f'"{a.name}": {tag_name(a)},\n' for choice in choices for a in choice.alternatives)
-    parameters = "".join(f'"{name}",' for name in Names(spec).by_row)
-    tags = "".join(f"TAG_{message.class_name}," for message in row_messages(spec))
-    return "\n\n".join(
-        f"{declared} = {opening}\n{rows}{closing}\n" + docstring([text], "")
-        for declared, opening, rows, closing, text in (
-            ("ROW_FIELDS: Final[Mapping[str, type]]", "{", kept, "}", _ROW_FIELDS),
-            ("ROW_PARAMETERS: Final[tuple[str, ...]]", "(", parameters, ")", _ROW_PARAMETERS),
-            ("ROW_TAGS: Final[tuple[int, ...]]", "(", tags, ")", "The tags of messages that hold rows."),
-            ("VALUE_TAGS: Final[Mapping[str, int]]", "{", values, "}", "The tags of values in a row."),
-        )
-    )
+    values = (f'"{a.name}": {tag_name(a)}' for choice in choices for a in choice.alternatives)
+    yield constant("VALUE_TAGS: Final[Mapping[str, int]]", values, "The tags of values in a row.")
 
 
 _ROW_FIELDS = "What the index keeps of messages that hold rows: numbers, and the positions of the rows (-1 for none)."
@@ -92,9 +86,9 @@ _TUPLES = "What finds the values of each part that is a row; whether all have as
 
 
 def _schema(spec: Spec) -> str:
-    rows = "".join(f'("{name}", pa.{kind}()),\n' for name, kind in dict(_columns(spec).values()).items())
+    rows = (f'("{name}", pa.{kind}())' for name, kind in dict(_columns(spec).values()).items())
     text = "The columns of a messages batch: the kind, and every header field of every message, null where it has none."
-    return f'MESSAGE_SCHEMA: Final = pa.schema([\n("kind", pa.string()),\n{rows}])\n' + docstring([text], "")
+    return constant("MESSAGE_SCHEMA: Final", ['("kind", pa.string())', *rows], text, brackets=("pa.schema([", "])"))
 
 
 def _columns(spec: Spec) -> dict[tuple[str, str], tuple[str, str]]:
@@ -123,17 +117,17 @@ def _wider(one: str, other: str) -> str | None:
 
 def _readers(spec: Spec) -> str:
     columns, names = _columns(spec), Names(spec)
-    rows = ""
+    rows = []
     for message in spec.messages:
         fields = header_fields(message)
         read = "".join(f'("{columns[message.name, f.name][0]}", "{_form(f)}"), ' for f in fields)
         function = f"read_{names.of(message.class_name)}" if fields else "None"
-        rows += f'TAG_{message.class_name}: ("{message.class_name}", {function}, ({read})),\n'
+        rows.append(f'TAG_{message.class_name}: ("{message.class_name}", {function}, ({read}))')
     kind = "Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[str, str], ...]]]]"
     text = (
         "By tag: the message's name, what reads its header, and for each of its fields the column and how it is read."
     )
-    return f"READERS: {kind} = {{\n{rows}}}\n" + docstring([text], "")
+    return constant(f"READERS: {kind}", rows, text)
 
 
 def _form(field: Field) -> str:
@@ -144,7 +138,6 @@ def _form(field: Field) -> str:
 
 def _functions(table: str, verb: str, entries: Iterable[tuple[str, str]], spec: Spec, text: str) -> str:
     names = Names(spec)
-    rows = "".join(f"{key}: {verb}_{names.of(name)},\n" for key, name in entries)
+    rows = (f"{key}: {verb}_{names.of(name)}" for key, name in entries)
     key, answer = ("int", "int") if verb == "list" else ("str", "bool")
-    declared = f"{table}: Final[Mapping[{key}, Callable[..., {answer}]]]"
-    return f"{declared} = {{\n{rows}}}\n" + docstring([text], "")
+    return constant(f"{table}: Final[Mapping[{key}, Callable[..., {answer}]]]", rows, text)

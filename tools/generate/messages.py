@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from textwrap import wrap
 
-from tools.generate.text import docstring, formatted, header
+from tools.generate.text import constant, docstring, python_module
 from tools.language import Choice, Message, Repeat, Spec
 from tools.language.model import Alternative, Element, Structure
 
@@ -20,9 +20,9 @@ from pgoutput_construct.wire.types import REQUIRED, Extended, FormattedBytes, Ls
 
 def emit_messages(spec: Spec, union: str) -> str:
     """Return the module of message classes; ``union`` names the type of any of them."""
-    chunks = [
-        header(spec),
-        docstring([f"{spec.title}: the message classes, fields in wire order.", "", *_about(spec)], ""),
+    return python_module(
+        spec,
+        [f"{spec.title}: the message classes, fields in wire order.", "", *_about(spec)],
         IMPORTS,
         f"__all__ = {sorted(_public(spec, union))!r}",
         *_values(spec),
@@ -30,8 +30,7 @@ def emit_messages(spec: Spec, union: str) -> str:
         f"{union}: TypeAlias = {' | '.join(m.class_name for m in spec.messages)}\n"
         + docstring(["Any of the messages."], ""),
         _by_tag(spec, union),
-    ]
-    return formatted("\n\n".join(chunks))
+    )
 
 
 def _about(spec: Spec) -> Iterator[str]:
@@ -60,10 +59,9 @@ def _values(spec: Spec) -> Iterator[str]:
             text = docstring([alternative.description])
             yield f"class {alternative.python}(FormattedBytes):\n{text}\n\n    __slots__ = ()"
     if alternatives:
-        rows = "".join(f'"{a.name}": {a.python},\n' for a in alternatives)
-        yield f"VALUES: Final[Mapping[str, object]] = {{\n{rows}}}\n" + docstring(
-            ["What each kind of value is in Python: a constant, or a class of bytes."], ""
-        )
+        rows = (f'"{a.name}": {a.python}' for a in alternatives)
+        text = "What each kind of value is in Python: a constant, or a class of bytes."
+        yield constant("VALUES: Final[Mapping[str, object]]", rows, text)
 
 
 def _marker(alternative: Alternative) -> str:
@@ -191,7 +189,5 @@ def _availability(message: Message) -> str:
 
 
 def _by_tag(spec: Spec, union: str) -> str:
-    rows = "".join(f"{m.tag!r}: {m.class_name},\n" for m in spec.messages)
-    return f"BY_TAG: Final[Mapping[bytes, type[{union}]]] = {{\n{rows}}}\n" + docstring(
-        ["The class of each first byte."], ""
-    )
+    rows = (f"{m.tag!r}: {m.class_name}" for m in spec.messages)
+    return constant(f"BY_TAG: Final[Mapping[bytes, type[{union}]]]", rows, "The class of each first byte.")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tools.generate.text import docstring, formatted, header
+from tools.generate.text import constant, docstring, python_module
 from tools.language import Choice, Field, Message, Option, Repeat, Spec
 from tools.language.model import Structure
 
@@ -27,7 +27,10 @@ GROUPS = {
     "end": ("ENDS", "The messages that end a transaction, or a segment of one."),
 }
 
-PYTHON_TYPES = {"number": "int", "switch": "bool"}
+PYTHON_TYPES = {"number": "int | None", "switch": "bool", "names": "tuple[str, ...]"}
+DEFAULTS = {"switch": "False", "names": "()"}
+PUBLICATIONS = "publication_names"
+"""The option that must be given; StreamOptions calls it ``publications``."""
 NAMED = ("streaming", "in_stream")
 """What parse names among its arguments; all else is given by keyword."""
 
@@ -35,32 +38,24 @@ NAMED = ("streaming", "in_stream")
 def emit_protocol(spec: Spec) -> str:
     """Return the module of tables."""
     chunks = [
-        header(spec),
-        docstring([f"{spec.title}: versions, options, states, groups of messages, and names of bits and values."], ""),
-        IMPORTS,
         _versions(spec),
         *(_literal(spec, option) for option in spec.options if option.values),
         _options(spec),
-        _parse_options(spec),
-        _more_options(spec),
-        _replication_options(spec),
+        *_classes_of_options(spec),
         *_states(spec),
         *_groups(spec),
         *_enums(spec),
     ]
-    public = re.findall(r"^(?:class )?([A-Z]\w+)(?=[:(])", "\n".join(chunks[3:]), re.MULTILINE)
-    chunks.insert(3, f"__all__ = {sorted(public)!r}")
-    return formatted("\n\n".join(chunks))
-
-
-def _final(name: str, hint: str, rows: Iterable[str], text: str) -> str:
-    body = "".join(f"{row},\n" for row in rows)
-    return f"{name}: Final[{hint}] = {{\n{body}}}\n" + docstring([text], "")
+    public = re.findall(r"^(?:class )?([A-Z]\w+)(?=[:(])", "\n".join(chunks), re.MULTILINE)
+    about = f"{spec.title}: versions, options, states, groups of messages, and names of bits and values."
+    return python_module(spec, [about], IMPORTS, f"__all__ = {sorted(public)!r}", *chunks)
 
 
 def _versions(spec: Spec) -> str:
     text = "The protocol versions, each with the first PostgreSQL that speaks it."
-    return _final("PROTOCOL_VERSIONS", "Mapping[int, int]", (f"{v.version}: {v.server}" for v in spec.versions), text)
+    return constant(
+        "PROTOCOL_VERSIONS: Final[Mapping[int, int]]", (f"{v.version}: {v.server}" for v in spec.versions), text
+    )
 
 
 def _literal(spec: Spec, option: Option) -> str:
@@ -84,13 +79,13 @@ def _options(spec: Spec) -> str:
         f"{spec.came_with(option.server, option.since)}, {option.description!r})"
         for option in spec.options
     )
-    return _final("OPTIONS", "Mapping[str, Option]", rows, "The options of START_REPLICATION.")
+    return constant("OPTIONS: Final[Mapping[str, Option]]", rows, "The options of START_REPLICATION.")
 
 
 def _default(option: Option) -> str:
     if option.values:
         return repr(option.values[0].name)
-    return {"switch": "False", "number": "1"}.get(option.type or "", "None")
+    return {"proto_version": "1", PUBLICATIONS: "None"}.get(option.name, DEFAULTS.get(option.type or "", "None"))
 
 
 def _values(spec: Spec, option: Option, oldest: int) -> str:
@@ -105,41 +100,39 @@ def _values(spec: Spec, option: Option, oldest: int) -> str:
 
 
 def _annotation(spec: Spec, option: Option) -> str:
+    if option.name == "proto_version":
+        return "int"
     return _alias(spec, option) if option.values else PYTHON_TYPES[option.type or ""]
 
 
-def _parse_options(spec: Spec) -> str:
-    lines = ["    proto_version: int = 1", docstring(["The protocol version."])]
-    for option in spec.layout_options:
-        lines += [f"    {option.name}: {_annotation(spec, option)} = {_default(option)}"]
-        lines += [docstring([option.description])]
-    for parameter in spec.state_parameters:
-        lines += [f"    {parameter.name}: bool = False", docstring([parameter.description or parameter.name])]
+def _classes_of_options(spec: Spec) -> Iterator[str]:
+    """Yield the classes of options: those of the layouts with the stream state, and those of START_REPLICATION."""
+    version = ("proto_version: int = 1", "The protocol version.")
+    layout = [_field(spec, option) for option in spec.layout_options]
+    layout += [(f"{state.name}: bool = False", state.description or state.name) for state in spec.state_parameters]
     text = "All that decides the layout of a message from outside its bytes; ``_asdict()`` gives the keywords of parse."
-    return f"class ParseOptions(NamedTuple):\n{docstring([text])}\n\n" + "\n".join(lines)
-
-
-def _more_options(spec: Spec) -> str:
-    fields = {option.name: _annotation(spec, option) for option in spec.layout_options}
-    fields |= {parameter.name: "bool" for parameter in spec.state_parameters}
-    lines = "".join(f"\n    {name}: {hint}" for name, hint in fields.items() if name not in NAMED)
+    yield _class("class ParseOptions(NamedTuple)", text, [version, *layout])
+    more = [(field.partition(" = ")[0], "") for field, _ in layout if field.partition(":")[0] not in NAMED]
     text = "The keywords of parse and build beside proto_version, streaming and in_stream: what later versions brought."
-    return f"class MoreOptions(TypedDict, total=False):\n{docstring([text])}\n{lines}"
+    yield _class("class MoreOptions(TypedDict, total=False)", text, more)
+    plain = [option for option in spec.options if option.name != PUBLICATIONS]
+    fields = [_field(spec, option) for option in plain]
+    text = "The options of START_REPLICATION beside the names of publications."
+    yield _class("@dataclass(frozen=True, kw_only=True)\nclass ReplicationOptions", text, fields)
+    hints = {option.name: _annotation(spec, option).removesuffix(" | None") for option in plain}
+    given = [(f"{name}: {hint} | None", "") for name, hint in hints.items()]
+    text = "The same as keywords, each None where it is left open."
+    yield _class("class GivenOptions(TypedDict, total=False)", text, given)
 
 
-def _replication_options(spec: Spec) -> str:
-    lines = []
-    for option in spec.options:
-        if option.type != "names":
-            lines += [f"    {option.name}: {_annotation(spec, option)} = {_default(option)}"]
-            lines += [docstring([option.description])]
-    text = "The options of START_REPLICATION that are not names."
-    head = f"@dataclass(frozen=True, kw_only=True)\nclass ReplicationOptions:\n{docstring([text])}\n\n"
-    wishes = "".join(
-        f"\n    {option.name}: {_annotation(spec, option)} | None" for option in spec.options if option.type != "names"
-    )
-    asked = "The same as keywords, each None where it is left open."
-    return head + "\n".join(lines) + f"\n\nclass GivenOptions(TypedDict, total=False):\n{docstring([asked])}\n{wishes}"
+def _field(spec: Spec, option: Option) -> tuple[str, str]:
+    return f"{option.name}: {_annotation(spec, option)} = {_default(option)}", option.description
+
+
+def _class(head: str, text: str, fields: Iterable[tuple[str, str]]) -> str:
+    """Return a class; each of its fields has a docstring, or none."""
+    lines = [line for field, about in fields for line in (f"    {field}", docstring([about]) if about else "") if line]
+    return "\n".join([f"{head}:", docstring([text]), "", *lines])
 
 
 def _states(spec: Spec) -> Iterator[str]:
@@ -147,15 +140,11 @@ def _states(spec: Spec) -> Iterator[str]:
     yield f"PARAMETERS: Final = ({names},)\n" + docstring(["The parameters of the layouts, in the engines' order."], "")
     rows = (f"{state.name!r}: {_set(map(repr, state.sets))}" for state in spec.states)
     text = "Where in the stream a message can stand, the first state first; and the parameters that a state sets."
-    yield _final("STATES", "Mapping[str, frozenset[str]]", rows, text)
-    rows = (f"m.{message.class_name}: {_transitions(spec, message)}" for message in spec.messages)
+    yield constant("STATES: Final[Mapping[str, frozenset[str]]]", rows, text)
+    everywhere = tuple(state.name for state in spec.states)
+    steps = ((m, str({state: m.enters or state for state in m.within or everywhere})) for m in spec.messages)
     text = "The states in which each message can come, each with the state that follows it."
-    yield _final("TRANSITIONS", "Mapping[type[m.PgoutputMessage], Mapping[str, str]]", rows, text)
-
-
-def _transitions(spec: Spec, message: Message) -> Mapping[str, str]:
-    within = message.within or tuple(state.name for state in spec.states)
-    return {state: message.enters or state for state in within}
+    yield _of_messages("TRANSITIONS", "Mapping[str, str]", steps, text)
 
 
 def _set(members: Iterable[str]) -> str:
@@ -164,31 +153,38 @@ def _set(members: Iterable[str]) -> str:
 
 def _groups(spec: Spec) -> Iterator[str]:
     for group, (name, text) in GROUPS.items():
-        yield _classes(name, (m for m in spec.messages if m.group == group), text)
+        members = _set(f"m.{message.class_name}" for message in spec.messages if message.group == group)
+        yield f"{name}: Final[frozenset[type[m.PgoutputMessage]]] = {members}\n" + docstring([text], "")
+    yield _of_messages(
+        "LAID_OUT_BY_STATE",
+        "frozenset[str]",
+        ((m, _set(map(repr, found))) for m in spec.messages if (found := _state_conditions(spec, m))),
+        "The messages whose layout depends on where in the stream they stand, and on which parameters of it.",
+    )
+    yield _of_messages(
+        "SINCE",
+        "int",
+        ((m, str(m.since)) for m in spec.messages if m.since and not m.unasked),
+        "The messages that came with a later protocol version, and which; not those that servers send all the same.",
+    )
+    yield _of_messages(
+        "ASKED_BY",
+        "str",
+        ((m, repr(m.option)) for m in spec.messages if m.option and not m.unasked),
+        "The messages that come only when an option is on, and which; not those that servers send all the same.",
+    )
+
+
+def _of_messages(name: str, hint: str, rows: Iterable[tuple[Message, str]], text: str) -> str:
+    lines = (f"m.{message.class_name}: {value}" for message, value in rows)
+    return constant(f"{name}: Final[Mapping[type[m.PgoutputMessage], {hint}]]", lines, text)
+
+
+def _state_conditions(spec: Spec, message: Message) -> list[str]:
+    """Return the parameters that states set, and that decide which fields of a message are there."""
     names = {parameter.name for parameter in spec.state_parameters}
-    depending = ((m, sorted(names & set(_conditions(spec, m)))) for m in spec.messages)
-    rows = (f"m.{m.class_name}: {_set(map(repr, found))}" for m, found in depending if found)
-    text = "The messages whose layout depends on where in the stream they stand, and on which parameters of it."
-    yield _final("LAID_OUT_BY_STATE", "Mapping[type[m.PgoutputMessage], frozenset[str]]", rows, text)
-    rows = (f"m.{m.class_name}: {m.since}" for m in spec.messages if m.since and not m.unasked)
-    text = "The messages that came with a later protocol version, and which; not those that servers send all the same."
-    yield _final("SINCE", "Mapping[type[m.PgoutputMessage], int]", rows, text)
-    rows = (f"m.{m.class_name}: {m.option!r}" for m in spec.messages if m.option and not m.unasked)
-    text = "The messages that come only when an option is on, and which; not those that servers send all the same."
-    yield _final("ASKED_BY", "Mapping[type[m.PgoutputMessage], str]", rows, text)
-
-
-def _classes(name: str, messages: Iterable[Message], text: str) -> str:
-    members = _set(f"m.{message.class_name}" for message in messages)
-    return f"{name}: Final[frozenset[type[m.PgoutputMessage]]] = {members}\n" + docstring([text], "")
-
-
-def _conditions(spec: Spec, structure: Structure) -> Iterator[str]:
-    """Yield the parameters that decide which fields of a structure, and of the parts in it, are there."""
-    for inner in structure.inside():
-        yield from (e.when for e in inner.elements if isinstance(e, Field) and e.when)
-    for name in structure.references():
-        yield from _conditions(spec, spec.part(name))
+    fields = (e for inner in spec.reached(message) for e in inner.elements if isinstance(e, Field))
+    return sorted(names & {field.when for field in fields if field.when})
 
 
 def _enums(spec: Spec) -> Iterator[str]:

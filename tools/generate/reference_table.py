@@ -6,7 +6,7 @@ The keys are those of the definitions that trace: a name a step, ``[]`` for an i
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tools.generate.text import docstring, formatted, header
+from tools.generate.text import constant, python_module
 from tools.language import Choice, Field, Repeat, Spec
 from tools.language.model import Element, Structure
 
@@ -29,15 +29,10 @@ def emit_fields(spec: Spec) -> str:
     for message in spec.messages:
         lines.append((message.class_name, _described(message.name, message.description)))
         lines += walk.inside(message, message.class_name)
-    rows = "".join(f"{key!r}: {described},\n" for key, described in lines)
-    chunks = [
-        header(spec),
-        docstring([f"{spec.title}: what the specification says of each place in a message."], ""),
-        IMPORTS,
-        '__all__ = ["FIELDS"]',
-        f"FIELDS: Final[Mapping[str, Described]] = {{\n{rows}}}\n" + docstring(["The rows by key, in wire order."], ""),
-    ]
-    return formatted("\n\n".join(chunks))
+    rows = (f"{key!r}: {described}" for key, described in lines)
+    table = constant("FIELDS: Final[Mapping[str, Described]]", rows, "The rows by key, in wire order.")
+    about = f"{spec.title}: what the specification says of each place in a message."
+    return python_module(spec, [about], IMPORTS, '__all__ = ["FIELDS"]', table)
 
 
 class _Walk:

@@ -1,6 +1,6 @@
 """Emits the Hypothesis strategies: one function a message, under given options."""
 
-from tools.generate.text import docstring, formatted, header, snake_case
+from tools.generate.text import constant, docstring, python_module, snake_case
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
 from tools.language.model import Alternative, Element, Structure
 
@@ -24,16 +24,15 @@ LEAVES = {"Lsn": "lsns()", "Timestamp": "timestamps()", "str": "strings()", "byt
 
 def emit_strategies(spec: Spec, messages: str) -> str:
     """Return the module of strategies for the classes of the module ``messages``."""
-    chunks = [
-        header(spec),
-        docstring([f"{spec.title}: Hypothesis strategies for every message, under given options."], ""),
+    return python_module(
+        spec,
+        [f"{spec.title}: Hypothesis strategies for every message, under given options."],
         IMPORTS.format(messages=messages),
         f"__all__ = {_public(spec)!r}",
         *(_part(part, spec) for part in spec.parts_in_order),
         *(_message(message, spec) for message in spec.messages),
         _table(spec),
-    ]
-    return formatted("\n\n".join(chunks))
+    )
 
 
 def _public(spec: Spec) -> list[str]:
@@ -133,7 +132,7 @@ def _then(alternative: Alternative) -> str:
 
 
 def _table(spec: Spec) -> str:
-    rows = "".join(f"m.{m.class_name}: ({m.needs or 1}, {_name(m)}),\n" for m in spec.messages)
+    rows = (f"m.{m.class_name}: ({m.needs or 1}, {_name(m)})" for m in spec.messages)
     kind = "Final[Mapping[type, tuple[int, Callable[..., SearchStrategy[Any]]]]]"
     text = "The protocol version that each message class needs, and its strategy."
-    return f"STRATEGIES: {kind} = {{\n{rows}}}\n" + docstring([text], "")
+    return constant(f"STRATEGIES: {kind}", rows, text)

@@ -3,13 +3,13 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tools.language import Spec
 from tools.language.builtin_types import TypeTable
 from tools.language.errors import SpecError
 
-__all__ = ["COMMAND", "GENERATED", "docstring", "formatted", "header", "snake_case"]
+__all__ = ["COMMAND", "GENERATED", "constant", "docstring", "python_module", "snake_case"]
 
 COMMAND = "python -m tools.generate"
 GENERATED = "Generated from spec/"
@@ -20,9 +20,16 @@ SETTINGS = ("--isolated", *(word for setting in CONFIGURATION for word in ("--co
 """How generated Python is formatted, whatever the project's own settings are."""
 
 
-def header(spec: Spec | TypeTable) -> str:
-    """Return the first line of a generated Python file."""
-    return f"# {GENERATED}{spec.file} by: {COMMAND}. Do not edit."
+def python_module(spec: Spec | TypeTable, about: Iterable[str], *chunks: str) -> str:
+    """Return a generated module, formatted: the line that marks it, a docstring, and what it holds."""
+    mark = f"# {GENERATED}{spec.file} by: {COMMAND}. Do not edit."
+    return _formatted("\n\n".join([mark, docstring(about, ""), *chunks]))
+
+
+def constant(declared: str, rows: Iterable[str], *text: str, brackets: Sequence[str] = "{}") -> str:
+    """Return a constant that holds rows, one a line, with its docstring."""
+    body = "".join(f"{row},\n" for row in rows)
+    return f"{declared} = {brackets[0]}\n{body}{brackets[1]}\n" + docstring(text, "")
 
 
 def docstring(lines: Iterable[str], indent: str = "    ") -> str:
@@ -32,7 +39,7 @@ def docstring(lines: Iterable[str], indent: str = "    ") -> str:
     return f'{indent}"""{text}{closing}"""'
 
 
-def formatted(source: str) -> str:
+def _formatted(source: str) -> str:
     """Return Python source without the imports it does not use, sorted and formatted by ruff."""
     return _ruff("format", _ruff("check", source, "--fix", "--exit-zero", "--quiet", "--select", "F401,I,RUF022"))
 

@@ -188,4 +188,15 @@ def _states(spec: Spec, error: Raise) -> None:
             raise error(field.line, problem, "Remove the field or its condition, or add such a state to in.")
 
 
-LAYOUT_RULES = (_sizes, _open_ends, _choices, _repeats, _annotations, _states)
+def _changes(spec: Spec, error: Raise) -> None:
+    """Readers of rows find tables and rows by these names."""
+    for message in spec.messages:
+        names = {element.name for element in message.exposed}
+        one_table = "relation_oid" in names and not names.isdisjoint({"old", "new"})
+        if message.group == "change" and not one_table and "relation_oids" not in names:
+            problem = f"readers of rows do not find the tables or the rows of the change {message.name}"
+            remedy = "Name its fields relation_oid with old or new, or a repeat relation_oids; or leave out group."
+            raise error(message.line, problem, remedy)
+
+
+LAYOUT_RULES = (_sizes, _open_ends, _choices, _repeats, _annotations, _states, _changes)
