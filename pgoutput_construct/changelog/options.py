@@ -32,7 +32,8 @@ class StreamOptions(ReplicationOptions):
     """Names of the publications, at least one."""
 
     def __post_init__(self) -> None:
-        if not self.slot or not self.publications or not all(self.publications):
+        names = (self.slot, *(self.publications if isinstance(self.publications, tuple | list) else ("",)))
+        if not self.publications or not all(isinstance(name, str) and name for name in names):
             raise ReplicationError("name a slot and at least one publication")
         for problem in problems(self.replication_options()):
             raise ReplicationError(problem)
