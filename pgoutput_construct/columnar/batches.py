@@ -18,7 +18,8 @@ from pgoutput_construct.stream.relations import DESCRIBING, Description, Relatio
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import CHANGES_SCOPE, ControlMessage
 from pgoutput_construct.wire.messages import PgoutputMessage
-from pgoutput_construct.wire.protocol import MoreOptions, Streaming
+from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.protocol import SINCE, MoreOptions, Streaming
 
 __all__ = ["BatchDecoder", "DecodedBatch", "TableRows"]
 
@@ -32,7 +33,6 @@ def _tags(classes: frozenset[type[PgoutputMessage]]) -> Flags:
     return found
 
 
-_CHANGES_SCOPE: Final = _tags(CHANGES_SCOPE)
 _DESCRIBES: Final = _tags(DESCRIBING)
 
 
@@ -78,6 +78,9 @@ class BatchDecoder:
         self.history = RelationHistory()
         """The relations of all batches; positions count payloads."""
         self._session = Session(proto_version, streaming, **others)
+        known = frozenset(cls for cls in CHANGES_SCOPE if SINCE.get(cls, 0) <= proto_version)
+        refusal = options(**self._session.options).refusal
+        self._changes_scope = _tags(frozenset(cls for cls in known if refusal(cls) is None))
         self._next_seq = 0
 
     @property
@@ -107,7 +110,7 @@ class BatchDecoder:
         """
         state = self._session.state
         ends, xids, parameters, errors = [], [self._scope()], [state.parameters], []
-        for row in _changers(array):
+        for row in _changers(array, self._changes_scope):
             try:
                 self._session.parse(array[row].as_py())
             except ProtocolError as error:
@@ -170,7 +173,9 @@ def _groups(numbers: Numbers) -> Iterator[tuple[int, Numbers | slice]]:
         yield number, np.flatnonzero(numbers == number)
 
 
-def _changers(array: pa.Array) -> list[int]:
-    """Return the payloads after which others are laid out, by their first byte."""
+def _changers(array: pa.Array, tags: Flags) -> list[int]:
+    """Return the payloads that have one of the tags."""
+    if not tags.any():
+        return []
     data, starts, ends = payload_bounds(array)
-    return np.flatnonzero(look_up(first_bytes(data, starts, ends), _CHANGES_SCOPE)).tolist()
+    return np.flatnonzero(look_up(first_bytes(data, starts, ends), tags)).tolist()
