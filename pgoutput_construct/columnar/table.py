@@ -10,13 +10,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import empty_lists, look_up, nulls, scatter
+from pgoutput_construct.columnar.gather import scatter
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.columnar.typed.column import Cast, Values
 from pgoutput_construct.columnar.typed.registry import find_cast
-from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
@@ -43,19 +42,11 @@ SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinst
 UNSENT: Final = [code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], Marker)]
 """The tags of values that are not sent, and are not null either."""
 OPS: Final = {cls.TAG[0]: op for cls, op in OPERATIONS.items()}
-_OP_NAMES: Final = np.frombuffer("".join(OPS.values()).encode(), np.uint8)
-_OP_LENGTHS: Final = np.array([len(OPS.get(tag, "")) for tag in range(256)], np.int32)
-_OP_STARTS: Final = np.zeros(256, np.int64)
-_OP_STARTS[list(OPS)] = np.cumsum([0, *map(len, OPS.values())])[:-1]
+_OP_NAMES: Final = pa.array([OPS.get(tag) for tag in range(256)], pa.string())
 
 
 def table_rows(
-    index: BatchIndex,
-    rows: Numbers,
-    description: Description,
-    columns: pa.Schema,
-    schema: pa.Schema,
-    threads: int = 1,
+    index: BatchIndex, rows: Numbers, description: Description, columns: pa.Schema, schema: pa.Schema, threads: int = 1
 ) -> Iterator[Decoded]:
     """Yield Insert, Update, Delete and Truncate messages of one table as rows, in blocks that keep memory flat.
 
@@ -153,7 +144,7 @@ class _Table:
         new.read()
         old.read()
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}
-        arrays["_op"] = _ops(self.index.tags[rows])
+        arrays["_op"] = _OP_NAMES.take(pa.array(self.index.tags[rows]))
         arrays["_unchanged"] = new.unchanged()
         if "_before" in self.schema.names:
             arrays["_before"] = old.struct(self.schema.field("_before").type)
@@ -226,13 +217,13 @@ class _Side:
         """Return a column over all rows, null where they do not have this side."""
         array = self.arrays.get(name)
         if array is None:
-            return nulls(self.count, kind)
+            return pa.nulls(self.count, kind)
         return array if self.sparse is None else scatter([(self.sparse, array)], self.count, kind)
 
     def struct(self, kind: pa.DataType) -> pa.Array:
         """Return all columns as one of structs, null where the rows do not have this side."""
         if not self.present.any():
-            return nulls(self.count, kind)
+            return pa.nulls(self.count, kind)
         children = [self.column(field.name, field.type) for field in kind]
         validity = pa.py_buffer(np.packbits(self.present, bitorder="little"))
         return pa.Array.from_buffers(kind, self.count, [validity], children=children)
@@ -242,7 +233,7 @@ class _Side:
         positions = sorted(self.table.readers)
         unsent = np.logical_or.reduce([self.tags == code for code in UNSENT])
         if not unsent.any():
-            return empty_lists(self.count)
+            return pa.ListArray.from_arrays(pa.array(np.zeros(self.count + 1, np.int32)), pa.array([], pa.string()))
         flags = unsent[positions] if positions else np.zeros((0, self.tags.shape[1]), np.bool_)
         counts = np.zeros(self.count + 1, np.int32)
         counts[1:][slice(None) if self.sparse is None else self.sparse] = flags.sum(axis=0)
@@ -296,16 +287,9 @@ def _without(rows: Numbers, errors: list[RowError]) -> Numbers:
     return rows[~np.isin(rows, [error.row for error in errors])] if errors else rows
 
 
-def _ops(tags: NDArray[np.uint8]) -> pa.Array:
-    """Return the name of each row's operation, copied as a column's texts are."""
-    same = np.zeros(len(tags), np.uint8)
-    values = Values(_OP_NAMES, look_up(tags, _OP_STARTS), look_up(tags, _OP_LENGTHS), same, 0, len(tags))
-    return TEXT(values, pa.string())[0]
-
-
 def _untyped(count: int, texts: Mapping[str, Mapping[int, str]]) -> pa.Array:
     if not texts:
-        return nulls(count, UNTYPED)
+        return pa.nulls(count, UNTYPED)
     by_row: dict[int, list[tuple[str, str]]] = {}
     for name, values in texts.items():
         for row, text in values.items():

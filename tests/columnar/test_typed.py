@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import columns_schema, decode_rows, table
+from pgoutput_construct.columnar import columns_schema, table
 from pgoutput_construct.columnar.kernels import VALUE_TAGS
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.columnar.typed.registry import TYPES, find_cast
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
+from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import described, insert
 
 Texts = st.SearchStrategy[bytes]

@@ -71,10 +71,11 @@ def fixed_width(kernel: Kernel, bounds: Bounds = lambda kind: (0, 0), raw: bool 
 
     def cast(values: Values, kind: pa.DataType) -> Result:
         state = np.empty(len(values), np.uint8)
-        dtype = kind.to_pandas_dtype() if pa.types.is_floating(kind) and not raw else f"i{kind.byte_width}"
+        bits, floats = pa.types.is_boolean(kind), pa.types.is_floating(kind) and not raw
+        dtype = np.bool_ if bits else kind.to_pandas_dtype() if floats else f"i{kind.byte_width}"
         out = np.empty((len(values), 2), np.int64) if kind.bit_width == 128 else np.empty(len(values), dtype)
         missing = kernel(*values.given, *bounds(kind), out, state)
-        return array_of(values, kind, state, missing, out)
+        return array_of(values, kind, state, missing, np.packbits(out, bitorder="little") if bits else out)
 
     return cast
 
