@@ -75,7 +75,7 @@ def _traces(subject: Subject, frame: bool) -> Iterator[tuple[Trace, int]]:
     outer = trace_frame(subject.payload)
     yield outer, 0
     if outer.name == XLogData.__name__ and outer.fault is None:
-        data = outer.pieces[-1]
+        data = outer.spans[-1]
         yield trace(data.value, **subject.options), data.start
 
 

@@ -75,10 +75,10 @@ class Engines:
         fields = self.package.fields.FIELDS
         trace = _trace(self.package.reference, data, self.parameters, fields)
         assert trace.fault is None, f"{data.hex()}: {trace.fault}"
-        unknown = [piece.key for piece in trace.pieces if piece.key not in fields]
+        unknown = [span.key for span in trace.spans if span.key not in fields]
         assert not unknown, f"{unknown} are none of {list(fields)}"
-        ends = [0, *(piece.end for piece in trace.pieces)]
-        assert [piece.start for piece in trace.pieces] == ends[:-1]
+        ends = [0, *(span.end for span in trace.spans)]
+        assert [span.start for span in trace.spans] == ends[:-1]
         assert ends[-1] == len(data)
 
     def index(self, data: bytes) -> tuple[bool, dict[str, list[Any]]]:

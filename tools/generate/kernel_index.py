@@ -8,24 +8,12 @@ from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
 from tools.language.model import Structure
 
-__all__ = ["Walker", "row_fields", "row_messages", "tuple_parts", "values_of"]
-
-
-def tuple_parts(spec: Spec) -> list[Part]:
-    """Return the parts that are rows: repeats of values that are sent in one of several ways."""
-    return [part for part in spec.parts if values_of(part) is not None]
-
-
-def values_of(part: Part) -> Choice | None:
-    """Return how the values of a row are sent, None for a part that is no row."""
-    repeat = part.principal
-    value = repeat.item.principal if isinstance(repeat, Repeat) else None
-    return value if isinstance(value, Choice) and value.valued else None
+__all__ = ["Walker", "row_fields", "row_messages"]
 
 
 def row_messages(spec: Spec) -> list[Message]:
     """Return the messages that hold rows."""
-    names = {part.name for part in tuple_parts(spec)}
+    names = {part.name for part in spec.rows}
     return [message for message in spec.messages if names & set(message.references())]
 
 
@@ -65,7 +53,7 @@ class Walker:
             yield from self._items(message)
             yield self._walk(message, message.class_name)
         yield self._index()
-        for part in tuple_parts(self.spec):
+        for part in self.spec.rows:
             yield self._finder(part)
 
     def _items(self, structure: Structure) -> Iterator[str]:
@@ -183,7 +171,7 @@ class _Find(Steps):
         self.spec = spec
         self.in_value = False
         """Whether the steps are over what stands behind a value's tag."""
-        rows, values = part.principal, values_of(part)
+        rows, values = part.principal, part.values
         assert isinstance(rows, Repeat) and values is not None
         self.rows, self.values = rows, values
 
