@@ -182,10 +182,6 @@ def _flags(state: Any, count: int, name: str) -> Flags:
     """Return a state of each payload as numpy has it; raise DecodeError for another number of them."""
     if state is None:
         return np.zeros(count, np.bool_)
-    if isinstance(state, pa.ChunkedArray):
-        state = state.combine_chunks()
-    if isinstance(state, pa.Array):
-        state = state.to_numpy(zero_copy_only=False)
     if len(state) != count:
         raise DecodeError(f"{count} payloads have {len(state)} entries of {name}: give one for each")
     return np.ascontiguousarray(state, np.bool_)
