@@ -314,9 +314,9 @@ def _places(side: str, columns: int, rows: int) -> Any:
     if kept is None or len(kept) < 13 * size:
         kept = np.empty(13 * size, np.uint8)
         setattr(_PLACES, side, kept if 13 * size <= _MOST_KEPT else None)
-    ends = np.cumsum([0, 8 * size, 4 * size, size])
-    views = zip((np.int64, np.int32, np.uint8), ends, ends[1:], strict=False)
-    return (kept[first:last].view(dtype).reshape(columns, rows) for dtype, first, last in views)
+    starts, lengths, tags = kept[: 8 * size], kept[8 * size : 12 * size], kept[12 * size : 13 * size]
+    views = starts.view(np.int64), lengths.view(np.int32), tags
+    return tuple(view.reshape(columns, rows) for view in views)
 
 
 def _without(rows: Numbers, errors: list[RowError]) -> Numbers:
