@@ -91,7 +91,7 @@ class BatchDecoder:
         array = payload_array(payloads)
         scopes, states, errors = self._scopes(array)
         index = index_batch(array, threads=self.threads, **{**self._session.options, **states})
-        errors += [RowError(row, index.error(row)) for row in index.malformed().tolist()]
+        errors += map(index.row_error, index.malformed().tolist())
         errors += self._read_relations(index, scopes)
         rows, described = self._descriptions(index, scopes, errors)
         tables = []

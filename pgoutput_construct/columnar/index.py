@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import look_up, scatter, strings
-from pgoutput_construct.columnar.rows import Payloads, States
+from pgoutput_construct.columnar.rows import Payloads, RowError, States
 from pgoutput_construct.columnar.threads import checked, in_order
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.engine import explain, parse, refused
@@ -114,7 +114,11 @@ class BatchIndex:
 
     def error(self, row: int) -> DecodeError:
         """Return what is wrong with a payload that is no message, as the definitions say it."""
-        return explain(self.payload(row), options(**self._options(row)))
+        return _explained(self.payload(row), self._options(row))
+
+    def row_error(self, row: int) -> RowError:
+        """Return the same as an error of the row, explained when asked for; it keeps the payload, not the batch."""
+        return RowError(row, partial(_explained, self.payload(row), self._options(row)))
 
     def _comes(self) -> NDArray[np.bool_]:
         """Return for each tag whether its message comes under the options, and can be read with what was said."""
@@ -147,6 +151,10 @@ class BatchIndex:
             outs = [out for array in arrays for out in array.outs]
             read(*self.given(rows), *outs)
         return [(array.name, array.arrow(self.data)) for array in arrays]
+
+
+def _explained(payload: bytes, given: Mapping[str, Any]) -> DecodeError:
+    return explain(payload, options(**given))
 
 
 def index_batch(
