@@ -13,6 +13,7 @@ from pgoutput_construct.columnar.gather import first_bytes, look_up, tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array, payload_bounds
 from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema, rows_schema
 from pgoutput_construct.columnar.table import table_rows
+from pgoutput_construct.columnar.threads import checked
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import DESCRIBING, Description, RelationHistory
 from pgoutput_construct.stream.session import Session
@@ -69,9 +70,9 @@ class BatchDecoder:
     ) -> None:
         """Begin a connection; ``threads`` decode rows at the same time, the other options are those of Session.
 
-        Raises PgoutputError for what PostgreSQL refuses.
+        Raises PgoutputError for what PostgreSQL refuses, and for fewer threads than one.
         """
-        self.threads = threads
+        self.threads = checked(threads)
         self.history = RelationHistory()
         """The relations of all batches; positions count payloads."""
         self._session = Session(proto_version, streaming, **others)
@@ -90,7 +91,7 @@ class BatchDecoder:
         array = payload_array(payloads)
         scopes, states, errors = self._scopes(array)
         index = index_batch(array, threads=self.threads, **{**self._session.options, **states})
-        errors += [RowError(row, index.error(row)) for row in index.malformed().tolist()]
+        errors += map(index.row_error, index.malformed().tolist())
         errors += self._read_relations(index, scopes)
         rows, described = self._descriptions(index, scopes, errors)
         tables = []

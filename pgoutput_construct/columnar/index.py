@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import look_up, scatter, strings, tag_table
-from pgoutput_construct.columnar.rows import Payloads, States
-from pgoutput_construct.columnar.threads import in_order
+from pgoutput_construct.columnar.rows import Payloads, RowError, States
+from pgoutput_construct.columnar.threads import checked, in_order
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.errors import DecodeError
-from pgoutput_construct.wire.engine import explain, parse
+from pgoutput_construct.wire.engine import explain, parse, refused
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
 from pgoutput_construct.wire.options import options
 from pgoutput_construct.wire.protocol import CHANGES, Streaming
@@ -41,11 +41,11 @@ class BatchIndex:
     ) -> None:
         self.data, self.starts, self.ends = payload_bounds(payloads)
         self.states = states
-        """The parameters that differ from payload to payload."""
+        """The parameters that differ from payload to payload, those that were said."""
         self.layout = layout
         """The options under which all were sent."""
-        self.options = options(**layout)
-        self._parameters = tuple(v for n, v in self.options.parameters().items() if n not in states)
+        self.options = options(**{**layout, **dict.fromkeys(states, False)})
+        self._parameters = tuple(v for n, v in self.options.parameters().items() if n not in kernels.ROW_PARAMETERS)
         count = len(self.starts)
         self.tags = np.zeros(count, np.uint8)
         """The first byte of each payload, 0 for an empty one."""
@@ -58,9 +58,9 @@ class BatchIndex:
         step = max(_LEAST, -(-count // threads))
         parts = (slice(first, first + step) for first in range(0, count, step))
         deque(in_order(self._walk, parts, threads), maxlen=0)
-        refused = tag_table(cls for cls in BY_TAG.values() if self.options.refusal(cls))
-        if refused.any():
-            self.valid &= ~look_up(self.tags, refused)
+        unread = tag_table(cls for tag, cls in BY_TAG.items() if refused(tag, self.options))
+        if unread.any():  # what does not come under the options, or cannot be read with what was said
+            self.valid &= ~look_up(self.tags, unread)
 
     def _walk(self, rows: slice) -> None:
         kept = (column[rows] for column in (self.tags, self.valid, *self.rows.values()))
@@ -72,7 +72,8 @@ class BatchIndex:
     def given(self, rows: Numbers | slice, places: Numbers | None = None) -> Any:
         """Return what kernels are given of some payloads: bytes, bounds (or places in them), parameters."""
         bounds = (self.starts[rows], self.ends[rows]) if places is None else (places,)
-        states = (self.states[name][rows] for name in kernels.ROW_PARAMETERS)
+        unsaid = np.zeros(len(self), np.bool_)
+        states = (self.states.get(name, unsaid)[rows] for name in kernels.ROW_PARAMETERS)
         return (self.data, *bounds, *states, *self._parameters)
 
     def payload(self, row: int) -> bytes:
@@ -113,7 +114,11 @@ class BatchIndex:
 
     def error(self, row: int) -> DecodeError:
         """Return what is wrong with a payload that is no message, as the definitions say it."""
-        return explain(self.payload(row), options(**self._options(row)))
+        return _explained(self.payload(row), self._options(row))
+
+    def row_error(self, row: int) -> RowError:
+        """Return the same as an error of the row, explained when asked for; it keeps the payload, not the batch."""
+        return RowError(row, partial(_explained, self.payload(row), self._options(row)))
 
     def messages(self) -> pa.RecordBatch:
         """Return a row a payload: the kind, and the header fields of every message as columns (MESSAGE_SCHEMA).
@@ -142,6 +147,10 @@ class BatchIndex:
         return [(array.name, array.arrow(self.data)) for array in arrays]
 
 
+def _explained(payload: bytes, given: Mapping[str, Any]) -> DecodeError:
+    return explain(payload, options(**given))
+
+
 def index_batch(
     payloads: Payloads,
     in_stream: States = None,
@@ -153,20 +162,22 @@ def index_batch(
 ) -> BatchIndex:
     """Walk a batch of payloads once and return its index.
 
-    ``in_stream`` tells of each payload whether it stands inside a stream, None for none; ``others`` are the other
-    options and states of MoreOptions, a state for each payload. A payload that is no message stops nothing.
-    ``threads`` walk parts of the batch at the same time.
+    ``in_stream`` tells of each payload whether it stands inside a stream; it may be left out where it cannot matter, as
+    for parse. ``others`` are the other options and states of MoreOptions, a state for each payload. A payload that is
+    no message is not ``valid``, and stops nothing. ``threads`` walk parts of the batch at the same time. Raises
+    PgoutputError for arguments that are none.
     """
     chunk = payload_array(payloads)
     given = {"in_stream": in_stream, "proto_version": proto_version, "streaming": streaming, **others}
-    states = {name: _flags(given.pop(name, None), len(chunk), name) for name in kernels.ROW_PARAMETERS}
-    return BatchIndex(chunk, states, given, threads)
+    said = {name: given.pop(name, None) for name in kernels.ROW_PARAMETERS}
+    states = {name: _flags(state, len(chunk), name) for name, state in said.items() if state is not None}
+    return BatchIndex(chunk, states, given, checked(threads))
 
 
 def payload_array(payloads: Payloads) -> pa.Array:
-    """Return payloads as one array; what is one already is not copied."""
+    """Return payloads as one array; what is one already is not copied. Raises DecodeError for what is no payloads."""
     if not isinstance(payloads, pa.Array | pa.ChunkedArray):
-        return pa.array(payloads, pa.large_binary())
+        return _array(payloads, pa.large_binary(), "payloads must be bytes")
     if not any(is_kind(payloads.type) for is_kind in _BINARY):
         raise DecodeError(f"payloads must be a binary array, not one of {payloads.type}")
     plain = pa.types.is_binary(payloads.type) and payloads.nbytes < 1 << 31
@@ -178,13 +189,25 @@ def payload_array(payloads: Payloads) -> pa.Array:
 _BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
 
 
+def _array(items: Any, kind: pa.DataType, problem: str) -> pa.Array:
+    try:
+        found = list(items)
+        if any(issubclass(cls, str) for cls in set(map(type, found))):  # which Arrow would take for bytes
+            raise TypeError("a string is among them")
+        return pa.array(found, kind)
+    except (TypeError, ValueError) as error:
+        raise DecodeError(f"{problem}: {error}") from error
+
+
 def _flags(state: Any, count: int, name: str) -> Flags:
-    """Return a state of each payload as numpy has it; raise DecodeError for another number of them."""
-    if state is None:
-        return np.zeros(count, np.bool_)
-    if len(state) != count:
-        raise DecodeError(f"{count} payloads have {len(state)} entries of {name}: give one for each")
-    return np.ascontiguousarray(state, np.bool_)
+    """Return a state of each payload as numpy has it; raise DecodeError for what is not a boolean for each."""
+    problem = f"{count} payloads need as many booleans of {name}, one for each"
+    if not isinstance(state, np.ndarray | pa.Array | pa.ChunkedArray):
+        state = _array(state, pa.bool_(), problem)
+    flags = np.asarray(state)
+    if flags.shape != (count,) or (count and flags.dtype != np.bool_):  # with a null they are objects
+        raise DecodeError(f"{problem}: these are {flags.size} of type {flags.dtype}")
+    return np.ascontiguousarray(flags, np.bool_)
 
 
 def payload_bounds(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numbers]:

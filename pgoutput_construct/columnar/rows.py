@@ -1,7 +1,8 @@
 """What the rows of one table are: their schema, and what is returned of a block of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -23,12 +24,22 @@ States: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bool] | NDArray[np.boo
 class RowError(PgoutputError):
     """A payload of a batch that cannot be decoded; the text is the error's own, with the field's path."""
 
-    def __init__(self, row: int, error: PgoutputError) -> None:
-        super().__init__(str(error))
+    def __init__(self, row: int, error: PgoutputError | Callable[[], PgoutputError]) -> None:
+        super().__init__(row, error)
         self.row = row
         """Its index in the batch."""
-        self.error = error
-        """What is wrong with it: a DecodeError or a ProtocolError."""
+
+    @cached_property
+    def error(self) -> PgoutputError:
+        """What is wrong with it: a DecodeError or a ProtocolError. Explained when asked for: that takes a while."""
+        error = self.args[1]
+        return error if isinstance(error, PgoutputError) else error()
+
+    def __str__(self) -> str:
+        return str(self.error)
+
+    def __repr__(self) -> str:
+        return f"RowError({self.row}, {str(self)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RowError, (self.row, self.error)

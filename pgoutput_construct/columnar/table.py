@@ -129,7 +129,7 @@ class _Table:
         for row in rows[~index.is_row[rows]].tolist():
             kind = BY_TAG.get(bytes([index.tags[row]]), type(None)).__name__
             among = ProtocolError(f"{kind} among the rows of {self.name}")
-            found.append(RowError(row, among if index.valid[row] else index.error(row)))
+            found.append(RowError(row, among) if index.valid[row] else index.row_error(row))
         if len(index.data) >= LARGEST:
             sizes = index.ends[rows] - index.starts[rows]
             for row in rows[index.valid[rows] & (sizes >= LARGEST)].tolist():

@@ -25,6 +25,7 @@ Writer = Callable[[bytes], str]
 
 _EMPTY, _LOWER_IN, _UPPER_IN, _LOWER_FREE, _UPPER_FREE = 1, 2, 4, 8, 16  # rangetypes.h
 _NOT_FINITE, _SIGNS = {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}, {0: "", 0x4000: "-"}  # numeric.c
+_IPV4_TAILS = {bytes(12): "::", bytes(10) + b"\xff\xff": "::ffff:"}  # inet_net_ntop.c
 _QUOTED = frozenset('"\\()[], \t\n\r\v\f')
 
 
@@ -82,7 +83,11 @@ def _numeric(data: bytes) -> str:
 def _address(data: bytes) -> str:
     # network_send(): family, bits, whether cidr, length, address.
     bits, cidr, address = data[1], data[2], ip_address(data[4:])
-    return f"{address}/{bits}" if cidr or bits != address.max_prefixlen else str(address)
+    if bits > address.max_prefixlen:
+        raise ValueError("more bits than the address has")
+    lead = _IPV4_TAILS.get(data[4:16], "") if any(data[14:18]) else ""
+    text = f"{lead}{ip_address(data[16:])}" if lead else str(address)
+    return f"{text}/{bits}" if cidr or bits != address.max_prefixlen else text
 
 
 def _bits(data: bytes) -> str:

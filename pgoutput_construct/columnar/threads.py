@@ -7,7 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
-__all__ = ["in_order"]
+from pgoutput_construct.errors import PgoutputError
+
+__all__ = ["checked", "in_order"]
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -17,10 +19,17 @@ _pool = cache(ThreadPoolExecutor)
 os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
+def checked(threads: int) -> int:
+    """Return a number of threads; raise PgoutputError for what is none."""
+    if type(threads) is not int or threads < 1:
+        raise PgoutputError(f"threads must be a number from 1, not {threads!r:.40}")
+    return threads
+
+
 def in_order(work: Callable[[Item], Answer], items: Iterable[Item], threads: int) -> Iterator[Answer]:
     """Yield what ``work`` returns for each item; at most two items a thread are ahead, so that memory stays flat.
 
-    An error of ``work`` is raised in its place. Raises ValueError for fewer threads than one.
+    An error of ``work`` is raised in its place.
     """
     if threads == 1:
         yield from map(work, items)

@@ -1,6 +1,7 @@
 """A whole stream in batches of any size gives the rows that RowReader gives, one by one."""
 
 import dataclasses
+import pickle
 import subprocess
 import sys
 from collections import defaultdict
@@ -12,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import BatchDecoder, table
+from pgoutput_construct.columnar import BatchDecoder, index, table
 from pgoutput_construct.columnar.typed.registry import TYPES
 from pgoutput_construct.stream import RelationCache
 from pgoutput_construct.stream.builtin_types import TYPE_NAMES
+from pgoutput_construct.wire import engine
 from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import columns_schema, described, insert
 from tests.live.recording import Recording
@@ -169,6 +171,22 @@ def test_malformed_payloads_stop_nothing(recordings: dict[str, Recording]) -> No
     assert all("Insert" in str(error) for error in decoded.errors)
     kept = sum(len(part.rows) for part in decoded.tables)
     assert kept == sum(len(rows) for rows in whole.values()) - len(damaged)
+
+
+def test_errors_are_explained_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Malformed payloads cost little until someone reads their error; each is read once, and survives pickling."""
+    asked = []
+
+    def explain(*given: Any) -> pgo.DecodeError:
+        asked.append(given)
+        return engine.explain(*given)
+
+    monkeypatch.setattr(index, "explain", explain)
+    errors = BatchDecoder(2, "on").decode([b"B", b"E" * 3, b"I"]).errors
+    assert ([error.row for error in errors], asked) == ([0, 1, 2], [])
+    assert str(errors[2]) == str(errors[2].error)
+    assert (len(asked), type(errors[2].error), pickle.loads(pickle.dumps(errors[2])).row) == (1, pgo.DecodeError, 2)
+    assert str(errors[2]) in repr(errors)
 
 
 def test_row_without_relation_is_handed_out() -> None:

@@ -1,5 +1,7 @@
 """The index of a batch says of every payload what the definitions say, and the messages batch what parse says."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
-from pgoutput_construct.columnar import index_batch
+from pgoutput_construct.columnar import BatchDecoder, index_batch
 from pgoutput_construct.columnar.gather import strings
 from pgoutput_construct.columnar.kernels import MESSAGE_SCHEMA
 from pgoutput_construct.columnar.typed.column import Values
@@ -108,6 +110,65 @@ def test_states_must_fit_the_payloads() -> None:
     """As many entries of in_stream as payloads."""
     with pytest.raises(pgo.DecodeError, match="one for each"):
         index_batch([b"E", b"E"], [True])
+
+
+NO_PAYLOADS = [None, 5, b"abc", "abc", [1], ["a"], [b"a", "b"], [[b"a"]], np.zeros((2, 2), np.uint8), pa.array(["a"])]
+
+
+@pytest.mark.parametrize("given", NO_PAYLOADS, ids=repr)
+def test_no_payloads(given: Any) -> None:
+    """What is no sequence of bytes is refused, whoever is given it."""
+    with pytest.raises(pgo.DecodeError, match="payloads must be"):
+        index_batch(given)
+    with pytest.raises(pgo.DecodeError, match="payloads must be"):
+        BatchDecoder().decode(given)
+
+
+def test_payloads_of_other_sequences() -> None:
+    """Arrays of numpy, and whatever else holds bytes, an iterator too."""
+    for items in (np.array([b"E", b"E"]), (bytearray(b"E"), memoryview(b"E")), iter([b"E", b"E"])):
+        assert index_batch(items).tags.tolist() == [ord("E")] * 2  # type: ignore[arg-type]
+
+
+NO_STATES = [5, "xy", [None, True], ["x", "y"], [1, 0], np.zeros(2), np.zeros((2, 1), np.bool_), [[True], [True]],
+             pa.array([True, None]), pa.array([1, 0]), pa.chunked_array([[True]])]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", NO_STATES, ids=repr)
+def test_states_are_booleans(given: Any) -> None:
+    """A null would be taken for a place outside a stream, and a word for one inside."""
+    with pytest.raises(pgo.DecodeError, match="booleans of in_stream, one for each"):
+        index_batch([b"E", b"E"], given)
+
+
+def test_states_of_every_array() -> None:
+    """Lists, arrays of numpy, and arrays of Arrow, chunked or not, or of nothing."""
+    for items in (
+        [True, False],
+        np.array([1, 0], np.bool_),
+        pa.array([True, False]),
+        pa.chunked_array([[True], [False]]),
+    ):
+        assert index_batch([b"E", b"E"], items, proto_version=2, streaming="on").states["in_stream"].tolist() == [1, 0]
+    for none in ([], np.array([]), pa.array([], pa.bool_()), pa.chunked_array([], pa.bool_())):
+        assert len(index_batch([], none)) == 0
+
+
+RELATION = bytes.fromhex("52 00000309 02345678 7075626c696300 7400 64 0000")
+"""A Relation inside a stream; outside it would be another one, of a namespace that begins with a byte of its OID."""
+
+
+def test_states_that_are_not_said() -> None:
+    """Where they decide the layout, the payload is no message: the error is that of parse."""
+    payloads = [RELATION, b"B" + bytes(20)]
+    with pytest.raises(pgo.DecodeError) as refusal:
+        pgo.parse(RELATION, 2, "on")
+    index = index_batch(payloads, proto_version=2, streaming="on")
+    assert index.valid.tolist() == [False, True]
+    assert str(index.error(0)) == str(refusal.value)
+    assert "say in_stream" in str(refusal.value)
+    assert index_batch(payloads, [True, False], proto_version=2, streaming="on").valid.all()
+    assert isinstance(index_batch([RELATION], [True], proto_version=2, streaming="on").message(0), pgo.Relation)
 
 
 def test_huge_lengths_are_refused_at_once() -> None:

@@ -3,6 +3,7 @@
 import struct
 from contextlib import suppress
 from decimal import Decimal
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from psycopg.types.numeric import DecimalBinaryDumper
 
 from pgoutput_construct.columnar import times
 from pgoutput_construct.columnar.texts import CANNOT, TEXTS, label
+from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.stream.builtin_types import TYPE_NAMES
 
 
@@ -27,6 +29,9 @@ from pgoutput_construct.stream.builtin_types import TYPE_NAMES
         ("inet", bytes([2, 32, 0, 4, 10, 0, 0, 1]), "10.0.0.1"),
         ("inet", bytes([2, 8, 0, 4, 10, 0, 0, 1]), "10.0.0.1/8"),
         ("cidr", bytes([2, 32, 1, 4, 10, 0, 0, 1]), "10.0.0.1/32"),
+        ("inet", bytes([3, 128, 0, 16, *bytes(15), 1]), "::1"),
+        ("inet", bytes([3, 128, 0, 16, *bytes(13), 1, 0, 2]), "::0.1.0.2"),
+        ("cidr", bytes([3, 128, 1, 16, *bytes(10), 255, 255, 1, 2, 3, 4]), "::ffff:1.2.3.4/128"),
         ("macaddr", bytes(range(6)), "00:01:02:03:04:05"),
         ("bit", b"\0\0\0\5\xa8", "10101"),
         ("pg_lsn", (0x16B374D848).to_bytes(8), "16/B374D848"),
@@ -130,3 +135,22 @@ def test_times() -> None:
     assert times.timetz_text(struct.pack("!qi", 0, 3_661)) == "00:00:00-01:01:01"
     assert TEXTS["timestamptz"](struct.pack("!q", -1)) == "1999-12-31 23:59:59.999999+00"
     assert times.timestamp_text(struct.pack("!q", -(2**63))) == "-infinity"
+
+
+@pytest.mark.parametrize("data", [bytes([2, 33, 0, 4, 1, 2, 3, 4]), bytes([3, 129, 0, 16, *bytes(16)])])
+def test_no_address(data: bytes) -> None:
+    """No address has more bits than its family's."""
+    with pytest.raises(CANNOT):
+        TEXTS["inet"](data)
+
+
+def test_addresses_are_those_of_the_server(server: EmbeddedServer) -> None:
+    """Every pattern of words that are zero, small or all ones, as inet and cidr; IPv4, and fewer bits, among them."""
+    words = (":".join(pattern) for pattern in product(("0", "102", "ffff"), repeat=8))
+    addresses = [*words, "::1/64", "::ffff:1.2.3.4/100", "::1.2.3.4/8", "10.0.0.1", "10.0.0.1/8", "0.0.0.0/0"]
+    sent = "SELECT inet_send(a), format('%%s', a), cidr_send(c), format('%%s', c)"
+    with server.connect() as connection:
+        rows = connection.execute(f"{sent} FROM unnest(%s::inet[]) AS a, network(a) AS c", [addresses]).fetchall()
+    assert len(rows) == len(addresses)
+    for inet, inet_text, cidr, cidr_text in rows:
+        assert (TEXTS["inet"](inet), TEXTS["cidr"](cidr)) == (inet_text, cidr_text)

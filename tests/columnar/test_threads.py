@@ -4,13 +4,18 @@ import os
 import signal
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from pgoutput_construct.columnar import BatchDecoder, index, index_batch, table
+from pgoutput_construct.columnar import BatchDecoder, columns_schema, index, index_batch, table
 from pgoutput_construct.columnar.threads import in_order
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.builtin_types import TYPE_NAMES
+from tests.columnar.decode import decode_rows
+from tests.columnar.test_decode import described
 from tests.live.recording import Recording
 
 
@@ -75,3 +80,16 @@ def test_an_index_of_threads_is_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     assert {name: column.tolist() for name, column in one.rows.items()} == {
         name: column.tolist() for name, column in three.rows.items()
     }
+
+
+@pytest.mark.parametrize("threads", [0, -1, "2", None, 1.5, True])
+def test_no_number_of_threads(threads: Any) -> None:
+    """Everything that takes threads refuses the same."""
+    description = described(("c", TYPE_NAMES["int4"].oid, -1))
+    for call in (
+        lambda: BatchDecoder(threads=threads),
+        lambda: index_batch([], threads=threads),
+        lambda: decode_rows([], None, description, columns_schema(description), threads=threads),
+    ):
+        with pytest.raises(PgoutputError, match="threads must be a number from 1"):
+            call()
