@@ -1,6 +1,7 @@
 """``pgoutput inspect``: the bytes of one message, field by field."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,11 +100,7 @@ def _rows(subject: Subject, traces: list[tuple[Trace, int]], everything: bool) -
         names = labels(each, subject.before.relations)
         for row in dump(each, Detail(everything, names), base, depth):
             is_payload = inner and row.start == traces[depth + 1][1]
-            yield (
-                Row(RowKind.GROUP, row.start, b"", row.depth, row.name, row.type, "", row.meaning)
-                if is_payload
-                else row
-            )
+            yield replace(row, kind=RowKind.GROUP, data=b"", value="") if is_payload else row
 
 
 def _title(subject: Subject, traces: list[Trace]) -> str:

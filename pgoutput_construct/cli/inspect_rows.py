@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from pgoutput_construct.cli.words import counted
-from pgoutput_construct.wire.described import Described
+from pgoutput_construct.wire.tables import Described
 from pgoutput_construct.wire.trace import Fault, FieldSpan, Trace
 
 __all__ = ["Detail", "Row", "RowKind", "dump"]

@@ -11,7 +11,6 @@ from pgoutput_construct.columnar.types import UNTYPED, arrow_type, unify
 
 if TYPE_CHECKING:
     from pgoutput_construct.columnar.batches import BatchDecoder, DecodedBatch, TableRows
-    from pgoutput_construct.columnar.decode import decode_rows
     from pgoutput_construct.columnar.index import BatchIndex, index_batch
     from pgoutput_construct.columnar.table import table_rows
 
@@ -25,7 +24,6 @@ __all__ = [
     "TableRows",
     "arrow_type",
     "columns_schema",
-    "decode_rows",
     "index_batch",
     "rows_schema",
     "table_rows",
@@ -34,7 +32,7 @@ __all__ = [
 
 _LATER = {"BatchDecoder": "batches", "DecodedBatch": "batches", "TableRows": "batches"}
 _LATER |= {"BatchIndex": "index", "index_batch": "index"}
-_LATER |= {"decode_rows": "decode", "table_rows": "table"}
+_LATER |= {"table_rows": "table"}
 
 
 def __getattr__(name: str) -> Any:

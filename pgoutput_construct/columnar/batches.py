@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
-from pgoutput_construct.columnar.gather import first_bytes, look_up
+from pgoutput_construct.columnar.gather import first_bytes, look_up, tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array, payload_bounds
 from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema, rows_schema
 from pgoutput_construct.columnar.table import table_rows
@@ -17,8 +17,7 @@ from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import DESCRIBING, Description, RelationHistory
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import CHANGES_SCOPE, ControlMessage
-from pgoutput_construct.wire.messages import PgoutputMessage
-from pgoutput_construct.wire.protocol import MoreOptions, Streaming
+from pgoutput_construct.wire.protocol import STATES, TRANSITIONS, MoreOptions, Streaming
 
 __all__ = ["BatchDecoder", "DecodedBatch", "TableRows"]
 
@@ -26,14 +25,10 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-def _tags(classes: frozenset[type[PgoutputMessage]]) -> Flags:
-    found = np.zeros(256, np.bool_)
-    found[[cls.TAG[0] for cls in classes]] = True
-    return found
-
-
-_CHANGES_SCOPE: Final = _tags(CHANGES_SCOPE)
-_DESCRIBES: Final = _tags(DESCRIBING)
+_CHANGES_SCOPE: Final = tag_table(CHANGES_SCOPE)
+_OPENS: Final = tag_table(cls for cls in CHANGES_SCOPE if any(STATES[s] for s in TRANSITIONS[cls].values()))
+_OUTSIDE_ONLY: Final = tag_table(cls for cls, steps in TRANSITIONS.items() if not any(STATES[s] for s in steps))
+_DESCRIBES: Final = tag_table(DESCRIBING)
 
 
 @dataclass(frozen=True)
@@ -102,12 +97,12 @@ class BatchDecoder:
     def _scopes(self, array: pa.Array) -> tuple[Numbers, dict[str, Flags], list[RowError]]:
         """Return the stream's xid of each payload (OUTSIDE outside), and its state parameters.
 
-        A Stream Stop still stands inside. A Stream Start inside a stream, and a Stream Stop outside, are errors; the
-        state after them is what they say.
+        A Stream Stop still stands inside. What Session refuses is an error: a Stream Stop outside a stream, a Begin or
+        a Commit inside. What begins there begins outside again, as after a lost connection.
         """
         state = self._session.state
         ends, xids, parameters, errors = [], [self._scope()], [state.parameters], []
-        for row in _changers(array):
+        for row in _events(array, state.in_stream):
             try:
                 self._session.parse(array[row].as_py())
             except ProtocolError as error:
@@ -170,7 +165,11 @@ def _groups(numbers: Numbers) -> Iterator[tuple[int, Numbers | slice]]:
         yield number, np.flatnonzero(numbers == number)
 
 
-def _changers(array: pa.Array) -> list[int]:
-    """Return the payloads after which others are laid out, by their first byte."""
-    data, starts, ends = payload_bounds(array)
-    return np.flatnonzero(look_up(first_bytes(data, starts, ends), _CHANGES_SCOPE)).tolist()
+def _events(array: pa.Array, inside: bool) -> list[int]:
+    """Return the payloads that change or contradict the stream state, by their first byte; ``inside`` is it before."""
+    tags = first_bytes(*payload_bounds(array))
+    changes = np.flatnonzero(look_up(tags, _CHANGES_SCOPE))
+    others = np.flatnonzero(look_up(tags, _OUTSIDE_ONLY & ~_CHANGES_SCOPE))
+    before = np.searchsorted(changes, others) - 1
+    open_before = np.append(_OPENS[tags[changes]], inside)[before]
+    return np.union1d(changes, others[open_before]).tolist()

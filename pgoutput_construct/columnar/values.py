@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pgoutput_construct.columnar.texts import CANNOT, TEXTS, hexadecimal, label, pieces, utf8
+from pgoutput_construct.columnar.texts import CANNOT, TEXTS, hexadecimal, label, utf8
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.stream.values import FORMATS, ValueLoader, base_oid
+from pgoutput_construct.stream.values import FORMATS, ValueLoader, base_oid, pieces
 from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
 
 __all__ = ["CannotHold", "ColumnReader", "holds"]

@@ -9,20 +9,17 @@ from pgoutput_construct.changelog import (
     LogOptions,
     LogWriter,
     Position,
-    Segment,
     SegmentLimits,
     StreamOptions,
     best_proto_version,
     explain,
 )
-from pgoutput_construct.changelog.options import Streaming
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.postgres.connection import SESSION_SETTINGS, connect, redact
 from pgoutput_construct.postgres.pump import CaptureProgress
 from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.postgres.slots import (
-    ServerInfo,
     check_publications,
     check_slot,
     check_wal_level,
@@ -44,11 +41,8 @@ __all__ = [
     "Position",
     "ReplicationError",
     "ReplicationStream",
-    "Segment",
     "SegmentLimits",
-    "ServerInfo",
     "StreamOptions",
-    "Streaming",
     "best_proto_version",
     "capture",
     "check_publications",

@@ -71,6 +71,9 @@ def options(proto_version: int = 1, streaming: str = "off", in_stream: bool | No
     for name in given:
         if name not in ParseOptions._fields:
             raise PgoutputError(f"there is no option {name!r}: the options are {', '.join(ParseOptions._fields)}")
+    for name in STATE_PARAMETERS:
+        if isinstance(given.get(name), str):
+            raise PgoutputError(f"{name} must be True or False, not {given[name]!r:.40}")
     layout = {name: given.get(name, OPTIONS[name].default) for name in LAYOUT_OPTIONS}
     for problem in problems(layout):
         raise PgoutputError(problem)

@@ -300,9 +300,11 @@ Absent = _Absent()
 
 
 class _End(_Nothing):
-    """The end of the bytes: anything left over is an error."""
+    """The end of the bytes: anything left over is an error, unless the parameter ``open_end`` is set."""
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
+        if context._params.get("open_end"):
+            return
         offset = stream.tell()
         left = len(stream.read())
         if left:

@@ -6,13 +6,13 @@ from typing import IO, Any, NamedTuple, Unpack
 
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.composites import Kind
-from pgoutput_construct.wire.described import Described
 from pgoutput_construct.wire.engine import FRAMES, MESSAGES, explain, refused
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
 from pgoutput_construct.wire.options import MoreOptions, options
 from pgoutput_construct.wire.primitives import Primitive
 from pgoutput_construct.wire.reference import Reference, path_text, payload_bytes
+from pgoutput_construct.wire.tables import Described
 
 __all__ = ["Fault", "FieldSpan", "Trace", "trace", "trace_frame"]
 
@@ -51,11 +51,6 @@ class Trace:
     fault: Fault | None
     fields: Mapping[str, Described] = field(repr=False)
     """What the specification says, by key."""
-
-    @property
-    def unread(self) -> int:
-        """Where the bytes begin that nobody has read; the size of data for a message without fault."""
-        return len(self.data) if self.fault is None else self.fault.end
 
 
 def trace(

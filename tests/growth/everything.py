@@ -477,9 +477,24 @@ def check_recordings() -> None:
     assert found == json.loads(Path("digests.json").read_text("utf-8"))
 
 
+def check_constructors() -> None:
+    """Objects are made as programs of today make them, by place and by keyword."""
+    classes = json.loads(Path("fields.json").read_text("utf-8"))
+    header, *lines = (Path(sys.argv[1]) / "18-v4-immediate.txt").read_text("utf-8").splitlines()
+    session, made = pgo.Session(4, json.loads(header.removeprefix("# "))["streaming"]), set()
+    for line in lines:
+        message = session.parse(bytes.fromhex(line))
+        for each in (message, *getattr(message, "columns", ())):
+            cls = type(each)
+            given = {name: getattr(each, name) for name in classes[cls.__name__]}
+            assert cls(*given.values()) == cls(**given) == each
+            made.add(cls.__name__)
+    assert len(made) > 10, made
+
+
 def check_spark() -> None:
     """Changes and state of a table out of a log."""
-    from pgoutput_construct.spark import open_log, spark_session
+    from pgoutput_construct.spark import open_log, spark_session, write_tables
 
     write_log(Path("spark-log"))
     spark = spark_session("local[1]", {"spark.sql.shuffle.partitions": "1", "spark.ui.enabled": "false"}, "growth")
@@ -490,6 +505,8 @@ def check_spark() -> None:
         assert [line["_before"] and line["_before"]["id"] for line in changes] == BEFORE
         state = log.state("public.t").orderBy("id").collect()
         assert [(line["id"], line["note"]) for line in state] == STATE, state
+        counts = write_tables(log, "tables")["public.t"].counts
+        assert counts == {"insert": 4, "update": 1, "delete": 1, "truncate": 1, "upsert": 3}, counts
         old = open_log(spark, "old-log")
         for name in old.tables:
             old.changes(name).count()

@@ -104,6 +104,11 @@ BROKEN = {
         "- {name: idle}\n  - {name: busy, sets: in_stream}",
         "never be there",
     ),
+    "a change without a table": (
+        "  - name: Second\n",
+        "  - name: Second\n    group: change\n",
+        "do not find the tables",
+    ),
     "a version that is none": ("since: 2", "since: 7", "no protocol version"),
     "versions in disorder": ("{version: 2, server: 14}", "{version: 1, server: 14}", "not in order"),
     "a state that is none": ("in: [idle]", "in: [busy]", "no state"),

@@ -8,6 +8,8 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import StreamOptions
 from pgoutput_construct.columnar import BatchDecoder
+from pgoutput_construct.stream import RowReader
+from pgoutput_construct.wire import parse_prefix
 from pgoutput_construct.wire.options import combinations, options
 
 INSERT = pgo.Insert(None, 16385, (b"5",))
@@ -113,3 +115,21 @@ def test_unknown_option() -> None:
     """An option that the specification does not have is refused by name."""
     with pytest.raises(pgo.PgoutputError, match="there is no option 'compression': the options are proto_version"):
         options(1, "off", None, compression=True)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pgo.parse(PAYLOAD, 2, "on", "no"),  # type: ignore[arg-type]
+        lambda: parse_prefix(PAYLOAD, -3),
+        lambda: parse_prefix(PAYLOAD, "a"),  # type: ignore[arg-type]
+        lambda: StreamOptions(slot="s", publications=5),  # type: ignore[arg-type]
+        lambda: StreamOptions(slot="s", publications="p"),  # type: ignore[arg-type]
+        lambda: RowReader().read(None),  # type: ignore[arg-type]
+        lambda: pgo.Session().build(5),  # type: ignore[arg-type]
+    ],
+)
+def test_nothing_else_escapes(call: Callable[[], Any]) -> None:
+    """What is no option, no position and no message is refused with an error of ours."""
+    with pytest.raises(pgo.PgoutputError):
+        call()

@@ -1,6 +1,7 @@
 """Emits the construct definitions: one Struct a message, in the order of the specification, one field a line."""
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from tools.generate.text import constant, python_module
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
@@ -25,10 +26,7 @@ from pgoutput_construct.wire.primitives import (
 
 def emit_definitions(spec: Spec, messages: str) -> str:
     """Return the module of definitions; ``messages`` is the module that holds their classes."""
-    public = [
-        *(part.name for part in spec.parts_in_order),
-        *(message.class_name for message in spec.messages),
-    ]
+    public = [*(part.name for part in spec.parts_in_order), *(message.class_name for message in spec.messages)]
     return python_module(
         spec,
         [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)],
@@ -43,7 +41,7 @@ def emit_definitions(spec: Spec, messages: str) -> str:
 def _about(spec: Spec) -> Iterator[str]:
     if spec.parameters:
         names = ", ".join(f"{p.name} ({p.type})" for p in spec.parameters)
-        yield f"Every parse and build takes the parameters as keywords: {names}."
+        yield from wrap(f"Every parse and build takes the parameters as keywords: {names}.", 115)
     yield f"Source: PostgreSQL's documentation, {spec.source}."
 
 

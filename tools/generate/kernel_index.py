@@ -101,8 +101,8 @@ class Walker:
         steps = _Find(self.names, part, body, self.spec)
         steps.all(part.elements[: part.elements.index(steps.rows) + 1])
         write = Writer()
-        given = ["data: Any", "places: Any", *self.names.batch_signature, "columns: int", "counts: Any", "tags: Any"]
-        head = f"def find_{self.names.of(part.name)}({', '.join([*given, 'starts: Any', 'lengths: Any'])}) -> bool:"
+        given = ["data: Any", "places: Any", *self.names.batch_signature, "columns: int", *_FOUND]
+        head = f"def find_{self.names.of(part.name)}({', '.join(given)}) -> bool:"
         with write.block(head):
             write(docstring(["Find the values of rows (not those at -1), and count them.", "", *_FINDS], "").strip())
             write("fits = True", *(["end = len(data)"] if uses(str(body), "end") else []))
@@ -115,8 +115,11 @@ class Walker:
         return f"@kernel\n{write}"
 
 
-_FINDS = ("Rows with another number of values than there are columns are counted only, and make the answer False.",)
-
+_FOUND = ("counts: Any", "tags: Any", "starts: Any", "lengths: Any", "seen: Any", "sizes: Any")
+_FINDS = (
+    "Rows with another number of values than there are columns are counted only, and make the answer False.",
+    "``seen`` counts each column's tags, ``sizes`` its bytes.",
+)
 
 _NO_VALUES = ("for column in range(columns):", "    tags[column, row] = lengths[column, row] = 0")
 
@@ -205,6 +208,7 @@ class _Find(Steps):
             with self.write.block(f"if {' or '.join(f'kind == {tag}' for tag in tags)}:"):
                 self.write(lines)
         self.write("tags[column, row] = kind", "starts[column, row] = start", "lengths[column, row] = length")
+        self.write("seen[column, kind] += 1", "sizes[column] += length")
 
     def part(self, name: str) -> None:
         """Write the steps over a part, those of a value in place."""

@@ -1,4 +1,4 @@
-"""Rows of one table: payloads in, Arrow batches of typed columns out."""
+"""Rows of one table: payloads in, an Arrow table of typed columns out."""
 
 from typing import Any
 
@@ -9,8 +9,6 @@ from pgoutput_construct.columnar.index import index_batch
 from pgoutput_construct.columnar.rows import Payloads, States, check_names, rows_schema
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.stream.relations import Description
-
-__all__ = ["decode_rows"]
 
 
 def decode_rows(
