@@ -153,6 +153,7 @@ def index_batch(
 ) -> BatchIndex:
     """Walk a batch of payloads once and return its index.
 
+    ``payloads`` are bytes, or a binary array; ``proto_version`` and ``streaming`` are those of parse.
     ``in_stream`` tells of each payload whether it stands inside a stream, None for none; ``others`` are the other
     options and states of MoreOptions, a state for each payload. A payload that is no message stops nothing.
     ``threads`` walk parts of the batch at the same time.

@@ -11,14 +11,11 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.texts import CANNOT, TEXTS, hexadecimal, label, utf8
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, FIRST_USER_OID, TYPE_NAMES
 from pgoutput_construct.stream.values import FORMATS, ValueLoader, base_oid, pieces
 from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
 
 __all__ = ["CannotHold", "ColumnReader", "holds"]
-
-_FIRST_USER_OID: Final = 16384  # FirstNormalObjectId: what users create
-
 
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -119,7 +116,7 @@ def _exact(value: Any) -> Any:
 def _text(value: bytes, oid: int) -> str:
     if not isinstance(value, Binary):
         return utf8(value)
-    if oid >= _FIRST_USER_OID:
+    if oid >= FIRST_USER_OID:
         return label(value)
     return TEXTS[BUILTIN_TYPES[oid].name](value)
 
