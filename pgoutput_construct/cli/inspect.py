@@ -10,12 +10,12 @@ import click
 from pgoutput_construct.cli.inspect_names import labels
 from pgoutput_construct.cli.inspect_rows import Detail, Row, RowKind, dump
 from pgoutput_construct.cli.inspect_source import Asked, Subject, find
-from pgoutput_construct.cli.options import as_arguments, layout_options, noun, state_options
+from pgoutput_construct.cli.options import as_arguments, layout_options, state_options
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.wire import parse, parse_frame
 from pgoutput_construct.wire.frames import XLogData
-from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, noun
 from pgoutput_construct.wire.trace import Trace, trace, trace_frame
 
 __all__ = ["inspect_command"]

@@ -7,6 +7,7 @@ from enum import Enum
 from itertools import groupby
 from typing import Any, Final
 
+from pgoutput_construct.cli.options import in_arguments
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.wire.tables import Described
 from pgoutput_construct.wire.trace import Fault, FieldSpan, Trace
@@ -136,7 +137,7 @@ class _Rows:
             fault.error.path,
             type=described.notation,
             value="fault",
-            meaning=fault.error.reason,
+            meaning=in_arguments(fault.error.reason),
         )
         left = len(self.trace.data) - fault.end
         if left:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from threading import local
 from typing import Any, Final
 
 import numpy as np
@@ -31,8 +32,15 @@ __all__ = ["BLOCK_ROWS", "table_rows"]
 
 Numbers = NDArray[np.int64]
 
-BLOCK_ROWS: Final = 8192
-"""Rows that are in work at a time: buffers stay in the processor's cache, and memory stays flat."""
+BLOCK_ROWS: Final = 8136
+"""Rows that are in work at a time: buffers stay in the processor's cache, and memory stays flat.
+
+Not a power of two: all columns would then compete for the same lines of the cache.
+"""
+
+THREAD_ROWS: Final = 1 << 15
+THREAD_VALUES: Final = 1 << 19
+"""Rows, and their values, that each of several threads has in work at a time."""
 
 BLOCK_BYTES: Final = 1 << 28
 """Bytes of payloads that are in work at a time: Arrow's strings end at 2 GiB, and one message is below LARGEST."""
@@ -58,9 +66,18 @@ def table_rows(
     ``threads`` decode blocks at the same time; the order stays.
     """
     table = _Table(index, description, columns, schema)
-    # Between kernels threads wait for the interpreter's lock: in larger blocks they wait less often.
-    step = BLOCK_ROWS if threads == 1 else 2 * BLOCK_ROWS
-    return in_order(table.decode, _blocks(index, rows, step), threads)
+    return in_order(table.decode, _blocks(index, rows, _step(len(rows), table.width, threads)), threads)
+
+
+def _step(rows: int, columns: int, threads: int) -> int:
+    """Return how many rows a block has at most; each thread has as many blocks.
+
+    Between kernels threads wait for the interpreter's lock: in larger blocks they wait less often.
+    """
+    if threads == 1 or rows <= BLOCK_ROWS:
+        return BLOCK_ROWS
+    blocks = -(-rows // max(BLOCK_ROWS, min(THREAD_ROWS, THREAD_VALUES // max(columns, 1))))
+    return -(-rows // (-(-blocks // threads) * threads))
 
 
 def _blocks(index: BatchIndex, rows: Numbers, step: int) -> Iterator[Numbers]:
@@ -188,9 +205,8 @@ class _Side:
         self.rows = slice(None) if self.sparse is None else self.sparse
         """Which of the rows are looked at."""
         places = places[self.rows]
-        shape = (table.width, len(places))
-        self.tags, self.lengths = np.empty(shape, np.uint8), np.empty(shape, np.int32)
-        self.starts, self.counts = np.empty(shape, np.int64), np.zeros(len(places), np.int32)
+        self.counts = np.zeros(len(places), np.int32)
+        self.starts, self.lengths, self.tags = _places(side, table.width, len(places))
         self.seen, self.sizes = np.zeros((table.width, 256), np.int32), np.zeros(table.width, np.int64)
         """How often each tag stands in a column, and how many bytes its values have."""
         (find,) = kernels.TUPLES.values()
@@ -284,6 +300,23 @@ class _Side:
             except CannotHold:
                 refused[row if self.sparse is None else int(self.sparse[row])] = column.reader.text(value)
         return pa.array(loaded, column.target)
+
+
+_MOST_KEPT: Final = 1 << 24
+_PLACES: Final = local()
+"""Room that a thread's last block has left, by side: new memory is taken from the kernel, page by page."""
+
+
+def _places(side: str, columns: int, rows: int) -> Any:
+    """Return room for where each value starts, its length and its tag, until the thread's next block."""
+    size = columns * rows
+    kept = getattr(_PLACES, side, None)
+    if kept is None or len(kept) < 13 * size:
+        kept = np.empty(13 * size, np.uint8)
+        setattr(_PLACES, side, kept if 13 * size <= _MOST_KEPT else None)
+    ends = np.cumsum([0, 8 * size, 4 * size, size])
+    views = zip((np.int64, np.int32, np.uint8), ends, ends[1:], strict=False)
+    return (kept[first:last].view(dtype).reshape(columns, rows) for dtype, first, last in views)
 
 
 def _without(rows: Numbers, errors: list[RowError]) -> Numbers:

@@ -168,12 +168,13 @@ def test_arrays(name: str, draw: st.DataObject) -> None:
         [b"{", b"{}", b"{,}", b"[0:0]={1}", b""]
     )
     _agree(builtin.array_oid, modifier, draw.draw(_rows(texts, bytes)))
-    binary = st.builds(_array, st.lists(st.none() | BINARY[name][1], max_size=4), st.sampled_from([1, 1, 1, 0, 2]),
+    binary = st.builds(array_of_items, st.lists(st.none() | BINARY[name][1], max_size=4), st.sampled_from([1, 1, 1, 0, 2]),
                        st.sampled_from([1, 1, 0]), st.just(builtin.oid), st.sampled_from([b"", b"", b"\0"]))  # fmt: skip
     _agree(builtin.array_oid, modifier, draw.draw(_rows(binary, pgo.Binary)))
 
 
-def _array(items: list[bytes | None], dimensions: int, lower: int, oid: int, more: bytes) -> bytes:
+def array_of_items(items: list[bytes | None], dimensions: int, lower: int, oid: int, more: bytes) -> bytes:
+    """Return an array as array_send() writes it, or one that is damaged: another number of dimensions, more bytes."""
     head = struct.pack("!iii", dimensions, None in items, oid)
     if dimensions:
         head += struct.pack("!ii", len(items), lower)

@@ -365,7 +365,10 @@ def check_tracker() -> None:
     """What capture follows a connection with: states of every payload, and where nothing is open."""
     tracker = TransactionTracker(pgo.Session(**OPTIONS), Position())
     for sent in STREAM:
-        assert (tracker.states, tracker.stream_xid) == (sent.states, 701 if sent.in_stream else None), sent
+        assert (tracker.session.state.parameters, tracker.session.stream_xid) == (
+            sent.states,
+            701 if sent.in_stream else None,
+        ), sent
         assert tracker.between is (type(sent.message) in (pgo.Begin, pgo.StreamStart, pgo.StreamCommit)), sent
         assert tracker.admit(sent.payload)
     assert (tracker.transactions, tracker.complete_lsn, tracker.between) == (2, pgo.Lsn(64), True)

@@ -168,9 +168,7 @@ class Engines:
             found, expected = window.data[start : start + length], bare(value)
             expected = expected if isinstance(expected, bytes) else b""
             assert found == expected, f"value {column} of {row!r} reads {found!r}"
-            assert (seen[column, tags[column, 0]], sizes[column]) == (1, length), (
-                f"value {column} of {row!r} is counted"
-            )
+            assert (seen[column, tags[column, 0]], sizes[column]) == (1, length), f"value {column} is not counted"
 
 
 def _width(form: str) -> int:

@@ -32,13 +32,17 @@ def _elements(data: Any, at: int, end: int, code: int, total: int, starts: Any, 
         return -1
     count = u32(data, at + 12)
     at += HEAD
+    if count > min((end - at) // 4, len(starts) - total):
+        return -1
     while at + 4 <= end and count > 0:
         length = u32(data, at)
         at += 4
         null = length == NULL_LENGTH
-        starts[total], lengths[total], tags[total] = at, 0 if null else length, NULL_TAG if null else code
-        at += lengths[total]
-        total, count = total + 1, count - 1
+        size = 0 if null else length
+        if size > end - at:
+            return -1
+        starts[total], lengths[total], tags[total] = at, size, NULL_TAG if null else code
+        at, total, count = at + size, total + 1, count - 1
     return total if at == end and count == 0 else -1
 
 
