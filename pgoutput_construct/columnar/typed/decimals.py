@@ -164,5 +164,5 @@ def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, 
     return last < POWERS[BASE_DIGITS]
 
 
-DECIMAL_TEXT: Final = fixed_width(_decimals_of_text, lambda kind: (kind.precision, kind.scale))
-DECIMAL_BINARY: Final = fixed_width(_decimals, lambda kind: (kind.precision, kind.scale))
+DECIMAL_TEXT: Final = fixed_width(_decimals_of_text, lambda target: (target.precision, target.scale))
+DECIMAL_BINARY: Final = fixed_width(_decimals, lambda target: (target.precision, target.scale))
