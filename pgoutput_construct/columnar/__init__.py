@@ -6,8 +6,11 @@ numba is imported by what decodes a batch, and only then: those names are looked
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pgoutput_construct.columnar.rows import Decoded, RowError, columns_schema, rows_schema
-from pgoutput_construct.columnar.types import UNTYPED, arrow_type, unify
+from pgoutput_construct.extras import needing
+
+with needing("columnar"):
+    from pgoutput_construct.columnar.rows import Decoded, RowError, columns_schema, rows_schema
+    from pgoutput_construct.columnar.types import UNTYPED, arrow_type, unify
 
 if TYPE_CHECKING:
     from pgoutput_construct.columnar.batches import BatchDecoder, DecodedBatch, TableRows
@@ -37,4 +40,6 @@ _LATER |= {"BatchIndex": "index", "index_batch": "index", "table_rows": "table"}
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    with needing("columnar"):
+        module = import_module(f"{__name__}.{_LATER[name]}")
+    return getattr(module, name)

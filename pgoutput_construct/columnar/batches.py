@@ -17,7 +17,8 @@ from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import DESCRIBING, Description, RelationHistory
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import CHANGES_SCOPE, ControlMessage
-from pgoutput_construct.wire.protocol import STATES, TRANSITIONS, MoreOptions, Streaming
+from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.protocol import SINCE, STATES, TRANSITIONS, MoreOptions, Streaming
 
 __all__ = ["BatchDecoder", "DecodedBatch", "TableRows"]
 
@@ -25,9 +26,10 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-_CHANGES_SCOPE: Final = tag_table(CHANGES_SCOPE)
 _OPENS: Final = tag_table(cls for cls in CHANGES_SCOPE if any(STATES[s] for s in TRANSITIONS[cls].values()))
-_OUTSIDE_ONLY: Final = tag_table(cls for cls, steps in TRANSITIONS.items() if not any(STATES[s] for s in steps))
+_OUTSIDE_ONLY: Final = tag_table(
+    cls for cls, steps in TRANSITIONS.items() if cls not in CHANGES_SCOPE and not any(STATES[s] for s in steps)
+)
 _DESCRIBES: Final = tag_table(DESCRIBING)
 
 
@@ -73,6 +75,9 @@ class BatchDecoder:
         self.history = RelationHistory()
         """The relations of all batches; positions count payloads."""
         self._session = Session(proto_version, streaming, **others)
+        known = frozenset(cls for cls in CHANGES_SCOPE if SINCE.get(cls, 0) <= proto_version)
+        refusal = options(**self._session.options).refusal
+        self._changes_scope = tag_table(cls for cls in known if refusal(cls) is None)
         self._next_seq = 0
 
     @property
@@ -102,7 +107,7 @@ class BatchDecoder:
         """
         state = self._session.state
         ends, xids, parameters, errors = [], [self._scope()], [state.parameters], []
-        for row in _events(array, state.in_stream):
+        for row in self._events(array):
             try:
                 self._session.parse(array[row].as_py())
             except ProtocolError as error:
@@ -116,6 +121,17 @@ class BatchDecoder:
         lengths = np.diff([0, *ends, len(array)])
         states = {name: np.repeat([p[name] for p in parameters], lengths) for name in state.parameters}
         return np.repeat(np.array(xids, np.int64), lengths), states, errors
+
+    def _events(self, array: pa.Array) -> list[int]:
+        """Return the payloads that change the stream state, or contradict it, by their first byte."""
+        if not self._changes_scope.any():
+            return []
+        tags = first_bytes(*payload_bounds(array))
+        changes = np.flatnonzero(look_up(tags, self._changes_scope))
+        others = np.flatnonzero(look_up(tags, _OUTSIDE_ONLY))
+        before = np.searchsorted(changes, others) - 1
+        inside = np.append(_OPENS[tags[changes]], self._session.state.in_stream)[before]
+        return np.union1d(changes, others[inside]).tolist()
 
     def _scope(self) -> int:
         return OUTSIDE if self.stream_xid is None else self.stream_xid
@@ -163,13 +179,3 @@ def _groups(numbers: Numbers) -> Iterator[tuple[int, Numbers | slice]]:
         return
     for number in np.unique(numbers).tolist():
         yield number, np.flatnonzero(numbers == number)
-
-
-def _events(array: pa.Array, inside: bool) -> list[int]:
-    """Return the payloads that change or contradict the stream state, by their first byte; ``inside`` is it before."""
-    tags = first_bytes(*payload_bounds(array))
-    changes = np.flatnonzero(look_up(tags, _CHANGES_SCOPE))
-    others = np.flatnonzero(look_up(tags, _OUTSIDE_ONLY & ~_CHANGES_SCOPE))
-    before = np.searchsorted(changes, others) - 1
-    open_before = np.append(_OPENS[tags[changes]], inside)[before]
-    return np.union1d(changes, others[open_before]).tolist()

@@ -222,7 +222,8 @@ class _Column:
         if self.form == "bytes":
             absent = np.zeros(len(self.values[0]), np.uint8) if mask is None else mask.view(np.uint8)
             starts, lengths = self.values
-            values = Values(data, starts, lengths, absent, 0, int(np.count_nonzero(absent == 0)))
+            there = int(np.count_nonzero(absent == 0))
+            values = Values(data, starts, lengths, absent, 0, there, int(lengths.sum()))
             return strings(values, self.kind)
         if self.form == "letter":
             return pa.array(self.values[0].view("S1").astype(str), pa.string(), mask=mask)

@@ -39,7 +39,12 @@ class Written:
     path: str
     """The directory of Parquet files."""
     counts: Mapping[str, int]
-    """How many changes there are of each ``_op``."""
+    """How many changes there are of each ``_op``; the attributes ``insert``, ``update`` and so on say it, too."""
+
+    def __getattr__(self, name: str) -> int:
+        if name not in OPERATIONS.values():
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.counts.get(name, 0)
 
 
 class OpenLog:

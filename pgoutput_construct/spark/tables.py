@@ -109,7 +109,7 @@ def find_tables(history: RelationHistory, usages: Iterable[Usage]) -> dict[str, 
 
     Tables without any committed change are not among them: PostgreSQL also describes what is not published by
     itself, the partitions of a table that is published as a whole. A table is an OID under the name it had last, so
-    its changes before a renaming are its own. A table that was dropped and made anew has two OIDs under one name:
+    its changes before a renaming are its own. A table that was dropped and re-created has two OIDs under one name:
     its changes are those of both.
     """
     found = list(usages)

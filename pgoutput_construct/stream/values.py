@@ -3,13 +3,16 @@
 import math
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
 from pgoutput_construct.wire.messages import Binary, Type, Unchanged
 
-__all__ = ["ValueLoader", "base_oid", "pieces"]
+__all__ = ["FORMATS", "ValueLoader", "base_oid", "pieces"]
+
+FORMATS: Final = (bytes, Binary)
+"""The classes of values that are read, text and binary format; values of any other class stay as they came."""
 
 MAX_DIMENSIONS = 6
 """MAXDIM in PostgreSQL's array.h."""
@@ -45,8 +48,8 @@ class ValueLoader:
         self._loaders: dict[tuple[int, bool], _Loader] = {}
 
     def load(self, value: bytes | Unchanged | None, type_oid: int) -> Any:
-        """Return a value of a tuple as a Python object; None and UNCHANGED stay as they are."""
-        if not isinstance(value, bytes):
+        """Return a value of a tuple as a Python object; what is not of FORMATS stays as it is."""
+        if not isinstance(value, bytes) or type(value) not in FORMATS:
             return value
         binary = isinstance(value, Binary)
         oid = base_oid(type_oid, self.types)

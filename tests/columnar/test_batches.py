@@ -158,7 +158,7 @@ def test_casts_and_psycopg_agree_on_any_value(format_name: str, draw: st.DataObj
 
 
 def test_malformed_payloads_stop_nothing(recordings: dict[str, Recording]) -> None:
-    """Damaged payloads are handed out apart with their position; all other rows come as if they were not there."""
+    """Damaged payloads are returned in ``errors`` with their position; all other rows are decoded."""
     recording = recordings["18-v1-text"]
     whole, _ = in_batches(recording, 100_000)
     inserts = [at for at, payload in enumerate(recording.payloads) if payload[:1] == b"I"]

@@ -123,4 +123,4 @@ def test_a_field_of_two_gigabytes_is_refused() -> None:
     """Arrow counts a column's bytes in 32 bits: nothing overflows silently."""
     one, nothing = np.zeros(1, np.int64), np.zeros(1, np.uint8)
     with pytest.raises(pgo.PgoutputError, match="2 GiB"):
-        strings(Values(nothing, one, one + (1 << 31), nothing, 0, 1), pa.binary())
+        strings(Values(nothing, one, one + (1 << 31), nothing, 0, 1, 1 << 31), pa.binary())

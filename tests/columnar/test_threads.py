@@ -1,5 +1,7 @@
 """Several threads give what one gives, in the same order."""
 
+import os
+import signal
 import threading
 import time
 
@@ -35,6 +37,16 @@ def test_an_error_comes_in_its_place() -> None:
     assert [next(answers), next(answers)] == [0, 1]
     with pytest.raises(ZeroDivisionError):
         next(answers)
+
+
+def test_threads_after_a_fork() -> None:
+    """A forked process has none of its parent's threads, and starts its own."""
+    assert list(in_order(abs, [-1, 2], 2)) == [1, 2]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # ends a child that waits for threads that are not there
+        os._exit(list(in_order(abs, [-1, 2], 2)) != [1, 2])
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.parametrize("name", ["18-v4-text", "18-v1-text"])

@@ -168,12 +168,13 @@ def test_arrays(name: str, draw: st.DataObject) -> None:
         [b"{", b"{}", b"{,}", b"[0:0]={1}", b""]
     )
     _agree(builtin.array_oid, modifier, draw.draw(_rows(texts, bytes)))
-    binary = st.builds(_array, st.lists(st.none() | BINARY[name][1], max_size=4), st.sampled_from([1, 1, 1, 0, 2]),
+    binary = st.builds(array_of_items, st.lists(st.none() | BINARY[name][1], max_size=4), st.sampled_from([1, 1, 1, 0, 2]),
                        st.sampled_from([1, 1, 0]), st.just(builtin.oid), st.sampled_from([b"", b"", b"\0"]))  # fmt: skip
     _agree(builtin.array_oid, modifier, draw.draw(_rows(binary, pgo.Binary)))
 
 
-def _array(items: list[bytes | None], dimensions: int, lower: int, oid: int, more: bytes) -> bytes:
+def array_of_items(items: list[bytes | None], dimensions: int, lower: int, oid: int, more: bytes) -> bytes:
+    """Return an array as array_send() writes it, or one that is damaged: another number of dimensions, more bytes."""
     head = struct.pack("!iii", dimensions, None in items, oid)
     if dimensions:
         head += struct.pack("!ii", len(items), lower)
@@ -215,7 +216,9 @@ def test_usual_values_are_taken(name: str) -> None:
     (kind,) = columns_schema(described(("c", oid, _numeric(9, 2) if name == "numeric" else -1))).types
     cast = find_cast(code, oid, kind)
     assert cast is not None
-    array, left = cast(Values(data, starts, lengths, np.array([code, 0], np.uint8), code, 1), kind)
+    array, left = cast(
+        Values(data, starts, lengths, np.array([code, 0], np.uint8), code, 1, 2 * len(SAMPLES[name])), kind
+    )
     assert (left, array.null_count, array.is_valid().to_pylist()) == (None, 1, [True, False])
     assert array.type == kind
     assert BUILTIN_TYPES[oid].name == name

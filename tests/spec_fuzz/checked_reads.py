@@ -4,9 +4,24 @@ Stronger than numba's own run, where a read beyond the payload is a read of the 
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
-__all__ = ["OutsideError", "Window", "find_nul", "kernel", "u8", "u16", "u32", "u64"]
+__all__ = [
+    "WORD",
+    "OutsideError",
+    "Window",
+    "copy_word",
+    "find_nul",
+    "inlined",
+    "kernel",
+    "put_word",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+]
+
+WORD: Final = 8
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -38,6 +53,9 @@ def kernel(function: Function) -> Function:
     return function
 
 
+inlined = kernel
+
+
 def u8(data: Window, at: int) -> int:
     """Read a byte."""
     return data.read(at, 1)
@@ -62,3 +80,14 @@ def u64(data: Window, at: int) -> int:
 def find_nul(data: Window, at: int, end: int) -> int:
     """Return the position of the next NUL, -1 where there is none before the end."""
     return next((place for place in range(at, end) if u8(data, place) == 0), -1)
+
+
+def copy_word(target: Any, at: int, source: Window, start: int) -> None:
+    """Copy eight bytes; the target checks where they are written."""
+    put_word(target, at, source.read(start, WORD))
+
+
+def put_word(target: Any, at: int, word: int) -> None:
+    """Write a word of eight bytes, the most significant byte first; the target checks each place."""
+    for step in range(WORD):
+        target[at + step] = word >> 8 * (WORD - 1 - step) & 0xFF

@@ -9,8 +9,10 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import StreamOptions
 from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.stream import RowReader
-from pgoutput_construct.wire import parse_prefix
-from pgoutput_construct.wire.options import combinations, options
+from pgoutput_construct.wire import hints, parse_prefix
+from pgoutput_construct.wire import options as wire_options
+from pgoutput_construct.wire.engine import FRAMES, MESSAGES
+from pgoutput_construct.wire.options import Options, combinations, options
 
 INSERT = pgo.Insert(None, 16385, (b"5",))
 STREAMED = pgo.Insert(7, 16385, (b"5",))
@@ -78,10 +80,11 @@ def test_stream_state_may_be_left_out_where_it_cannot_matter() -> None:
 
 
 def test_stream_start_needs_streaming() -> None:
-    """A Stream Start under streaming off is refused by parse and Session alike."""
-    for parse in (lambda: pgo.parse(START, 2), lambda: pgo.Session(2).parse(START)):
-        with pytest.raises(pgo.DecodeError, match="only when the option streaming is 'on' or 'parallel'"):
-            parse()
+    """A Stream Start under streaming off is refused by parse and Session alike; one error says all that it takes."""
+    for version, remedy in ((1, "say proto_version=2, streaming='on'"), (2, "is on: say streaming='on'")):
+        for parse in (pgo.Session(version).parse, lambda data, version=version: pgo.parse(data, version)):
+            with pytest.raises(pgo.DecodeError, match=f"{remedy}$"):
+                parse(START)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def test_stream_start_needs_streaming() -> None:
         (lambda: pgo.parse(PAYLOAD.hex()), r"not str: bytes\.fromhex"),  # type: ignore[arg-type]
         (lambda: pgo.parse_frame(FRAME.hex().encode()), r"hexadecimal text: bytes\.fromhex"),
         (lambda: pgo.parse(pgo.build(STREAMED, 2, "on", True), 2, "on", False), "in_stream=True .*inside a stream"),
-        (lambda: pgo.parse(PAYLOAD, 2, "on", True), "in_stream=False .*outside of streams"),
+        (lambda: pgo.parse(PAYLOAD, 2, "on", True), "in_stream=False .*outside a stream"),
     ],
 )
 def test_errors_name_the_likely_mistake(call: Callable[[], Any], hint: str) -> None:
@@ -109,6 +112,18 @@ def test_no_hint_where_none_fits(payload: bytes) -> None:
     with pytest.raises(pgo.DecodeError) as caught:
         pgo.parse(payload)
     assert not any(word in str(caught.value) for word in ("hexadecimal", "frame", "inside a stream"))
+
+
+def test_hints_name_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that is not a stream is named as what it is, and only what must change."""
+    given = options(2, "on", True)
+    more = Options((*given.values, False), given.off, given.unsaid)
+    monkeypatch.setattr(wire_options, "PARAMETERS", (*wire_options.PARAMETERS, "in_bulk"))
+    monkeypatch.setattr(hints, "STATE_PARAMETERS", ("in_stream", "in_bulk"))
+    monkeypatch.setattr(hints, "STATES", {"idle": (), "stream": ("in_stream",), "bulk": ("in_stream", "in_bulk")})
+    monkeypatch.setattr(hints, "_accepts", lambda reference, data, parameters: parameters["in_bulk"])
+    hint = hints.hint_for_message(PAYLOAD, more, MESSAGES, FRAMES)
+    assert hint == "with in_bulk=True these bytes are a valid Insert: inside a bulk?"
 
 
 def test_unknown_option() -> None:

@@ -26,10 +26,7 @@ from pgoutput_construct.wire.primitives import (
 
 def emit_definitions(spec: Spec, messages: str) -> str:
     """Return the module of definitions; ``messages`` is the module that holds their classes."""
-    public = [
-        *(part.name for part in spec.parts_in_order),
-        *(message.class_name for message in spec.messages),
-    ]
+    public = [*(part.name for part in spec.parts_in_order), *(message.class_name for message in spec.messages)]
     return python_module(
         spec,
         [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)],
@@ -117,7 +114,7 @@ def _construct(element: Element) -> str:
         return f"Counted(this.{element.count}, {_structure(element.item, element.class_name)})"
     if isinstance(element, Choice):
         return _valued(element)
-    construct = _leaf(element)
+    construct = _primitive(element)
     return f"when({_this(element.condition)}, {construct})" if element.conditional else construct
 
 
@@ -131,7 +128,7 @@ def _python(alternative: Alternative) -> str:
     return alternative.python if alternative.python in ("None", "bytes") else f"m.{alternative.python}"
 
 
-def _leaf(field: Field) -> str:
+def _primitive(field: Field) -> str:
     if field.part:
         return field.part
     if field.constant_bytes is not None:

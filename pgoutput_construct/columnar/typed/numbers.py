@@ -118,7 +118,10 @@ def _float_text(values: Values, kind: pa.DataType) -> Result:
     array, left = _SHORT_FLOATS(values, kind)
     if left is None:
         return array, None
-    rest = Values(values.data, values.starts[left], values.lengths[left], values.tags[left], values.code, left.sum())
+    lengths = values.lengths[left]
+    rest = Values(
+        values.data, values.starts[left], lengths, values.tags[left], values.code, len(lengths), int(lengths.sum())
+    )
     parsed = TEXT(rest, pa.string())[0].cast(kind)
     numbers = array.to_numpy(zero_copy_only=False).copy()
     numbers[left] = parsed.to_numpy()

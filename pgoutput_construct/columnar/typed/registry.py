@@ -52,6 +52,8 @@ TYPES: Final[Mapping[str, Casts]] = {
 def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
     """Return how values with this tag (VALUE_TAGS) are read by a kernel, None where they are loaded one by one."""
     builtin = BUILTIN_TYPES.get(type_oid)
+    if code not in (VALUE_TAGS["text"], VALUE_TAGS["binary"]):
+        return None
     if _is.is_list(target):
         element = find_cast(code, builtin.element_oid, target.value_type) if builtin is not None else None
         return list_of(element) if element is not None else None

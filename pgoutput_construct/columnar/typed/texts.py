@@ -65,9 +65,8 @@ def _copy(
 
 def _copied(version: int = -1) -> Cast:
     def cast(values: Values, kind: pa.DataType) -> Result:
-        size = int(values.lengths.sum(dtype=np.int64))
         state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
-        out = np.empty(size + SLACK, np.uint8)
+        out = np.empty(values.size + SLACK, np.uint8)
         missing = _copy(*values.given, version, out, ends, state)
         buffers = ends, out[: ends[-1]]
         if missing >= 0 or pa.types.is_binary(kind):
