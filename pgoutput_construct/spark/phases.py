@@ -30,8 +30,8 @@ _REMEDY: Final = (
 def find_phases(table: Table) -> tuple[Identity, ...]:
     """Return the phases of a table, in order: changes that one identity tells apart; one when it never changed.
 
-    Each goes up to the first change of the next one. A re-created table begins with its first own change.
-    Raises ChangeLogError for identities that are in use at the same time, as when two tables had one name.
+    Each goes up to the first change of the next one. A re-created table begins with its first own change. Raises
+    ChangeLogError for identities that are in use at the same time, as when two tables had one name.
     """
     runs = [list(run) for _, run in groupby(table.identities, _by_what)]
     for before, after in pairwise(runs):
