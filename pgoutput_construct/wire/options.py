@@ -60,11 +60,12 @@ class Options:
         option = ASKED_BY.get(message)
         if option not in self.off:
             return None
-        version, said = self.values[0], first_with(message)
-        if version >= said["proto_version"]:
+        version, said, reason = self.values[0], first_with(message), f"comes only when the option {option} is on"
+        if version < said["proto_version"]:
+            reason = f"belongs to protocol version {said['proto_version']} and newer, not to version {version}"
+        else:
             del said["proto_version"]
-        remedy = ", ".join(f"{name}={value!r}" for name, value in said.items())
-        return f"comes only when the option {option} is on: say {remedy}"
+        return f"{reason}: say {', '.join(f'{name}={value!r}' for name, value in said.items())}"
 
 
 def options(proto_version: int = 1, streaming: str = "off", in_stream: bool | None = None, **others: Any) -> Options:

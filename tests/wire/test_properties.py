@@ -1,5 +1,6 @@
 """Properties of every message under every option: round trips, and refusal of everything else."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.vendor.pretty import pretty
@@ -7,6 +8,7 @@ from hypothesis.vendor.pretty import pretty
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.testing import ParseOptions
+from pgoutput_construct.wire.options import options as parse_options
 
 Pair = tuple[ParseOptions, bytes]
 
@@ -77,6 +79,10 @@ def test_message_under_other_options_builds_or_is_refused(
         data = pgo.build(pair[1], *options)
     except pgo.EncodeError as error:
         assert error.path.startswith(type(pair[1]).__name__)
+        return
+    if parse_options(*options).refusal(type(pair[1])):  # who builds decides what comes; who parses has asked for it
+        with pytest.raises(pgo.DecodeError, match=r"comes only when|belongs to protocol version"):
+            pgo.parse(data, *options)
         return
     assert pgo.parse(data, *options) == pair[1]
 
