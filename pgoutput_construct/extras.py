@@ -2,14 +2,15 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["EXTRAS", "JAVA", "installation", "lacking", "require"]
+__all__ = ["EXTRAS", "JAVA", "MissingExtraError", "installation", "lacking", "needing", "require"]
 
 _ARROW = ("pyarrow",)
 _PSYCOPG = ("psycopg",)
@@ -34,6 +35,10 @@ JAVA: Final = (
 )
 
 
+class MissingExtraError(PgoutputError, ImportError):
+    """Modules of an extra are not installed; the text names them all, and what installs them."""
+
+
 def installation(*extras: str) -> str:
     """Return the command that installs extras; no package index has the project, so it runs in a clone of it."""
     return f"in a clone of the project: pip install '.[{','.join(extras)}]'"
@@ -53,9 +58,19 @@ def lacking(*extras: str) -> str:
 
 
 def require(*extras: str) -> None:
-    """Raise PgoutputError with what is ``lacking``, if anything is."""
+    """Raise MissingExtraError with what is ``lacking``, if anything is."""
     if problem := lacking(*extras):
-        raise PgoutputError(problem)
+        raise MissingExtraError(problem)
+
+
+@contextmanager
+def needing(*extras: str) -> Iterator[None]:
+    """Say what is ``lacking`` where an import inside fails: unlike ``require``, what is not imported may be missing."""
+    try:
+        yield
+    except ImportError:
+        require(*extras)
+        raise
 
 
 def _has_java() -> bool:

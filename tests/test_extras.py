@@ -36,6 +36,31 @@ def test_every_extra_of_users_is_known() -> None:
     assert set(DECLARED) - set(EXTRAS) == {"maintain", "test"}
 
 
+@pytest.mark.parametrize(
+    ("code", "extra", "hidden"),
+    [
+        ("import pgoutput_construct.postgres", "postgres", "psycopg"),
+        ("import pgoutput_construct.postgres", "postgres", "pyarrow"),
+        ("import pgoutput_construct.changelog", "changelog", "pyarrow"),
+        ("import pgoutput_construct.testing", "testing", "hypothesis"),
+        ("import pgoutput_construct.spark", "spark", "pyspark"),
+        ("import pgoutput_construct.spark", "spark", "pyarrow"),
+        ("import pgoutput_construct.columnar", "columnar", "pyarrow"),
+        ("from pgoutput_construct.columnar import BatchDecoder", "columnar", "numba"),
+    ],
+)
+def test_rooms_without_their_extra(code: str, extra: str, hidden: str) -> None:
+    """A room that lacks a module names it and its extra; the error is this package's, and one of import."""
+    code = (
+        f"import sys; sys.modules.update({hidden}=None)\nfrom pgoutput_construct import PgoutputError\n"
+        f"try:\n    {code}\nexcept ImportError as error:\n    print(isinstance(error, PgoutputError), error)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert result.stdout.startswith(
+        f"True not installed: {hidden}; in a clone of the project: pip install '.[{extra}]'"
+    )
+
+
 @pytest.mark.parametrize("tool", ["tools.generate", "tools.protocol_docs"])
 def test_tools_without_their_extra(tool: str) -> None:
     """A tool that lacks modules names all of them, and the command that installs them."""

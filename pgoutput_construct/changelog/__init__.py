@@ -1,9 +1,12 @@
 """The change log: durable Parquet segments of raw payloads, and back. Needs pyarrow, and neither psycopg nor Spark."""
 
-from pgoutput_construct.changelog.options import LogOptions, StreamOptions, best_proto_version
-from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain
-from pgoutput_construct.changelog.segments import SCHEMA, Position, Segment
-from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
+from pgoutput_construct.extras import needing
+
+with needing("changelog"):
+    from pgoutput_construct.changelog.options import LogOptions, StreamOptions, best_proto_version
+    from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain
+    from pgoutput_construct.changelog.segments import SCHEMA, Position, Segment
+    from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 
 __all__ = [
     "SCHEMA",

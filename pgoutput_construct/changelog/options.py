@@ -1,6 +1,5 @@
 """What a client asks of pgoutput, checked before the server sees it; and under which options a log was captured."""
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -33,7 +32,8 @@ class StreamOptions(ReplicationOptions):
     """Names of the publications, at least one."""
 
     def __post_init__(self) -> None:
-        if not self.slot or not self.publications or not all(self.publications):
+        names = (self.slot, *(self.publications if isinstance(self.publications, tuple | list) else ("",)))
+        if not self.publications or not all(isinstance(name, str) and name for name in names):
             raise ReplicationError("name a slot and at least one publication")
         for problem in problems(self.replication_options()):
             raise ReplicationError(problem)
@@ -56,17 +56,14 @@ class StreamOptions(ReplicationOptions):
         if self.proto_version > best:
             choice = f"choose 1 to {best}"
             raise ReplicationError(f"PostgreSQL {major} does not know proto_version={self.proto_version}: {choice}")
-        for name, server in self._needs():
-            if major < server:
-                raise ReplicationError(f"the option {name} needs PostgreSQL {server}, the server is {major}")
-
-    def _needs(self) -> Iterator[tuple[str, int]]:
-        """Yield the options that were asked for, each with the PostgreSQL that it needs."""
         for name, value in self.asked().items():
             option = OPTIONS[name]
-            yield name, option.server
+            needs = {name: option.server}
             if option.values:
-                yield f"{name}={value!r}", option.values[value].server
+                needs[f"{name}={value!r}"] = option.values[value].server
+            for what, server in needs.items():
+                if major < server:
+                    raise ReplicationError(f"the option {what} needs PostgreSQL {server}, the server is {major}")
 
 
 LOG_FORMAT = 1

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import Segment, list_segments, read_segment
@@ -13,10 +15,7 @@ from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["ChangeLog", "LogEntry", "explain"]
+__all__ = ["ChangeLog", "LogEntry", "explain", "table_entries"]
 
 
 _BATCH_ROWS = 10_000
@@ -89,7 +88,7 @@ class ChangeLog:
         """Iterate over the entries from ``first_seq`` on; one segment at a time is in memory."""
         for segment in self.segments:
             if segment.last_seq >= first_seq:
-                entries = _table_entries(self.table(segment), segment.name)
+                entries = table_entries(self.table(segment), segment.name)
                 yield from (entry for entry in entries if entry.seq >= first_seq)
 
     def entry(self, seq: int) -> LogEntry:
@@ -97,11 +96,11 @@ class ChangeLog:
         for segment in self.segments:
             if segment.first_seq <= seq <= segment.last_seq:
                 row = self.table(segment).slice(seq - segment.first_seq, 1)
-                return next(_table_entries(row, segment.name))
+                return next(table_entries(row, segment.name))
         first, last = self.segments[0].first_seq, self.segments[-1].last_seq
         raise ChangeLogError(f"{self.directory}: no entry has seq {seq}, the log has {first} to {last}")
 
-    def table(self, segment: Segment) -> "pa.Table":
+    def table(self, segment: Segment) -> pa.Table:
         """Read one segment as an Arrow table of ``SCHEMA``, all checksums verified; raises ChangeLogError."""
         return read_segment(segment)
 
@@ -114,16 +113,16 @@ def explain(entry: LogEntry, error: PgoutputError) -> ChangeLogError:
     return ChangeLogError(f"segment {entry.segment}, seq {entry.seq} (WAL {entry.wal_start}): {error}")
 
 
-def _table_entries(table: "pa.Table", name: str) -> Iterator[LogEntry]:
+def table_entries(table: pa.Table, segment: str | None = None) -> Iterator[LogEntry]:
+    """Iterate over rows of a segment (``SCHEMA``) as entries; without its name the table has a column of it."""
     # Timestamps as integers: datetime cannot hold all of them.
     sent = table.schema.get_field_index("send_time")
     numbers = table.set_column(sent, "send_time", table["send_time"].cast("int64"))
     for batch in numbers.to_batches(max_chunksize=_BATCH_ROWS):
-        yield from (entry_of(row, name) for row in batch.to_pylist())
+        yield from (_entry(row, segment or row["segment"]) for row in batch.to_pylist())
 
 
-def entry_of(row: Mapping[str, Any], segment: str) -> LogEntry:
-    """Return a row of a segment (``SCHEMA``, its send_time as an integer) as an entry."""
+def _entry(row: Mapping[str, Any], segment: str) -> LogEntry:
     states = {name: row[name] for name in STATE_PARAMETERS}
     in_stream, time = states.pop("in_stream"), Timestamp(row["send_time"] - UNIX_TO_POSTGRES)
     return LogEntry(

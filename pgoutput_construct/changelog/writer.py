@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -23,12 +23,9 @@ from pgoutput_construct.changelog.segments import (
     write_segment,
 )
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire import Lsn, XLogData
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
-
-if TYPE_CHECKING:
-    from pgoutput_construct.wire import XLogData
 
 __all__ = ["LogWriter", "SegmentLimits"]
 
@@ -95,7 +92,7 @@ class LogWriter:
             )
         self.options = options
 
-    def append(self, frame: "XLogData", in_stream: bool, stream_xid: int | None, **others: bool) -> int:
+    def append(self, frame: XLogData, in_stream: bool, stream_xid: int | None, **others: bool) -> int:
         """Add one payload with the state in which it is to be parsed; return its seq."""
         if frame.wal_start > _INT64_MAX:
             raise _beyond(frame.wal_start)

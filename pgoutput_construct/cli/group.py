@@ -3,11 +3,12 @@
 import os
 import sys
 from contextlib import suppress
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
 import click
 
+from pgoutput_construct import __version__
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.options import in_arguments
 from pgoutput_construct.cli.spark_errors import spark_reason
@@ -73,15 +74,8 @@ def _forget_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _version() -> str:
-    try:
-        return metadata.version("pgoutput-construct")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
-
-
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(_version(), "--version", prog_name="pgoutput")
+@click.version_option(__version__, "--version", prog_name="pgoutput")
 def cli() -> None:
     """Reads and writes PostgreSQL's logical replication messages (pgoutput).
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from pgoutput_construct.cli.source import ByteSource
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.wire.protocol import OPTIONS
 
 __all__ = ["HexLine", "hex_lines", "payload_of"]
 
@@ -31,7 +32,7 @@ def hex_lines(source: ByteSource) -> Iterator[HexLine]:
     for number, line in enumerate(source.lines(), 1):
         digits = line.strip()
         if not digits or digits.startswith(b"#"):
-            known = known if begun else known or _header(digits)
+            known = known if begun else known or _header(digits, f"{source.name}: line {number}")
             before.append(line.decode("utf-8", "surrogateescape"))
             continue
         place = f"{source.name}: line {number}"
@@ -47,9 +48,13 @@ def payload_of(digits: bytes, place: str) -> bytes:
         raise PgoutputError(f"{place}: not an even number of hexadecimal digits (a comment begins with #)") from None
 
 
-def _header(comment: bytes) -> Mapping[str, Any]:
+def _header(comment: bytes, place: str) -> Mapping[str, Any]:
     try:
         value = json.loads(comment.lstrip(b"#"))
     except (ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) else {}
+    if not isinstance(value, dict):
+        return {}
+    if unknown := [name for name in value if name not in OPTIONS]:
+        raise PgoutputError(f"{place}: {unknown[0]!r:.80} is no option: the options are {', '.join(OPTIONS)}")
+    return value

@@ -1,6 +1,7 @@
 """``pgoutput inspect``: the bytes of one message, field by field."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import click
 from pgoutput_construct.cli.inspect_names import labels
 from pgoutput_construct.cli.inspect_rows import Detail, Row, RowKind, dump
 from pgoutput_construct.cli.inspect_source import Asked, Subject, find
-from pgoutput_construct.cli.options import as_arguments, layout_options, noun, state_options
+from pgoutput_construct.cli.options import as_arguments, layout_options, state_options
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.wire import parse, parse_frame
 from pgoutput_construct.wire.frames import XLogData
-from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, noun
 from pgoutput_construct.wire.trace import Trace, trace, trace_frame
 
 __all__ = ["inspect_command"]
@@ -74,7 +75,7 @@ def _traces(subject: Subject, frame: bool) -> Iterator[tuple[Trace, int]]:
     outer = trace_frame(subject.payload)
     yield outer, 0
     if outer.name == XLogData.__name__ and outer.fault is None:
-        data = outer.pieces[-1]
+        data = outer.spans[-1]
         yield trace(data.value, **subject.options), data.start
 
 
@@ -99,11 +100,7 @@ def _rows(subject: Subject, traces: list[tuple[Trace, int]], everything: bool) -
         names = labels(each, subject.before.relations)
         for row in dump(each, Detail(everything, names), base, depth):
             is_payload = inner and row.start == traces[depth + 1][1]
-            yield (
-                Row(RowKind.GROUP, row.start, b"", row.depth, row.name, row.type, "", row.meaning)
-                if is_payload
-                else row
-            )
+            yield replace(row, kind=RowKind.GROUP, data=b"", value="") if is_payload else row
 
 
 def _title(subject: Subject, traces: list[Trace]) -> str:

@@ -44,12 +44,12 @@ def labels(trace: Trace, relations: RelationCache) -> Mapping[str, str]:
 
 def _labels(trace: Trace, relations: RelationCache) -> Iterator[tuple[str, str]]:
     relation: Relation | None = None
-    for piece in trace.pieces:
-        if _TABLE.fullmatch(piece.path):
-            relation = _relation(relations, piece.value)
+    for span in trace.spans:
+        if _TABLE.fullmatch(span.path):
+            relation = _relation(relations, span.value)
             if relation is not None:
-                yield piece.path, _printable(f"{relation.namespace or 'pg_catalog'}.{relation.name}")
-        elif relation is not None and (match := _COLUMN.fullmatch(piece.path)):
+                yield span.path, _printable(f"{relation.namespace or 'pg_catalog'}.{relation.name}")
+        elif relation is not None and (match := _COLUMN.fullmatch(span.path)):
             index = int(match[2])
             if index < len(relation.columns):
                 yield match[1], _printable(relation.columns[index].name)

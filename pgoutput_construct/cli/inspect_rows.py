@@ -7,9 +7,10 @@ from enum import Enum
 from itertools import groupby
 from typing import Any, Final
 
+from pgoutput_construct.cli.options import in_arguments
 from pgoutput_construct.cli.words import counted
-from pgoutput_construct.wire.described import Described
-from pgoutput_construct.wire.trace import Fault, Piece, Trace
+from pgoutput_construct.wire.tables import Described
+from pgoutput_construct.wire.trace import Fault, FieldSpan, Trace
 
 __all__ = ["Detail", "Row", "RowKind", "dump"]
 
@@ -58,12 +59,12 @@ class Detail:
 
 def dump(trace: Trace, detail: Detail, base: int = 0, depth: int = 0) -> Iterator[Row]:
     """Yield the rows of a message that starts at ``base``: its fields, its fault, and what nobody has read."""
-    paths = [piece.path for piece in trace.pieces] + ([trace.fault.error.path] if trace.fault else [])
+    paths = [span.path for span in trace.spans] + ([trace.fault.error.path] if trace.fault else [])
     middle = _Middle(paths, detail)
     rows = _Rows(trace, detail, base, depth)
-    for repeat, group in groupby(trace.pieces, key=lambda piece: middle.of(piece.path)):
-        pieces = list(group)
-        yield from rows.left_out(repeat, pieces) if repeat else rows.fields(pieces)
+    for repeat, group in groupby(trace.spans, key=lambda span: middle.of(span.path)):
+        spans = list(group)
+        yield from rows.left_out(repeat, spans) if repeat else rows.fields(spans)
     if trace.fault is not None:
         yield from rows.fault(trace.fault)
 
@@ -102,27 +103,27 @@ class _Rows:
         self.depth = depth
         self.headed: set[str] = set()
 
-    def fields(self, pieces: Iterable[Piece]) -> Iterator[Row]:
+    def fields(self, spans: Iterable[FieldSpan]) -> Iterator[Row]:
         """Yield a row for each field."""
-        for piece in pieces:
-            yield from self._groups(piece.path, piece.key, piece.start)
-            described = self.trace.fields.get(piece.key, _NOTHING)
+        for span in spans:
+            yield from self._groups(span.path, span.key, span.start)
+            described = self.trace.fields.get(span.key, _NOTHING)
             yield self._row(
                 RowKind.FIELD,
-                piece.start,
-                piece.end,
-                piece.path,
-                type=_type(described, piece.value),
-                value=self._shortened(_text(described, piece.value)),
-                meaning=_meaning(described, piece.value),
+                span.start,
+                span.end,
+                span.path,
+                type=_type(described, span.value),
+                value=self._shortened(_text(described, span.value)),
+                meaning=_meaning(described, span.value),
             )
 
-    def left_out(self, repeat: str, pieces: list[Piece]) -> Iterator[Row]:
+    def left_out(self, repeat: str, spans: list[FieldSpan]) -> Iterator[Row]:
         """Yield one row for the items in the middle of a repeat."""
-        indexes = [index for piece in pieces for each, index in _items(piece.path) if each == repeat]
-        first, last, size = indexes[0], indexes[-1], pieces[-1].end - pieces[0].start
+        indexes = [index for span in spans for each, index in _items(span.path) if each == repeat]
+        first, last, size = indexes[0], indexes[-1], spans[-1].end - spans[0].start
         text = f"{counted(last - first + 1, 'item')}, {counted(size, 'byte')}: --all shows them"
-        row = self._row(RowKind.LEFT_OUT, pieces[0].start, pieces[0].start, f"{repeat}[{first}]", meaning=text)
+        row = self._row(RowKind.LEFT_OUT, spans[0].start, spans[0].start, f"{repeat}[{first}]", meaning=text)
         yield Row(row.kind, row.start, b"", row.depth, f"{row.name} to [{last}]", meaning=text)
 
     def fault(self, fault: Fault) -> Iterator[Row]:
@@ -136,7 +137,7 @@ class _Rows:
             fault.error.path,
             type=described.notation,
             value="fault",
-            meaning=fault.error.reason,
+            meaning=in_arguments(fault.error.reason),
         )
         left = len(self.trace.data) - fault.end
         if left:

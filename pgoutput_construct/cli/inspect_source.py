@@ -12,7 +12,7 @@ import click
 
 from pgoutput_construct.cli.hexlines import hex_lines, payload_of
 from pgoutput_construct.cli.inspect_names import Before
-from pgoutput_construct.cli.options import choose, first_with
+from pgoutput_construct.cli.options import choose, first_in
 from pgoutput_construct.cli.recvlogical import read_recvlogical
 from pgoutput_construct.cli.source import ByteSource, standard_input
 from pgoutput_construct.cli.words import counted
@@ -44,7 +44,7 @@ class Asked:
 
     def options(self, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the options of the layouts; inside a stream the defaults are the first that have streams."""
-        return choose(self.given, {**first_with(self.states), **(known or {})})
+        return choose(self.given, {**first_in(self.states), **(known or {})})
 
     def all(self, options: Mapping[str, Any], states: Mapping[str, bool]) -> dict[str, Any]:
         """Return the keywords of parse: options, and the state that was asked for, else the one that is known."""

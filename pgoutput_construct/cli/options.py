@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import click
 
-from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, options
-from pgoutput_construct.wire.protocol import ASKED_BY, OPTIONS, PROTOCOL_VERSIONS, SINCE, STATES, TRANSITIONS
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, first_with, noun, options
+from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, STATES, TRANSITIONS
 
-__all__ = ["as_arguments", "choose", "first_with", "in_arguments", "layout_options", "noun", "state_options"]
+__all__ = ["as_arguments", "choose", "first_in", "in_arguments", "layout_options", "state_options"]
 
 Command = Callable[..., Any]
 
@@ -41,11 +41,6 @@ def state_options(command: Command) -> Command:
     return _collected(command, "states", switches)
 
 
-def noun(state: str) -> str:
-    """Return what a parameter of the stream state is about: ``stream`` for ``in_stream``."""
-    return state.removeprefix("in_").replace("_", " ")
-
-
 def choose(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the options of the layouts: as given, else as the input says (``known``), else PostgreSQL's defaults.
 
@@ -57,7 +52,7 @@ def choose(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> 
     return chosen
 
 
-def first_with(states: Mapping[str, bool]) -> dict[str, Any]:
+def first_in(states: Mapping[str, bool]) -> dict[str, Any]:
     """Return the first options under which a stream gets into these states, nothing where it begins in them."""
     wanted = {name for name, value in states.items() if value}
     openers = [
@@ -65,12 +60,7 @@ def first_with(states: Mapping[str, bool]) -> dict[str, Any]:
         for message, steps in TRANSITIONS.items()
         if any(wanted <= STATES[after] and not wanted <= STATES[before] for before, after in steps.items())
     ]
-    if not openers:
-        return {}
-    opener = min(openers, key=lambda message: SINCE.get(message, 1))
-    asked = OPTIONS.get(ASKED_BY.get(opener, ""))
-    values = [value for value in asked.values if value != asked.default] if asked else []
-    return {"proto_version": SINCE.get(opener, 1)} | ({ASKED_BY[opener]: values[0]} if values else {})
+    return min(map(first_with, openers), key=lambda given: given["proto_version"], default={})
 
 
 def as_arguments(chosen: Mapping[str, Any]) -> str:
@@ -83,7 +73,8 @@ def in_arguments(text: str) -> str:
     """Return the text of an error with Python's keywords as options: ``proto_version=2`` is ``--proto-version 2``."""
     for call, advice in _CALLS.items():
         text = text.replace(call, advice)
-    return _KEYWORD.sub(lambda match: _argument(match[1], match[2] or match[3] or match[4]), text)
+    text = _KEYWORD.sub(lambda match: _argument(match[1], match[2] or match[3] or match[4]), text)
+    return text.replace(", --", " --")
 
 
 def _argument(name: str, value: str) -> str:

@@ -35,8 +35,7 @@ def tables_command(changelog: Path, output: Path, tables: tuple[str, ...], maste
     require(*COMMANDS["tables"].extras)
     from pgoutput_construct.spark import open_log, spark_session, write_tables
 
-    spark = spark_session(master)
-    try:
+    with spark_session(master) as spark:
         log = open_log(spark, changelog)
         names = tables or log.tables
         for number, name in enumerate(names, 1):
@@ -44,8 +43,6 @@ def tables_command(changelog: Path, output: Path, tables: tuple[str, ...], maste
             (written,) = write_tables(log, output, [name], "overwrite" if overwrite else "error").values()
             counts = ", ".join(counted(count, op) for op, count in written.counts.items())
             click.echo(f"{_shown(name)}: {counts}: {written.path}")
-    finally:
-        spark.stop()
 
 
 def _shown(name: str) -> str:

@@ -6,12 +6,14 @@ numba is imported by what decodes a batch, and only then: those names are looked
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pgoutput_construct.columnar.rows import Decoded, RowError, columns_schema, rows_schema
-from pgoutput_construct.columnar.types import UNTYPED, arrow_type, unify
+from pgoutput_construct.extras import needing
+
+with needing("columnar"):
+    from pgoutput_construct.columnar.rows import Decoded, RowError, columns_schema, rows_schema
+    from pgoutput_construct.columnar.types import UNTYPED, arrow_type, unify
 
 if TYPE_CHECKING:
     from pgoutput_construct.columnar.batches import BatchDecoder, DecodedBatch, TableRows
-    from pgoutput_construct.columnar.decode import decode_rows
     from pgoutput_construct.columnar.index import BatchIndex, index_batch
     from pgoutput_construct.columnar.table import table_rows
 
@@ -25,7 +27,6 @@ __all__ = [
     "TableRows",
     "arrow_type",
     "columns_schema",
-    "decode_rows",
     "index_batch",
     "rows_schema",
     "table_rows",
@@ -34,10 +35,12 @@ __all__ = [
 
 _LATER = {"BatchDecoder": "batches", "DecodedBatch": "batches", "TableRows": "batches"}
 _LATER |= {"BatchIndex": "index", "index_batch": "index"}
-_LATER |= {"decode_rows": "decode", "table_rows": "table"}
+_LATER |= {"table_rows": "table"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    with needing("columnar"):
+        module = import_module(f"{__name__}.{_LATER[name]}")
+    return getattr(module, name)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
-from pgoutput_construct.columnar.gather import first_bytes, look_up
+from pgoutput_construct.columnar.gather import first_bytes, look_up, tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array, payload_bounds
 from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema, rows_schema
 from pgoutput_construct.columnar.table import table_rows
@@ -18,8 +18,8 @@ from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import DESCRIBING, Description, RelationHistory
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import CHANGES_SCOPE, ControlMessage
-from pgoutput_construct.wire.messages import PgoutputMessage
-from pgoutput_construct.wire.protocol import MoreOptions, Streaming
+from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.protocol import SINCE, STATES, TRANSITIONS, MoreOptions, Streaming
 
 __all__ = ["BatchDecoder", "DecodedBatch", "TableRows"]
 
@@ -27,14 +27,11 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-def _tags(classes: frozenset[type[PgoutputMessage]]) -> Flags:
-    found = np.zeros(256, np.bool_)
-    found[[cls.TAG[0] for cls in classes]] = True
-    return found
-
-
-_CHANGES_SCOPE: Final = _tags(CHANGES_SCOPE)
-_DESCRIBES: Final = _tags(DESCRIBING)
+_OPENS: Final = tag_table(cls for cls in CHANGES_SCOPE if any(STATES[s] for s in TRANSITIONS[cls].values()))
+_OUTSIDE_ONLY: Final = tag_table(
+    cls for cls, steps in TRANSITIONS.items() if cls not in CHANGES_SCOPE and not any(STATES[s] for s in steps)
+)
+_DESCRIBES: Final = tag_table(DESCRIBING)
 
 
 @dataclass(frozen=True)
@@ -79,6 +76,9 @@ class BatchDecoder:
         self.history = RelationHistory()
         """The relations of all batches; positions count payloads."""
         self._session = Session(proto_version, streaming, **others)
+        known = frozenset(cls for cls in CHANGES_SCOPE if SINCE.get(cls, 0) <= proto_version)
+        refusal = options(**self._session.options).refusal
+        self._changes_scope = tag_table(cls for cls in known if refusal(cls) is None)
         self._next_seq = 0
 
     @property
@@ -103,12 +103,12 @@ class BatchDecoder:
     def _scopes(self, array: pa.Array) -> tuple[Numbers, dict[str, Flags], list[RowError]]:
         """Return the stream's xid of each payload (OUTSIDE outside), and its state parameters.
 
-        A Stream Stop still stands inside. A Stream Start inside a stream, and a Stream Stop outside, are errors; the
-        state after them is what they say.
+        A Stream Stop still stands inside. What Session refuses is an error: a Stream Stop outside a stream, a Begin or
+        a Commit inside. What begins there begins outside again, as after a lost connection.
         """
         state = self._session.state
         ends, xids, parameters, errors = [], [self._scope()], [state.parameters], []
-        for row in _changers(array):
+        for row in self._events(array):
             try:
                 self._session.parse(array[row].as_py())
             except ProtocolError as error:
@@ -122,6 +122,17 @@ class BatchDecoder:
         lengths = np.diff([0, *ends, len(array)])
         states = {name: np.repeat([p[name] for p in parameters], lengths) for name in state.parameters}
         return np.repeat(np.array(xids, np.int64), lengths), states, errors
+
+    def _events(self, array: pa.Array) -> list[int]:
+        """Return the payloads that change the stream state, or contradict it, by their first byte."""
+        if not self._changes_scope.any():
+            return []
+        tags = first_bytes(*payload_bounds(array))
+        changes = np.flatnonzero(look_up(tags, self._changes_scope))
+        others = np.flatnonzero(look_up(tags, _OUTSIDE_ONLY))
+        before = np.searchsorted(changes, others) - 1
+        inside = np.append(_OPENS[tags[changes]], self._session.state.in_stream)[before]
+        return np.union1d(changes, others[inside]).tolist()
 
     def _scope(self) -> int:
         return OUTSIDE if self.stream_xid is None else self.stream_xid
@@ -169,9 +180,3 @@ def _groups(numbers: Numbers) -> Iterator[tuple[int, Numbers | slice]]:
         return
     for number in np.unique(numbers).tolist():
         yield number, np.flatnonzero(numbers == number)
-
-
-def _changers(array: pa.Array) -> list[int]:
-    """Return the payloads after which others are laid out, by their first byte."""
-    data, starts, ends = payload_bounds(array)
-    return np.flatnonzero(look_up(first_bytes(data, starts, ends), _CHANGES_SCOPE)).tolist()

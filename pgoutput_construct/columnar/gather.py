@@ -1,53 +1,35 @@
 """Values that lie scattered in a batch, copied once into Arrow's buffers."""
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.jit import WORD, copy_word, kernel, u8
+from pgoutput_construct.columnar.jit import kernel, u8
+from pgoutput_construct.columnar.typed.column import Values
+from pgoutput_construct.columnar.typed.texts import TEXT
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.wire.messages import PgoutputMessage
 
-__all__ = ["binary", "empty_lists", "first_bytes", "look_up", "nulls", "scatter", "strings"]
+__all__ = ["first_bytes", "look_up", "scatter", "strings", "tag_table"]
 
 
 Entry = TypeVar("Entry", bound=np.generic)
 
 
 @kernel
-def _add_up(lengths: Any, skip: Any, ends: Any) -> int:
-    """Write where each value ends, those to be skipped as empty; return how many bytes they have together."""
-    total = 0
-    ends[0] = 0
-    for row in range(len(lengths)):
-        if len(skip) == 0 or not skip[row]:
-            total += lengths[row]
-        ends[row + 1] = total
-    return total
-
-
-@kernel
-def _copy(data: Any, starts: Any, ends: Any, out: Any) -> None:
-    # The last word of a value may run over its end: what follows it is written later, and out has a word more.
-    last_word = len(data) - WORD
-    for row in range(len(starts)):
-        source, first, stop = starts[row], ends[row], ends[row + 1]
-        if source + (stop - first) <= last_word:
-            while first < stop:
-                copy_word(out, first, data, source)
-                first += WORD
-                source += WORD
-        else:
-            for step in range(stop - first):
-                out[first + step] = u8(data, source + step)
-
-
-@kernel
 def _look_up(tags: Any, table: Any, out: Any) -> None:
     for row in range(len(tags)):
         out[row] = table[tags[row]]
+
+
+def tag_table(classes: Iterable[type[PgoutputMessage]]) -> NDArray[np.bool_]:
+    """Return a table of 256 entries that says which tags are those of some messages."""
+    found = np.zeros(256, np.bool_)
+    found[[cls.TAG[0] for cls in classes]] = True
+    return found
 
 
 def look_up(tags: NDArray[np.uint8], table: NDArray[Entry]) -> NDArray[Entry]:
@@ -70,46 +52,18 @@ def first_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArra
     return out
 
 
-def binary(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    lengths: NDArray[Any],
-    mask: NDArray[np.bool_] | None,
-    text: bool = False,
-) -> pa.Array:
-    """Return byte strings at the places; masked ones are null. Large where they exceed 2 GiB together.
+def strings(values: Values, kind: pa.DataType) -> pa.Array:
+    """Return byte strings as binary or string; bytes that are not UTF-8 become U+FFFD in strings.
 
-    With ``text`` they are strings, not checked to be UTF-8: for casts, which refuse what is no number or date.
+    Raises PgoutputError where they have 2 GiB or more together: Arrow counts their bytes in 32 bits.
     """
-    ends: NDArray[Any] = np.empty(len(starts) + 1, np.int32)
-    skip = np.zeros(0, np.bool_) if mask is None else mask
-    size = _add_up(lengths, skip, ends)
-    large = size >= 2**31
-    if large:
-        ends = np.empty(len(starts) + 1, np.int64)
-        _add_up(lengths, skip, ends)
-    out = np.empty(size + WORD, np.uint8)
-    _copy(data, starts, ends, out)
-    validity = None if mask is None else pa.array(~mask).buffers()[1]
-    buffers = [validity, pa.py_buffer(ends), pa.py_buffer(out[:size])]
-    small, big = (pa.string(), pa.large_string()) if text else (pa.binary(), pa.large_binary())
-    return pa.Array.from_buffers(big if large else small, len(starts), buffers)
-
-
-def strings(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    lengths: NDArray[Any],
-    mask: NDArray[np.bool_] | None,
-    kind: pa.DataType,
-) -> pa.Array:
-    """Return byte strings as binary or string; bytes that are not UTF-8 become U+FFFD in strings."""
-    raw = binary(data, starts, lengths, mask)
+    if values.lengths.sum(dtype=np.int64) >= 1 << 31:
+        raise PgoutputError("a field's values have 2 GiB or more together: decode fewer payloads at a time")
     try:
-        return raw.cast(kind)
+        return TEXT(values, kind)[0]
     except pa.ArrowInvalid:
-        values = (None if value is None else value.decode("utf-8", "replace") for value in raw.to_pylist())
-        return pa.array(list(values), kind)
+        raw = TEXT(values, pa.binary())[0].to_pylist()
+        return pa.array([None if value is None else value.decode("utf-8", "replace") for value in raw], kind)
 
 
 def scatter(pieces: Sequence[tuple[NDArray[np.int64], pa.Array]], count: int, kind: pa.DataType) -> pa.Array:
@@ -139,23 +93,3 @@ def _spread(rows: NDArray[np.int64], array: pa.Array, count: int, kind: pa.DataT
     present[rows] = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else True
     validity = pa.py_buffer(np.packbits(present, bitorder="little"))
     return pa.Array.from_buffers(kind, count, [validity, pa.py_buffer(out)])
-
-
-@lru_cache(maxsize=64)
-def _many_nulls(count: int, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(count, kind)
-
-
-def nulls(count: int, kind: pa.DataType) -> pa.Array:
-    """Return an array of nulls; arrays of similar sizes share their memory."""
-    return _many_nulls(1 << count.bit_length(), kind).slice(0, count)
-
-
-@lru_cache(maxsize=8)
-def _many_empty_lists(count: int) -> pa.Array:
-    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string()))
-
-
-def empty_lists(count: int) -> pa.Array:
-    """Return an array of empty lists of strings; arrays of similar sizes share their memory."""
-    return _many_empty_lists(1 << count.bit_length()).slice(0, count)

@@ -10,9 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import look_up, scatter, strings
+from pgoutput_construct.columnar.gather import look_up, scatter, strings, tag_table
 from pgoutput_construct.columnar.rows import Payloads, RowError, States
 from pgoutput_construct.columnar.threads import checked, in_order
+from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.engine import explain, parse, refused
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
@@ -24,8 +25,7 @@ __all__ = ["BatchIndex", "index_batch", "payload_array", "payload_bounds"]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-IS_ROW: Final = np.zeros(256, np.bool_)
-IS_ROW[[cls.TAG[0] for cls in CHANGES]] = True
+IS_ROW: Final = tag_table(CHANGES)
 _HOLDS_ROWS: Final = np.zeros(256, np.bool_)
 _HOLDS_ROWS[list(kernels.ROW_TAGS)] = True
 _OID_BYTES: Final = 4
@@ -58,9 +58,9 @@ class BatchIndex:
         step = max(_LEAST, -(-count // threads))
         parts = (slice(first, first + step) for first in range(0, count, step))
         deque(in_order(self._walk, parts, threads), maxlen=0)
-        comes = self._comes()
-        if not comes.all():
-            self.valid &= look_up(self.tags, comes)
+        unread = tag_table(cls for tag, cls in BY_TAG.items() if refused(tag, self.options))
+        if unread.any():
+            self.valid &= ~look_up(self.tags, unread)
 
     def _walk(self, rows: slice) -> None:
         kept = (column[rows] for column in (self.tags, self.valid, *self.rows.values()))
@@ -119,12 +119,6 @@ class BatchIndex:
     def row_error(self, row: int) -> RowError:
         """Return the same as an error of the row, explained when asked for; it keeps the payload, not the batch."""
         return RowError(row, partial(_explained, self.payload(row), self._options(row)))
-
-    def _comes(self) -> NDArray[np.bool_]:
-        """Return for each tag whether its message comes under the options, and can be read with what was said."""
-        comes = np.ones(256, np.bool_)
-        comes[[tag[0] for tag in BY_TAG if refused(tag, self.options)]] = False
-        return comes
 
     def messages(self) -> pa.RecordBatch:
         """Return a row a payload: the kind, and the header fields of every message as columns (MESSAGE_SCHEMA).
@@ -186,16 +180,13 @@ def payload_array(payloads: Payloads) -> pa.Array:
         return _array(payloads, pa.large_binary(), "payloads must be bytes")
     if not any(is_kind(payloads.type) for is_kind in _BINARY):
         raise DecodeError(f"payloads must be a binary array, not one of {payloads.type}")
-    if not pa.types.is_large_binary(payloads.type) and (payloads.nbytes >= 1 << 31 or not _is_plain(payloads.type)):
+    plain = pa.types.is_binary(payloads.type) and payloads.nbytes < 1 << 31
+    if not plain and not pa.types.is_large_binary(payloads.type):
         payloads = payloads.cast(pa.large_binary())
     return payloads.combine_chunks() if isinstance(payloads, pa.ChunkedArray) else payloads
 
 
 _BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind))
 
 
 def _array(items: Any, kind: pa.DataType, problem: str) -> pa.Array:
@@ -252,8 +243,11 @@ class _Column:
     def arrow(self, data: NDArray[np.uint8]) -> pa.Array:
         mask = None if self.present is None else ~self.present
         if self.form == "bytes":
+            absent = np.zeros(len(self.values[0]), np.uint8) if mask is None else mask.view(np.uint8)
             starts, lengths = self.values
-            return strings(data, starts, lengths, mask, self.kind)
+            there = int(np.count_nonzero(absent == 0))
+            values = Values(data, starts, lengths, absent, 0, there, int(lengths.sum()))
+            return strings(values, self.kind)
         if self.form == "letter":
             return pa.array(self.values[0].view("S1").astype(str), pa.string(), mask=mask)
         return pa.array(self.values[0], self.kind, mask=mask)

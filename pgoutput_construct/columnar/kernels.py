@@ -639,10 +639,13 @@ def find_tuple_data(
     tags: Any,
     starts: Any,
     lengths: Any,
+    seen: Any,
+    sizes: Any,
 ) -> bool:
     """Find the values of rows (not those at -1), and count them.
 
     Rows with another number of values than there are columns are counted only, and make the answer False.
+    ``seen`` counts each column's tags, ``sizes`` its bytes.
     """
     fits = True
     for row in range(len(places)):
@@ -670,6 +673,8 @@ def find_tuple_data(
             tags[column, row] = kind
             starts[column, row] = start
             lengths[column, row] = length
+            seen[column, kind] += 1
+            sizes[column] += length
     return fits
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from threading import local
 from typing import Any, Final
 
 import numpy as np
@@ -10,13 +11,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import empty_lists, look_up, nulls, scatter
+from pgoutput_construct.columnar.gather import scatter
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.columnar.typed.column import Cast, Values
 from pgoutput_construct.columnar.typed.registry import find_cast
-from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ProtocolError
@@ -32,8 +32,15 @@ __all__ = ["BLOCK_ROWS", "table_rows"]
 
 Numbers = NDArray[np.int64]
 
-BLOCK_ROWS: Final = 8192
-"""Rows that are in work at a time: buffers stay in the processor's cache, and memory stays flat."""
+BLOCK_ROWS: Final = 8136
+"""Rows that are in work at a time: buffers stay in the processor's cache, and memory stays flat.
+
+Not a power of two: all columns would then compete for the same lines of the cache.
+"""
+
+THREAD_ROWS: Final = 1 << 15
+THREAD_VALUES: Final = 1 << 19
+"""Rows, and their values, that each of several threads has in work at a time."""
 
 BLOCK_BYTES: Final = 1 << 28
 """Bytes of payloads that are in work at a time: Arrow's strings end at 2 GiB, and one message is below LARGEST."""
@@ -43,19 +50,11 @@ SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinst
 UNSENT: Final = [code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], Marker)]
 """The tags of values that are not sent, and are not null either."""
 OPS: Final = {cls.TAG[0]: op for cls, op in OPERATIONS.items()}
-_OP_NAMES: Final = np.frombuffer("".join(OPS.values()).encode(), np.uint8)
-_OP_LENGTHS: Final = np.array([len(OPS.get(tag, "")) for tag in range(256)], np.int32)
-_OP_STARTS: Final = np.zeros(256, np.int64)
-_OP_STARTS[list(OPS)] = np.cumsum([0, *map(len, OPS.values())])[:-1]
+_OP_NAMES: Final = pa.array([OPS.get(tag) for tag in range(256)], pa.string())
 
 
 def table_rows(
-    index: BatchIndex,
-    rows: Numbers,
-    description: Description,
-    columns: pa.Schema,
-    schema: pa.Schema,
-    threads: int = 1,
+    index: BatchIndex, rows: Numbers, description: Description, columns: pa.Schema, schema: pa.Schema, threads: int = 1
 ) -> Iterator[Decoded]:
     """Yield Insert, Update, Delete and Truncate messages of one table as rows, in blocks that keep memory flat.
 
@@ -67,9 +66,18 @@ def table_rows(
     ``threads`` decode blocks at the same time; the order stays.
     """
     table = _Table(index, description, columns, schema)
-    # Between kernels threads wait for the interpreter's lock: in larger blocks they wait less often.
-    step = BLOCK_ROWS if threads == 1 else 2 * BLOCK_ROWS
-    return in_order(table.decode, _blocks(index, rows, step), threads)
+    return in_order(table.decode, _blocks(index, rows, _step(len(rows), table.width, threads)), threads)
+
+
+def _step(rows: int, columns: int, threads: int) -> int:
+    """Return how many rows a block has at most; each thread has as many blocks.
+
+    Between kernels threads wait for the interpreter's lock: in larger blocks they wait less often.
+    """
+    if threads == 1 or rows <= BLOCK_ROWS:
+        return BLOCK_ROWS
+    blocks = -(-rows // max(BLOCK_ROWS, min(THREAD_ROWS, THREAD_VALUES // max(columns, 1))))
+    return -(-rows // (-(-blocks // threads) * threads))
 
 
 def _blocks(index: BatchIndex, rows: Numbers, step: int) -> Iterator[Numbers]:
@@ -153,7 +161,7 @@ class _Table:
         new.read()
         old.read()
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}
-        arrays["_op"] = _ops(self.index.tags[rows])
+        arrays["_op"] = _OP_NAMES.take(pa.array(self.index.tags[rows]))
         arrays["_unchanged"] = new.unchanged()
         if "_before" in self.schema.names:
             arrays["_before"] = old.struct(self.schema.field("_before").type)
@@ -191,34 +199,37 @@ class _Side:
         places = table.index.rows[side][rows]
         self.present = places >= 0
         """Which of the rows have this side."""
-        have = int(np.count_nonzero(self.present))
-        self.sparse: Numbers | None = np.flatnonzero(self.present) if 2 * have < self.count else None
+        self.have = int(np.count_nonzero(self.present))
+        self.sparse: Numbers | None = np.flatnonzero(self.present) if 2 * self.have < self.count else None
         """The rows that have this side, where these are few."""
         self.rows = slice(None) if self.sparse is None else self.sparse
         """Which of the rows are looked at."""
         places = places[self.rows]
-        shape = (table.width, len(places))
-        self.tags, self.lengths = np.empty(shape, np.uint8), np.empty(shape, np.int32)
-        self.starts, self.counts = np.empty(shape, np.int64), np.zeros(len(places), np.int32)
+        self.counts = np.zeros(len(places), np.int32)
+        self.starts, self.lengths, self.tags = _places(side, table.width, len(places))
+        self.seen, self.sizes = np.zeros((table.width, 256), np.int32), np.zeros(table.width, np.int64)
+        """How often each tag stands in a column, and how many bytes its values have."""
         (find,) = kernels.TUPLES.values()
         given = table.index.given(rows[self.rows], places)
-        self.fits = find(*given, table.width, self.counts, self.tags, self.starts, self.lengths)
+        found = self.tags, self.starts, self.lengths, self.seen, self.sizes
+        self.fits = find(*given, table.width, self.counts, *found)
         """Whether all rows have as many values as there are columns."""
         self.refused: dict[str, dict[int, str]] = {}
         """PostgreSQL's text of values that their column cannot hold, by column and row."""
         self.arrays: dict[str, pa.Array] = {}
 
     def blank(self, positions: Sequence[int], rows: NDArray[np.bool_]) -> None:
-        """Take columns of some rows for nulls."""
-        if rows.any():
-            chosen = np.flatnonzero(rows[self.rows])
-            self.tags[np.array(positions, np.int64)[:, None], chosen] = kernels.VALUE_TAGS["null"]
+        """Take columns of some rows for nulls. PostgreSQL sends them so: then there is nothing to do."""
+        null = kernels.VALUE_TAGS["null"]
+        for position in positions if self.have and rows.any() else ():
+            if self.seen[position, null] < self.have:
+                self.tags[position, rows[self.rows]] = null
+                self.seen[position] = np.bincount(self.tags[position], minlength=256)
 
     def read(self) -> None:
         """Read all columns that have values."""
-        self.seen = {name: np.count_nonzero(self.tags == code, axis=1) for name, code in SENT.items()}
-        for position, column in self.table.readers.items() if self.present.any() else ():
-            formats = [name for name in SENT if self.seen[name][position]]
+        for position, column in self.table.readers.items() if self.have else ():
+            formats = [name for name, code in SENT.items() if self.seen[position, code]]
             if formats:
                 self.arrays[column.name] = self._read(position, column, formats)
 
@@ -226,13 +237,13 @@ class _Side:
         """Return a column over all rows, null where they do not have this side."""
         array = self.arrays.get(name)
         if array is None:
-            return nulls(self.count, kind)
+            return pa.nulls(self.count, kind)
         return array if self.sparse is None else scatter([(self.sparse, array)], self.count, kind)
 
     def struct(self, kind: pa.DataType) -> pa.Array:
         """Return all columns as one of structs, null where the rows do not have this side."""
-        if not self.present.any():
-            return nulls(self.count, kind)
+        if not self.have:
+            return pa.nulls(self.count, kind)
         children = [self.column(field.name, field.type) for field in kind]
         validity = pa.py_buffer(np.packbits(self.present, bitorder="little"))
         return pa.Array.from_buffers(kind, self.count, [validity], children=children)
@@ -240,10 +251,9 @@ class _Side:
     def unchanged(self) -> pa.Array:
         """Return the names of the columns that were not sent, row by row; empty lists where the side is missing."""
         positions = sorted(self.table.readers)
-        unsent = np.logical_or.reduce([self.tags == code for code in UNSENT])
-        if not unsent.any():
-            return empty_lists(self.count)
-        flags = unsent[positions] if positions else np.zeros((0, self.tags.shape[1]), np.bool_)
+        if not self.seen[:, UNSENT].any():
+            return pa.ListArray.from_arrays(pa.array(np.zeros(self.count + 1, np.int32)), pa.array([], pa.string()))
+        flags = np.isin(self.tags[positions], UNSENT) if positions else np.zeros((0, self.tags.shape[1]), np.bool_)
         counts = np.zeros(self.count + 1, np.int32)
         counts[1:][slice(None) if self.sparse is None else self.sparse] = flags.sum(axis=0)
         _, which = np.nonzero(flags.T)
@@ -267,8 +277,8 @@ class _Side:
         code, tags, cast = SENT[name], self.tags[position], column.casts[name]
         if cast is None:
             return self._one_by_one(position, column, name, tags == code)
-        count = int(self.seen[name][position])
-        values = Values(self.table.index.data, self.starts[position], self.lengths[position], tags, code, count)
+        given = self.table.index.data, self.starts[position], self.lengths[position], tags, code
+        values = Values(*given, int(self.seen[position, code]), int(self.sizes[position]))
         try:
             array, left = cast(values, column.target)
         except ValueError:  # Arrow's own: a text is not UTF-8, or no number
@@ -292,20 +302,30 @@ class _Side:
         return pa.array(loaded, column.target)
 
 
+_MOST_KEPT: Final = 1 << 24
+_PLACES: Final = local()
+"""Room that a thread's last block has left, by side: new memory is taken from the kernel, page by page."""
+
+
+def _places(side: str, columns: int, rows: int) -> Any:
+    """Return room for where each value starts, its length and its tag, until the thread's next block."""
+    size = columns * rows
+    kept = getattr(_PLACES, side, None)
+    if kept is None or len(kept) < 13 * size:
+        kept = np.empty(13 * size, np.uint8)
+        setattr(_PLACES, side, kept if 13 * size <= _MOST_KEPT else None)
+    ends = np.cumsum([0, 8 * size, 4 * size, size])
+    views = zip((np.int64, np.int32, np.uint8), ends, ends[1:], strict=False)
+    return (kept[first:last].view(dtype).reshape(columns, rows) for dtype, first, last in views)
+
+
 def _without(rows: Numbers, errors: list[RowError]) -> Numbers:
     return rows[~np.isin(rows, [error.row for error in errors])] if errors else rows
 
 
-def _ops(tags: NDArray[np.uint8]) -> pa.Array:
-    """Return the name of each row's operation, copied as a column's texts are."""
-    same = np.zeros(len(tags), np.uint8)
-    values = Values(_OP_NAMES, look_up(tags, _OP_STARTS), look_up(tags, _OP_LENGTHS), same, 0, len(tags))
-    return TEXT(values, pa.string())[0]
-
-
 def _untyped(count: int, texts: Mapping[str, Mapping[int, str]]) -> pa.Array:
     if not texts:
-        return nulls(count, UNTYPED)
+        return pa.nulls(count, UNTYPED)
     by_row: dict[int, list[tuple[str, str]]] = {}
     for name, values in texts.items():
         for row, text in values.items():

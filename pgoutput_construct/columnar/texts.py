@@ -5,7 +5,7 @@ kept as ``\\x`` and hexadecimal digits.
 """
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from ipaddress import ip_address
 from typing import Final
@@ -13,9 +13,10 @@ from uuid import UUID
 
 from pgoutput_construct.columnar import times
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.stream.values import pieces
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["CANNOT", "TEXTS", "hexadecimal", "label", "pieces", "utf8"]
+__all__ = ["CANNOT", "TEXTS", "hexadecimal", "label", "utf8"]
 
 CANNOT: Final = (ValueError, ArithmeticError, struct.error, LookupError, RecursionError, NameError, TypeError)
 """What a writer of text raises for bytes that are not of its type."""
@@ -79,14 +80,14 @@ def _numeric(data: bytes) -> str:
     return f"{_SIGNS[sign]}{whole}.{decimals}" if scale else f"{_SIGNS[sign]}{whole}"
 
 
-def _address(data: bytes, network: bool) -> str:
+def _address(data: bytes) -> str:
     # network_send(): family, bits, whether cidr, length, address.
-    bits, address = data[1], ip_address(data[4:])
+    bits, cidr, address = data[1], data[2], ip_address(data[4:])
     if bits > address.max_prefixlen:
         raise ValueError("more bits than the address has")
     lead = _IPV4_TAILS.get(data[4:16], "") if any(data[14:18]) else ""
     text = f"{lead}{ip_address(data[16:])}" if lead else str(address)
-    return f"{text}/{bits}" if network or bits != address.max_prefixlen else text
+    return f"{text}/{bits}" if cidr or bits != address.max_prefixlen else text
 
 
 def _bits(data: bytes) -> str:
@@ -102,18 +103,6 @@ def _bounded(text: str) -> str:
     if text and not _QUOTED.intersection(text):
         return text
     return '"' + text.replace("\\", "\\\\").replace('"', '""') + '"'
-
-
-def pieces(data: bytes) -> Iterator[bytes | None]:
-    """Split what arrays and ranges are made of: 4 bytes length, then as many bytes; -1 for NULL."""
-    at = 0
-    while at < len(data):
-        (length,) = struct.unpack_from("!i", data, at)
-        at += 4
-        if not -1 <= length <= len(data) - at:
-            raise ValueError("a length beyond the end")
-        yield None if length < 0 else data[at : at + length]
-        at += max(length, 0)
 
 
 def _range(bound: Writer, data: bytes) -> str:
@@ -139,13 +128,12 @@ _SIMPLE: dict[str, Writer] = {
     "int4": partial(_number, "!i"),
     **dict.fromkeys(("oid", "xid", "cid"), partial(_number, "!I")),
     "tid": _tid,
-    "cidr": partial(_address, network=True),
-    "inet": partial(_address, network=False),
+    **dict.fromkeys(("cidr", "inet"), _address),
     **dict.fromkeys(("macaddr", "macaddr8"), lambda data: data.hex(":")),
     "date": times.date_text,
     "time": times.time_text,
     "timestamp": times.timestamp_text,
-    "timestamptz": times.timestamptz_text,
+    "timestamptz": partial(times.timestamp_text, zone="+00"),
     "interval": times.interval_text,
     "timetz": times.timetz_text,
     **dict.fromkeys(("bit", "varbit"), _bits),

@@ -1,8 +1,10 @@
 """Work on several threads at once, answers in order. Kernels release the interpreter's lock."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
 from pgoutput_construct.errors import PgoutputError
@@ -11,6 +13,10 @@ __all__ = ["checked", "in_order"]
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+
+# New threads would have no memory yet: they take it from the kernel page by page, under one lock for all threads.
+_pool = cache(ThreadPoolExecutor)
+os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def checked(threads: int) -> int:
@@ -28,11 +34,14 @@ def in_order(work: Callable[[Item], Answer], items: Iterable[Item], threads: int
     if threads == 1:
         yield from map(work, items)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        ahead: deque[Future[Answer]] = deque()
+    pool, ahead = _pool(threads), deque[Future[Answer]]()
+    try:
         for item in items:
             ahead.append(pool.submit(work, item))
             if len(ahead) > 2 * threads:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
+    finally:
+        for future in ahead:
+            future.cancel()

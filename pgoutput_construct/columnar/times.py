@@ -17,7 +17,6 @@ __all__ = [
     "interval_text",
     "time_text",
     "timestamp_text",
-    "timestamptz_text",
     "timetz_text",
 ]
 
@@ -45,18 +44,13 @@ def date_text(data: bytes) -> str:
 
 
 def timestamp_text(data: bytes, zone: str = "") -> str:
-    """Write a timestamp: 8 bytes, microseconds since 2000-01-01 (timestamp_send())."""
+    """Write a timestamp, and its zone: 8 bytes, microseconds since 2000-01-01 (timestamp_send())."""
     (microseconds,) = struct.unpack("!q", data)
     if microseconds in _TIME_INFINITY:
         return _TIME_INFINITY[microseconds]
     days, rest = divmod(microseconds, _DAY)
     day, era = _date(days)
     return f"{day} {_clock(rest)}{zone}{era}"
-
-
-def timestamptz_text(data: bytes) -> str:
-    """Write a timestamp with time zone, in UTC: 8 bytes as those of a timestamp (timestamptz_send())."""
-    return timestamp_text(data, "+00")
 
 
 def time_text(data: bytes) -> str:

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pgoutput_construct.columnar.texts import CANNOT, TEXTS, hexadecimal, label, pieces, utf8
+from pgoutput_construct.columnar.texts import CANNOT, TEXTS, hexadecimal, label, utf8
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.stream.values import ValueLoader, base_oid
+from pgoutput_construct.stream.values import FORMATS, ValueLoader, base_oid, pieces
 from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
 
 __all__ = ["CannotHold", "ColumnReader", "holds"]
@@ -75,6 +75,8 @@ class ColumnReader:
 
     def load(self, value: bytes) -> Any:
         """Return a value (bytes for text format, Binary for binary) for the Arrow type; raise CannotHold."""
+        if type(value) not in FORMATS:
+            raise CannotHold
         try:
             loaded = self._load(value)
         except PgoutputError:  # a ValueError too: psycopg is missing
@@ -88,7 +90,7 @@ class ColumnReader:
     def text(self, value: bytes) -> str:
         """Return PostgreSQL's text, ``\\x`` and hexadecimal digits where it is not known."""
         try:
-            return _text(value, self._oid)
+            return _text(value, self._oid) if type(value) in FORMATS else hexadecimal(value)
         except CANNOT:
             return hexadecimal(value)
 

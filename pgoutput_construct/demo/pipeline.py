@@ -1,8 +1,7 @@
 """The whole pipeline, from a real server to tables that are compared with it, as a list of steps."""
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -86,7 +85,7 @@ def run_demo(options: DemoOptions, step: Tell, detail: Tell) -> Report:
         step("running the shop's workload and capturing its changes")
         progress = _capture_workload(server, options, log, detail)
         step("starting Spark")
-        with _spark(options.master) as spark:
+        with spark_session(options.master) as spark:
             step("decoding the change log into one dataset per table")
             opened = open_log(spark, log)
             written = write_tables(opened, options.directory / "tables")
@@ -96,38 +95,16 @@ def run_demo(options: DemoOptions, step: Tell, detail: Tell) -> Report:
     return Report(log, progress, tables)
 
 
-@contextmanager
-def _spark(master: str) -> Iterator[object]:
-    spark = spark_session(master)
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
 def _capture_workload(server: EmbeddedServer, options: DemoOptions, log: Path, detail: Tell) -> CaptureProgress:
     """Capture while the workload runs, then up to the end: the second capture resumes where the first ended."""
     workload = Workload(server, options.scale)
-    failures: list[BaseException] = []
-    done = threading.Event()
-
-    def work() -> None:
+    with ThreadPoolExecutor(1, "workload") as pool:
+        running = pool.submit(workload.run)
         try:
-            workload.run()
-        except BaseException as error:
-            failures.append(error)
+            first = _capture(server, options, log, detail, stop=running.done)
         finally:
-            done.set()
-
-    writer = threading.Thread(target=work, name="workload")
-    writer.start()
-    try:
-        first = _capture(server, options, log, detail, stop=done.is_set)
-    finally:
-        workload.stop()
-        writer.join()
-    if failures:
-        raise failures[0]
+            workload.stop()
+    running.result()
     with connect(server.dsn, replication=False) as connection:
         end = current_lsn(connection)
     last = _capture(server, options, log, detail, until_lsn=end)

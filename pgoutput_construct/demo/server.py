@@ -46,10 +46,7 @@ class EmbeddedServer:
     """One throw-away PostgreSQL server on a Unix socket; use it as a context manager."""
 
     def __init__(
-        self,
-        version: int = 18,
-        settings: Mapping[str, str] | None = None,
-        directory: str | Path | None = None,
+        self, version: int = 18, settings: Mapping[str, str] | None = None, directory: str | Path | None = None
     ) -> None:
         """Prepare a server of a major version, its data in a new directory under ``directory``."""
         if version not in VERSIONS:
@@ -89,9 +86,9 @@ class EmbeddedServer:
         except Exception as error:
             raise ServerError(f"PostgreSQL {self.version} did not start; its log:\n{self.log}") from error
 
-    def stop(self, mode: str = "fast") -> None:
-        """Stop the server: ``fast`` waits for replication clients to confirm, ``immediate`` for nobody."""
-        _pg_ctl_stop(self._server, mode)
+    def stop(self) -> None:
+        """Stop the server, which waits for replication clients to confirm what they have."""
+        _pg_ctl_stop(self._server, "fast")
 
     def restart(self) -> None:
         """Stop with a checkpoint, which saves the slots, and start again."""
@@ -155,27 +152,16 @@ def _kill(data_directory: Path) -> None:
     with suppress(psutil.NoSuchProcess):
         postmaster = psutil.Process(int(pid))
         victims = [postmaster, *postmaster.children(recursive=True)]
-        for action in (_kill_process, _wait_until_dead):
-            for victim in victims:
-                action(victim)
+        for victim in victims:
+            with suppress(psutil.NoSuchProcess):
+                victim.kill()
+        for victim in victims:
+            with suppress(psutil.NoSuchProcess):
+                while victim.status() != psutil.STATUS_ZOMBIE:
+                    time.sleep(0.01)
     # Where nobody reaps orphans a killed postmaster stays a zombie, and its lock files would block a start.
     for lock in (pid_file, *Path(socket_directory).glob(".s.PGSQL.*")):
         lock.unlink(missing_ok=True)
-
-
-def _kill_process(process: Any) -> None:
-    import psutil
-
-    with suppress(psutil.NoSuchProcess):
-        process.kill()
-
-
-def _wait_until_dead(process: Any) -> None:
-    import psutil
-
-    with suppress(psutil.NoSuchProcess):
-        while process.status() != psutil.STATUS_ZOMBIE:
-            time.sleep(0.01)
 
 
 def _discard(server: Any, data_directory: Path, owner: int) -> None:

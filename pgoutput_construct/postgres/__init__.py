@@ -2,36 +2,36 @@
 ``postgres``.
 """
 
-from pgoutput_construct.changelog import (
-    SCHEMA,
-    ChangeLog,
-    LogEntry,
-    LogOptions,
-    LogWriter,
-    Position,
-    Segment,
-    SegmentLimits,
-    StreamOptions,
-    best_proto_version,
-    explain,
-)
-from pgoutput_construct.changelog.options import Streaming
-from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.capture import capture
-from pgoutput_construct.postgres.connection import SESSION_SETTINGS, connect, redact
-from pgoutput_construct.postgres.pump import CaptureProgress
-from pgoutput_construct.postgres.replication import ReplicationStream
-from pgoutput_construct.postgres.slots import (
-    ServerInfo,
-    check_publications,
-    check_slot,
-    check_wal_level,
-    create_slot,
-    current_lsn,
-    drop_slot,
-    identify,
-)
-from pgoutput_construct.postgres.source import fetch_table
+from pgoutput_construct.extras import needing
+
+with needing("postgres"):
+    from pgoutput_construct.changelog import (
+        SCHEMA,
+        ChangeLog,
+        LogEntry,
+        LogOptions,
+        LogWriter,
+        Position,
+        SegmentLimits,
+        StreamOptions,
+        best_proto_version,
+        explain,
+    )
+    from pgoutput_construct.errors import ReplicationError
+    from pgoutput_construct.postgres.capture import capture
+    from pgoutput_construct.postgres.connection import SESSION_SETTINGS, connect, redact
+    from pgoutput_construct.postgres.pump import CaptureProgress
+    from pgoutput_construct.postgres.replication import ReplicationStream
+    from pgoutput_construct.postgres.slots import (
+        check_publications,
+        check_slot,
+        check_wal_level,
+        create_slot,
+        current_lsn,
+        drop_slot,
+        identify,
+    )
+    from pgoutput_construct.postgres.source import fetch_table
 
 __all__ = [
     "SCHEMA",
@@ -44,11 +44,8 @@ __all__ = [
     "Position",
     "ReplicationError",
     "ReplicationStream",
-    "Segment",
     "SegmentLimits",
-    "ServerInfo",
     "StreamOptions",
-    "Streaming",
     "best_proto_version",
     "capture",
     "check_publications",

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
+
+import psycopg
 
 from pgoutput_construct.changelog.options import LogOptions, best_proto_version
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
@@ -20,9 +22,6 @@ from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import OPTIONS, GivenOptions
-
-if TYPE_CHECKING:
-    import psycopg
 
 __all__ = ["capture"]
 
@@ -131,7 +130,7 @@ class _Capture:
             finally:
                 self.last_contact = time.monotonic()
 
-    def _check(self, connection: "psycopg.Connection[Any]") -> LogOptions:
+    def _check(self, connection: psycopg.Connection[Any]) -> LogOptions:
         server = slots.identify(connection)
         slots.check_wal_level(connection)
         slots.check_publications(connection, self.publications)
@@ -141,20 +140,14 @@ class _Capture:
         self._check_positions(confirmed, slots.current_lsn(connection))
         return options
 
-    def _resolve(self, server: slots.ServerInfo, earlier: LogOptions | None) -> LogOptions:
+    def _resolve(self, server: dict[str, Any], earlier: LogOptions | None) -> LogOptions:
         """Fill in what was left open: as the log has it, or else the best that the server knows."""
         given: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
-        proto = given.get("proto_version") or (earlier.proto_version if earlier else best_proto_version(server.version))
+        version = server["server_version"]
+        proto = given.get("proto_version") or (earlier.proto_version if earlier else best_proto_version(version))
         best = [name for name, value in OPTIONS["streaming"].values.items() if proto >= value.since][-1]
         defaults = {"proto_version": proto, "streaming": earlier.streaming if earlier else best}
-        return LogOptions(
-            slot=self.slot,
-            publications=self.publications,
-            server_version=server.version,
-            system_identifier=server.system_identifier,
-            database=server.database,
-            **{**defaults, **given},
-        )
+        return LogOptions(slot=self.slot, publications=self.publications, **server, **{**defaults, **given})
 
     def _check_positions(self, confirmed: Lsn, current: Lsn) -> None:
         noted = self.writer.noted_lsn

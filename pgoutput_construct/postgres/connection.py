@@ -1,7 +1,8 @@
 """A replication connection whose text output is unambiguous, and whose errors never show a password."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -9,12 +10,9 @@ from psycopg import conninfo
 
 from pgoutput_construct.errors import ReplicationError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 __all__ = ["SESSION_SETTINGS", "connect", "describe_error", "is_transient", "redact"]
 
-SESSION_SETTINGS: "Mapping[str, str]" = {
+SESSION_SETTINGS: Mapping[str, str] = {
     "client_encoding": "UTF8",
     "datestyle": "ISO",
     "intervalstyle": "postgres",
@@ -28,12 +26,7 @@ qualified. (PostgreSQL documentation, section "Client Connection Defaults".)"""
 
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 # A server that vanished from the network is noticed in about a minute, not in the system's two hours.
-_KEEPALIVES = {
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 60_000,
-}
+_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 _TRANSIENT = re.compile("08...|57P0[1-4]|55006|53300")
 
 

@@ -3,15 +3,12 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import DecodeError, ProtocolError, ReplicationError
+from pgoutput_construct.postgres.replication import ReplicationStream
+from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, XLogData
-
-if TYPE_CHECKING:
-    from pgoutput_construct.changelog.writer import LogWriter
-    from pgoutput_construct.postgres.replication import ReplicationStream
-    from pgoutput_construct.postgres.transactions import TransactionTracker
 
 __all__ = ["CaptureProgress", "Ending", "Pump"]
 
@@ -57,7 +54,7 @@ class Ending:
     """A live list: the first name that appears in it ends the capture."""
     _next_question: float = 0.0
 
-    def reason(self, tracker: "TransactionTracker | None" = None) -> str | None:
+    def reason(self, tracker: TransactionTracker | None = None) -> str | None:
         """Name what ends the capture now, None to go on; ``stop`` is asked at most every 50 ms."""
         if self.signals:
             return self.signals[0]
@@ -74,9 +71,9 @@ class Ending:
 class Pump:
     """Moves frames from a stream into a log until the end, or until the connection breaks."""
 
-    writer: "LogWriter"
-    stream: "ReplicationStream"
-    tracker: "TransactionTracker"
+    writer: LogWriter
+    stream: ReplicationStream
+    tracker: TransactionTracker
     ending: Ending
     progress: CaptureProgress
     """Kept up to date."""
@@ -123,7 +120,7 @@ class Pump:
             self.progress.empty += 1
             return
         tracker = self.tracker
-        states, stream_xid = tracker.states, tracker.stream_xid
+        states, stream_xid = tracker.session.state.parameters, tracker.session.stream_xid
         transactions, dropped = tracker.transactions, tracker.dropped
         if tracker.admit(frame.data):
             self.writer.append(frame, stream_xid=stream_xid, **states)

@@ -2,26 +2,16 @@
 
 import selectors
 import time
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterator
+from typing import Any, Self
 
 import psycopg
 from psycopg import pq
 
+from pgoutput_construct.changelog.options import StreamOptions
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import describe_error, is_transient
-from pgoutput_construct.wire import (
-    Lsn,
-    PrimaryKeepalive,
-    StandbyStatusUpdate,
-    Timestamp,
-    build_frame,
-    parse_frame,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
 
 __all__ = ["ReplicationStream", "start_command"]
 
@@ -46,7 +36,7 @@ class ReplicationStream:
     def __init__(
         self,
         connection: psycopg.Connection[Any],
-        options: "StreamOptions",
+        options: StreamOptions,
         start_lsn: Lsn | None = None,
         *,
         status_interval: float = 10.0,
@@ -87,7 +77,7 @@ class ReplicationStream:
             self.send_status()
         return frame
 
-    def __iter__(self) -> "Iterator[Any]":
+    def __iter__(self) -> Iterator[Any]:
         while True:
             frame = self.read(self._interval)
             if frame is not None:
@@ -192,13 +182,13 @@ class ReplicationStream:
         return ReplicationError(text, sqlstate=state, transient=lost or is_transient(state))
 
 
-def start_command(options: "StreamOptions", start_lsn: Lsn) -> bytes:
+def start_command(options: StreamOptions, start_lsn: Lsn) -> bytes:
     """Write the ``START_REPLICATION`` command that starts at ``start_lsn``, or where the slot is if later."""
     pairs = ", ".join(f"{_identifier(key)} {_literal(value)}" for key, value in _pairs(options).items())
     return f"START_REPLICATION SLOT {_identifier(options.slot)} LOGICAL {start_lsn} ({pairs})".encode()
 
 
-def _pairs(options: "StreamOptions") -> dict[str, str]:
+def _pairs(options: StreamOptions) -> dict[str, str]:
     asked = {name: _text(value) for name, value in options.asked().items()}
     return {"proto_version": str(options.proto_version), "publication_names": _text(options.publications), **asked}
 

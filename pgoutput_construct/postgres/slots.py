@@ -1,7 +1,7 @@
 """Slots, publications and settings of a server: made, and checked with errors that say what to run."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -10,39 +10,16 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import describe_error
 from pgoutput_construct.wire import Lsn
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-__all__ = [
-    "ServerInfo",
-    "check_publications",
-    "check_slot",
-    "check_wal_level",
-    "create_slot",
-    "current_lsn",
-    "drop_slot",
-    "identify",
-]
+__all__ = ["check_publications", "check_slot", "check_wal_level", "create_slot", "current_lsn", "drop_slot", "identify"]
 
 Connection = psycopg.Connection[Any]
 
 
-@dataclass(frozen=True)
-class ServerInfo:
-    """Who the server is (``IDENTIFY_SYSTEM`` and ``server_version_num``)."""
-
-    version: int
-    """Such as 180004 for 18.4."""
-    system_identifier: str
-    """Unique to a cluster and its physical copies; LSNs of different systems cannot be compared."""
-    database: str
-    """The database of this connection."""
-
-
-def identify(connection: Connection) -> ServerInfo:
-    """Ask a replication connection who its server is."""
-    row = _row(connection, "IDENTIFY_SYSTEM")
-    return ServerInfo(connection.info.server_version, str(row[0]), str(row[3]))
+def identify(connection: Connection) -> dict[str, Any]:
+    """Ask a replication connection who its server is: server_version, system_identifier, database (LogOptions)."""
+    system, _, _, database = _row(connection, "IDENTIFY_SYSTEM")
+    version = connection.info.server_version
+    return {"server_version": version, "system_identifier": str(system), "database": str(database)}
 
 
 def current_lsn(connection: Connection) -> Lsn:
@@ -62,7 +39,7 @@ def check_wal_level(connection: Connection) -> None:
         )
 
 
-def check_publications(connection: Connection, publications: "Iterable[str]") -> None:
+def check_publications(connection: Connection, publications: Iterable[str]) -> None:
     """Raise ReplicationError for the first publication that this database does not have."""
     known = {row[0] for row in _rows(connection, "SELECT pubname FROM pg_publication")}
     for name in publications:
@@ -113,11 +90,11 @@ def drop_slot(connection: Connection, slot: str, *, missing_ok: bool = False) ->
         raise ReplicationError(f"there is no replication slot {slot!r}")
 
 
-def _row(connection: Connection, query: str, arguments: "Sequence[Any] | None" = None) -> Any:
+def _row(connection: Connection, query: str, arguments: Sequence[Any] | None = None) -> Any:
     return _rows(connection, query, arguments)[0]
 
 
-def _rows(connection: Connection, query: str, arguments: "Sequence[Any] | None" = None) -> list[Any]:
+def _rows(connection: Connection, query: str, arguments: Sequence[Any] | None = None) -> list[Any]:
     try:
         return connection.execute(query.encode(), arguments).fetchall()
     except psycopg.Error as error:

@@ -1,8 +1,7 @@
 """Which transactions the log holds completely: where to confirm, where to resume, and what was sent twice."""
 
-from typing import TYPE_CHECKING
-
 from pgoutput_construct.changelog.segments import Position
+from pgoutput_construct.stream import Session
 from pgoutput_construct.stream.state import INSIDE_ONLY, StreamState
 from pgoutput_construct.wire import (
     Begin,
@@ -18,9 +17,6 @@ from pgoutput_construct.wire import (
 )
 from pgoutput_construct.wire.protocol import DESCRIPTIONS, MessageFlags
 
-if TYPE_CHECKING:
-    from pgoutput_construct.stream import Session
-
 __all__ = ["TransactionTracker"]
 
 _INSIDE_ONLY = frozenset(message.TAG[0] for message in INSIDE_ONLY)
@@ -35,8 +31,9 @@ class TransactionTracker:
     complete when the connection began: a server that keeps to the protocol sends nothing again from before it.
     """
 
-    def __init__(self, session: "Session", position: Position) -> None:
-        self._session = session
+    def __init__(self, session: Session, position: Position) -> None:
+        self.session = session
+        """What parses the payloads; its state is that in which the next one is to be parsed."""
         self._resume_lsn = position.complete_lsn
         self._state = StreamState(exact=True)
         self._skipping = False
@@ -55,21 +52,6 @@ class TransactionTracker:
         return Position(self.complete_lsn, dict(self._prepared), tuple(self._finished[-_REMEMBERED:]))
 
     @property
-    def in_stream(self) -> bool:
-        """Whether the next payload is to be parsed as inside a stream."""
-        return self._session.in_stream
-
-    @property
-    def states(self) -> dict[str, bool]:
-        """The state in which the next payload is to be parsed, as keywords."""
-        return self._session.state.parameters
-
-    @property
-    def stream_xid(self) -> int | None:
-        """The transaction of the stream, None outside."""
-        return self._session.stream_xid
-
-    @property
     def between(self) -> bool:
         """True outside of transactions and streams: nothing of what was sent is half here."""
         return self._state.between
@@ -82,7 +64,7 @@ class TransactionTracker:
         if payload[0] in _INSIDE_ONLY:
             # A server sends a table's Relation once a connection: later transactions need it, too.
             return not self._skipping or payload[0] in _DESCRIPTIONS
-        message = self._session.parse(payload)
+        message = self.session.parse(payload)
         self._state.follow(message)
         match message:
             case Begin() as begin:
@@ -108,7 +90,7 @@ class TransactionTracker:
         self._skipping = known
         return not known
 
-    def _end(self, end: "Commit | StreamCommit | CommitPrepared | RollbackPrepared") -> bool:
+    def _end(self, end: Commit | StreamCommit | CommitPrepared | RollbackPrepared) -> bool:
         skipped = self._skipping
         self._skipping = False
         end_lsn = end.rollback_end_lsn if isinstance(end, RollbackPrepared) else end.end_lsn
@@ -121,7 +103,7 @@ class TransactionTracker:
         self.complete_lsn = max(self.complete_lsn, end_lsn)
         return True
 
-    def _prepare(self, prepare: "Prepare | StreamPrepare") -> bool:
+    def _prepare(self, prepare: Prepare | StreamPrepare) -> bool:
         self._skipping = False
         if self._has(prepare):
             self.dropped += 1
@@ -135,7 +117,7 @@ class TransactionTracker:
         if prepare_end is not None:
             self._finished.append(prepare_end)
 
-    def _has(self, prepare: "BeginPrepare | Prepare | StreamPrepare") -> bool:
+    def _has(self, prepare: BeginPrepare | Prepare | StreamPrepare) -> bool:
         # Not by position: what was prepared before the slot had two_phase is sent late, before its commit.
         return self._prepared.get(prepare.gid) == prepare.end_lsn or prepare.end_lsn in self._finished
 

@@ -1,13 +1,16 @@
 """A change log as typed DataFrames, tables of Parquet, and current state. Needs the extra ``spark`` and Java 17."""
 
-from pgoutput_construct.spark.compare import Comparison, compare
-from pgoutput_construct.spark.failures import plain_errors
-from pgoutput_construct.spark.job import OpenLog, Written, changes_schema, open_log, read_table, write_tables
-from pgoutput_construct.spark.log import LOG_SCHEMA, read_log
-from pgoutput_construct.spark.names import directory_name, qualified_name, table_of_directory
-from pgoutput_construct.spark.session import spark_session
-from pgoutput_construct.spark.state import current_state
-from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.extras import needing
+
+with needing("spark"):
+    from pgoutput_construct.spark.compare import Comparison, compare
+    from pgoutput_construct.spark.failures import plain_errors
+    from pgoutput_construct.spark.job import OpenLog, Written, changes_schema, open_log, read_table, write_tables
+    from pgoutput_construct.spark.log import LOG_SCHEMA, read_log
+    from pgoutput_construct.spark.names import directory_name, qualified_name, table_of_directory
+    from pgoutput_construct.spark.session import spark_session
+    from pgoutput_construct.spark.state import current_state
+    from pgoutput_construct.spark.tables import Table
 
 __all__ = [
     "LOG_SCHEMA",

@@ -38,8 +38,8 @@ class Comparison:
 def compare(state: DataFrame, source: pa.Table) -> Comparison:
     """Compare a rebuilt table with its source, both ways, row by row; rows that occur several times count as often.
 
-    ``state`` is as ``OpenLog.state`` returns it. ``source`` has the same columns in Arrow's types (``arrow_schema``),
-    such as ``postgres.fetch_table`` fetches them from the server.
+    ``state`` is as ``OpenLog.state`` returns it. ``source`` has the same columns in Arrow's types, such as
+    ``postgres.fetch_table`` fetches them from the server.
     """
     state = state.persist()
     try:

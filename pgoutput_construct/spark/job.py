@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog.reader import ChangeLog, explain
+from pgoutput_construct.changelog.reader import ChangeLog, explain, table_entries
 from pgoutput_construct.changelog.segments import Segment
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError, ProtocolError
+from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
 from pgoutput_construct.spark.failures import plain_errors
-from pgoutput_construct.spark.log import failed, map_segments, parse_row, segment_batches
+from pgoutput_construct.spark.log import failed, map_segments, segment_batches
 from pgoutput_construct.spark.phases import find_phases, state_over
 from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.rows import bounds_of_runs, index_log, rows_of
@@ -39,7 +39,12 @@ class Written:
     path: str
     """The directory of Parquet files."""
     counts: Mapping[str, int]
-    """How many changes there are of each ``_op``."""
+    """How many changes there are of each ``_op``; the attributes ``insert``, ``update`` and so on say it, too."""
+
+    def __getattr__(self, name: str) -> int:
+        if name not in OPERATIONS.values():
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.counts.get(name, 0)
 
 
 class OpenLog:
@@ -142,15 +147,13 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
 def _plan(log: ChangeLog, controls: pa.Table) -> Plan:
     options = log.options
     transactions, history = TransactionReader(), RelationHistory()
-    for batch in controls.to_batches():
-        for row in range(batch.num_rows):
-            message = parse_row(options, batch, row)
-            control = ControlMessage(batch.column("seq")[row].as_py(), batch.column("stream_xid")[row].as_py(), message)
-            try:
-                transactions.read(control)
-                history.read(control)
-            except ProtocolError as error:
-                raise failed(batch, row, error) from error
+    for entry in table_entries(controls):
+        try:
+            message = parse(entry.payload, **options.layout() | entry.states)
+            transactions.read(control := ControlMessage(entry.seq, entry.stream_xid, message))
+            history.read(control)
+        except PgoutputError as error:
+            raise explain(entry, error) from error
     return Plan(options, transactions.spans(), history)
 
 
@@ -161,15 +164,18 @@ def _usages(log: ChangeLog, plan: Plan, scan: Scan) -> Iterator[Usage]:
         raise _undescribed(log, plan, int(scan.runs.seqs[found.rows[run]]), int(scan.runs.oids[found.rows[run]]))
     if not len(found.rows):
         return
-    keys, lsns = np.stack([scan.segments[found.rows], found.descriptions]), plan.commit_lsns(found.spans)
+    keys, lsns = np.stack([scan.segments[found.rows], found.descriptions]), plan.column("commit_lsn")[found.spans]
     first = plan.positions(found.spans, scan.runs.seqs[found.rows])
     last = plan.positions(found.spans, scan.last_seqs[found.rows])
     by_first, by_last = np.lexsort((first, lsns, *keys)), np.lexsort((last, lsns, *keys))
     starts, ends = bounds_of_runs(keys[:, by_first])
     counts = np.add.reduceat(scan.counts[found.rows][by_first], starts)
     head, tail = by_first[starts], by_last[ends]
-    columns = (*keys[:, head], counts, lsns[head], first[head], lsns[tail], last[tail])
-    yield from (Usage(*row) for row in np.stack(columns, axis=1).tolist())
+    numbers = [column.tolist() for column in (*keys[:, head], counts)]
+    firsts, lasts = (
+        zip(lsns[at].tolist(), seqs[at].tolist(), strict=True) for at, seqs in ((head, first), (tail, last))
+    )
+    yield from map(Usage, *numbers, firsts, lasts)
 
 
 def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:

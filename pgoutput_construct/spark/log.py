@@ -5,17 +5,13 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.reader import ChangeLog, entry_of, explain
+from pgoutput_construct.changelog.reader import ChangeLog, explain, table_entries
 from pgoutput_construct.changelog.segments import SCHEMA, Segment, read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark.schemas import spark_schema
-from pgoutput_construct.wire.engine import parse
-from pgoutput_construct.wire.messages import PgoutputMessage
-from pgoutput_construct.wire.options import STATE_PARAMETERS
 
-__all__ = ["LOG_SCHEMA", "failed", "map_segments", "parse_row", "read_log", "segment_batches"]
+__all__ = ["LOG_SCHEMA", "failed", "map_segments", "read_log", "segment_batches"]
 
 LOG_SCHEMA = SCHEMA.append(pa.field("segment", pa.string(), nullable=False))
 """The columns of the change log, and the name of the segment."""
@@ -49,7 +45,7 @@ def map_segments(
                     yield from function(segment)
 
     numbers = spark.range(0, len(groups), 1, max(len(groups), 1))
-    return numbers.mapInArrow(run, spark_schema(schema))
+    return numbers.mapInArrow(run, from_arrow_schema(schema, prefer_timestamp_ntz=True))
 
 
 def segment_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
@@ -63,19 +59,8 @@ def segment_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
 
 def failed(batch: pa.RecordBatch, row: int, error: PgoutputError) -> ChangeLogError:
     """Say of an error in one row of a batch of ``LOG_SCHEMA`` where it is: segment, seq, field path."""
-    values = {name: batch.column(name)[row] for name in batch.schema.names}
-    values["send_time"] = values["send_time"].cast(pa.int64())
-    plain = {name: value.as_py() for name, value in values.items()}
-    return explain(entry_of(plain, plain["segment"]), error)
-
-
-def parse_row(options: LogOptions, batch: pa.RecordBatch, row: int) -> PgoutputMessage:
-    """Parse the payload in one row of a batch of ``LOG_SCHEMA``; raise ChangeLogError with segment, seq, field."""
-    states = {name: batch.column(name)[row].as_py() for name in STATE_PARAMETERS}
-    try:
-        return parse(batch.column("payload")[row].as_py(), **options.layout() | states)
-    except PgoutputError as error:
-        raise failed(batch, row, error) from error
+    (entry,) = table_entries(pa.Table.from_batches([batch.slice(row, 1)]))
+    return explain(entry, error)
 
 
 def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:

@@ -37,7 +37,7 @@ def table_of_directory(directory: str) -> tuple[str, str]:
             f"{directory}: the name was too long for a directory; compare it with OpenLog.table(name).directory"
         )
     namespace, name = directory.split(".")
-    return _decoded(namespace), _decoded(name)
+    return unquote(namespace, errors="surrogateescape"), unquote(name, errors="surrogateescape")
 
 
 def _quoted(part: str) -> str:
@@ -50,10 +50,6 @@ def _encoded(part: str) -> str:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _decoded(part: str) -> str:
-    return unquote(part, errors="surrogateescape")
 
 
 def _shortened(directory: str) -> str:

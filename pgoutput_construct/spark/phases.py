@@ -41,7 +41,7 @@ class Phase(NamedTuple):
 def find_phases(table: Table) -> tuple[Phase, ...]:
     """Return the phases of a table, in order; one when its identity never changed.
 
-    A table that was made anew begins with its first own change. Raises ChangeLogError for identities that are in use
+    A re-created table begins with its first own change. Raises ChangeLogError for identities that are in use
     at the same time, as when two tables had one name.
     """
     runs = [list(run) for _, run in groupby(table.identities, _by_what)]

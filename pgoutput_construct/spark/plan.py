@@ -45,9 +45,9 @@ class Plan:
 
     def visible(self, rows: LoggedRows) -> Visible:
         """Find the committed rows, and what describes them."""
-        spans = np.searchsorted(self._column("first_seq"), rows.seqs, "right") - 1
+        spans = np.searchsorted(self.column("first_seq"), rows.seqs, "right") - 1
         found = spans >= 0
-        found[found] = rows.seqs[found] <= self._column("last_seq")[spans[found]]
+        found[found] = rows.seqs[found] <= self.column("last_seq")[spans[found]]
         found &= ~np.isin(spans << 32 | rows.xids, self._aborted)
         chosen = np.flatnonzero(found)
         descriptions = find_descriptions(self.history, rows.oids[chosen], rows.scopes[chosen], rows.seqs[chosen])
@@ -58,25 +58,22 @@ class Plan:
 
         ``spans`` are indexes of the rows' spans, ``seqs`` their positions in the log.
         """
-        times = self._column("commit_time")[spans]
+        times = self.column("commit_time")[spans]
         outside = (times < FIRST_TIMESTAMP) | (times > LAST_TIMESTAMP)
         unix = np.where(outside, 0, times) + UNIX_TO_POSTGRES
         return {
-            "_commit_lsn": pa.array(self._column("commit_lsn")[spans]),
+            "_commit_lsn": pa.array(self.column("commit_lsn")[spans]),
             "_seq": pa.array(self.positions(spans, seqs)),
             "_commit_time": pa.array(unix, mask=outside).cast(pa.timestamp("us", tz="UTC")),
-            "_xid": pa.array(self._column("xid")[spans]),
+            "_xid": pa.array(self.column("xid")[spans]),
         }
 
     def positions(self, spans: Numbers, seqs: Numbers) -> Numbers:
         """Return the position of rows in their transactions, given the indexes of their spans and their seqs."""
-        return self._column("position")[spans] + seqs - self._column("first_seq")[spans]
+        return self.column("position")[spans] + seqs - self.column("first_seq")[spans]
 
-    def commit_lsns(self, spans: Numbers) -> Numbers:
-        """Return the LSNs of the commit records of spans."""
-        return self._column("commit_lsn")[spans]
-
-    def _column(self, name: str) -> Numbers:
+    def column(self, name: str) -> Numbers:
+        """Return a column of the spans."""
         return np.frombuffer(getattr(self.spans, name), np.int64)
 
     @cached_property

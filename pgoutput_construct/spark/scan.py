@@ -15,10 +15,12 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.segments import Segment
+from pgoutput_construct.columnar.gather import tag_table
 from pgoutput_construct.columnar.index import IS_ROW
 from pgoutput_construct.spark.log import LOG_SCHEMA, failed, map_segments, segment_batches
 from pgoutput_construct.spark.rows import LoggedRows, bounds_of_runs, index_log, rows_of
 from pgoutput_construct.wire.messages import Message
+from pgoutput_construct.wire.protocol import CHANGES
 
 __all__ = ["Scan", "scan_log"]
 
@@ -28,8 +30,7 @@ _NUMBERS = ("row_seq", "row_scope", "row_xid", "row_oid", "last_seq", "rows")
 _SCHEMA = pa.schema([*(field.with_nullable(True) for field in LOG_SCHEMA), *((name, pa.int64()) for name in _NUMBERS)])
 """A control message as in ``LOG_SCHEMA``, or the numbers of a run of rows."""
 
-_IS_CONTROL = ~IS_ROW
-_IS_CONTROL[Message.TAG[0]] = False
+_IS_CONTROL = ~tag_table({*CHANGES, Message})
 
 
 @dataclass(frozen=True)

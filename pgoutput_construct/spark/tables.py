@@ -1,5 +1,6 @@
 """The tables of a log: which names, columns and keys its committed rows have, over all alterations."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -29,24 +30,10 @@ class Usage(NamedTuple):
     """Index in the history's descriptions."""
     rows: int
     """How many rows (truncates count as one)."""
-    first_commit_lsn: int
-    """``_commit_lsn`` of the first of them."""
-    first_seq: int
-    """``_seq`` of the first of them."""
-    last_commit_lsn: int
-    """``_commit_lsn`` of the last of them."""
-    last_seq: int
-    """``_seq`` of the last of them."""
-
-    @property
-    def first(self) -> Place:
-        """Where the first of them stands."""
-        return self.first_commit_lsn, self.first_seq
-
-    @property
-    def last(self) -> Place:
-        """Where the last of them stands."""
-        return self.last_commit_lsn, self.last_seq
+    first: Place
+    """Where the first of them stands."""
+    last: Place
+    """Where the last of them stands."""
 
 
 class Identity(NamedTuple):
@@ -122,25 +109,21 @@ def find_tables(history: RelationHistory, usages: Iterable[Usage]) -> dict[str, 
 
     Tables without any committed change are not among them: PostgreSQL also describes what is not published by
     itself, the partitions of a table that is published as a whole. A table is an OID under the name it had last, so
-    its changes before a renaming are its own. A table that was dropped and made anew has two OIDs under one name:
+    its changes before a renaming are its own. A table that was dropped and re-created has two OIDs under one name:
     its changes are those of both.
     """
     found = list(usages)
     latest: dict[int, Place] = {}
     for usage in found:
         latest[usage.description] = max(latest.get(usage.description, usage.last), usage.last)
-    by_name: dict[str, set[int]] = {}
-    for indexes in _by_oid(history, latest).values():
+    by_oid: dict[int, list[int]] = defaultdict(list)
+    for index in latest:
+        by_oid[history.descriptions[index].relation.relation_oid].append(index)
+    by_name: dict[str, set[int]] = defaultdict(set)
+    for indexes in by_oid.values():
         relation = history.descriptions[max(indexes, key=latest.__getitem__)].relation
-        by_name.setdefault(qualified_name(relation.namespace, relation.name), set()).update(indexes)
+        by_name[qualified_name(relation.namespace, relation.name)].update(indexes)
     return {name: _table(history, latest, by_name[name], found) for name in sorted(by_name)}
-
-
-def _by_oid(history: RelationHistory, indexes: Iterable[int]) -> Mapping[int, list[int]]:
-    by_oid: dict[int, list[int]] = {}
-    for index in indexes:
-        by_oid.setdefault(history.descriptions[index].relation.relation_oid, []).append(index)
-    return by_oid
 
 
 def _table(history: RelationHistory, latest: Mapping[int, Place], indexes: set[int], usages: list[Usage]) -> Table:
@@ -168,9 +151,9 @@ def _key_columns(relation: Relation) -> tuple[str, ...]:
 
 
 def _identities(history: RelationHistory, usages: Iterable[Usage]) -> tuple[Identity, ...]:
-    by_description: dict[int, list[Usage]] = {}
+    by_description: dict[int, list[Usage]] = defaultdict(list)
     for usage in usages:
-        by_description.setdefault(usage.description, []).append(usage)
+        by_description[usage.description].append(usage)
     found = [_identity(history.descriptions[index].relation, used) for index, used in by_description.items()]
     return tuple(sorted(found, key=lambda identity: identity.first))
 

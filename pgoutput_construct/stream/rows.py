@@ -67,17 +67,15 @@ class RowReader:
             yield RowChange(op, self.relations.get(bare(oid)), getattr(message, "xid", None), None, None, ())
 
     def _change(self, op: str, message: Any, relation: Relation) -> RowChange:
-        new = self._row(relation, message.new) if hasattr(message, "new") else None
-        old = self._old(relation, message) if hasattr(message, "old") else None
+        new = self._row(relation, message.new) if getattr(message, "new", None) is not None else None
+        old = self._old(relation, message) if getattr(message, "old", None) is not None else None
         unchanged = tuple(name for name, value in (new or {}).items() if isinstance(value, Marker))
         sent = None if new is None else {name: value for name, value in new.items() if not isinstance(value, Marker)}
         return RowChange(op, relation, getattr(message, "xid", None), sent, old, unchanged)
 
-    def _old(self, relation: Relation, message: Any) -> dict[str, Any] | None:
-        if message.old is None:
-            return None
+    def _old(self, relation: Relation, message: Any) -> dict[str, Any]:
         row = self._row(relation, message.old)
-        if message.old_kind != UpdateOldKind.KEY:
+        if getattr(message, "old_kind", None) != UpdateOldKind.KEY:
             return row
         keys = {column.name for column in relation.columns if column.flags & RelationColumnFlags.KEY}
         return {name: value for name, value in row.items() if name in keys}

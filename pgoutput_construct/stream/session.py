@@ -1,19 +1,11 @@
 """A session: the options of START_REPLICATION, and whether the next message stands inside a stream."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Unpack
 
 from pgoutput_construct.stream.state import CHANGES_SCOPE, StreamState
-from pgoutput_construct.wire.engine import engine
-from pgoutput_construct.wire.protocol import STATES, TRANSITIONS
-
-if TYPE_CHECKING:
-    from typing import Unpack
-
-    from pgoutput_construct.wire.engine import Engine
-    from pgoutput_construct.wire.messages import PgoutputMessage
-    from pgoutput_construct.wire.protocol import MoreOptions, Streaming
+from pgoutput_construct.wire.engine import Engine, engine
+from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.wire.protocol import STATES, TRANSITIONS, MoreOptions, Streaming
 
 __all__ = ["Session"]
 

@@ -115,6 +115,8 @@ def _together(state: str, exact: bool) -> frozenset[str]:
 
 @cache
 def _reached(possible: frozenset[str], cls: type, exact: bool) -> frozenset[str]:
+    if cls not in TRANSITIONS:
+        raise ProtocolError(f"{cls.__name__} is no message: give an object of a message class")
     steps = TRANSITIONS[cls]
     return frozenset().union(*(_together(steps[state], exact) for state in possible if state in steps))
 

@@ -54,9 +54,6 @@ class Spans:
     aborted: dict[int, frozenset[int]]
     """Subtransactions that were rolled back, by the index of the span."""
 
-    def __len__(self) -> int:
-        return len(self.first_seq)
-
 
 @dataclass(slots=True)
 class _Transaction:

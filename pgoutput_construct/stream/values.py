@@ -2,14 +2,17 @@
 
 import math
 import struct
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
 from pgoutput_construct.wire.messages import Binary, Type, Unchanged
 
-__all__ = ["ValueLoader", "base_oid"]
+__all__ = ["FORMATS", "ValueLoader", "base_oid", "pieces"]
+
+FORMATS: Final = (bytes, Binary)
+"""The classes of values that are read, text and binary format; values of any other class stay as they came."""
 
 MAX_DIMENSIONS = 6
 """MAXDIM in PostgreSQL's array.h."""
@@ -45,8 +48,8 @@ class ValueLoader:
         self._loaders: dict[tuple[int, bool], _Loader] = {}
 
     def load(self, value: bytes | Unchanged | None, type_oid: int) -> Any:
-        """Return a value of a tuple as a Python object; None and UNCHANGED stay as they are."""
-        if not isinstance(value, bytes):
+        """Return a value of a tuple as a Python object; what is not of FORMATS stays as it is."""
+        if not isinstance(value, bytes) or type(value) not in FORMATS:
             return value
         binary = isinstance(value, Binary)
         oid = base_oid(type_oid, self.types)
@@ -86,19 +89,26 @@ def _is_sound_array(value: bytes) -> bool:
     """Walk an array in binary format (array_send()): dimensions, then a length and as many bytes an element."""
     try:
         dimensions, _, element = struct.unpack_from("!iiI", value)
-        counts = [struct.unpack_from("!i", value, 12 + 8 * number)[0] for number in range(dimensions)]
-        at = 12 + 8 * dimensions
-        left = math.prod(counts) if counts else 0
-        if not 0 <= dimensions <= MAX_DIMENSIONS or min(counts, default=0) < 0 or not 0 <= 4 * left <= len(value) - at:
+        if not 0 <= dimensions <= MAX_DIMENSIONS:
             return False
-        for _ in range(left):
-            (length,) = struct.unpack_from("!i", value, at)
-            if length < -1 or (length >= 0 and not _has_size(element, length)):
-                return False
-            at += 4 + max(length, 0)
-    except struct.error:
+        counts = struct.unpack_from("!" + "i4x" * dimensions, value, 12)
+        items = list(pieces(value[12 + 8 * dimensions :]))
+    except (struct.error, ValueError):
         return False
-    return bool(at == len(value))
+    fits = min(counts, default=0) >= 0 and len(items) == (math.prod(counts) if counts else 0)
+    return fits and all(item is None or _has_size(element, len(item)) for item in items)
+
+
+def pieces(data: bytes) -> Iterator[bytes | None]:
+    """Split what arrays and ranges are made of: 4 bytes length, then as many bytes; -1 for NULL."""
+    at = 0
+    while at < len(data):
+        (length,) = struct.unpack_from("!i", data, at)
+        at += 4
+        if not -1 <= length <= len(data) - at:
+            raise ValueError("a length beyond the end")
+        yield None if length < 0 else data[at : at + length]
+        at += max(length, 0)
 
 
 def _transformer() -> Any:

@@ -9,7 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import StreamState
-from pgoutput_construct.testing.leaves import complete
+from pgoutput_construct.testing.primitives import complete
 from pgoutput_construct.testing.strategies import STRATEGIES
 from pgoutput_construct.testing.tables import Table, tables
 from pgoutput_construct.wire import messages as m

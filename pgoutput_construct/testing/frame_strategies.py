@@ -8,7 +8,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.testing.leaves import (
+from pgoutput_construct.testing.primitives import (
     blobs,
     lsns,
     record,

@@ -60,12 +60,7 @@ class Table:
         key = int(RelationColumnFlags.KEY)
         oids = [self.custom_oid if name == "custom" else TYPE_NAMES[name].oid for name in self.types]
         return tuple(
-            RelationColumn(
-                flags=key * (at in self.key),
-                name=f"column {at}",
-                type_oid=oid,
-                type_modifier=-1,
-            )
+            RelationColumn(flags=key * (at in self.key), name=f"column {at}", type_oid=oid, type_modifier=-1)
             for at, oid in enumerate(oids)
         )
 

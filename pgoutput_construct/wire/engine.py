@@ -9,7 +9,7 @@ from __future__ import annotations  # so that help(parse) names PgoutputMessage 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from pgoutput_construct.errors import DecodeError, EncodeError, EngineError
+from pgoutput_construct.errors import DecodeError, EncodeError, EngineError, PgoutputError
 from pgoutput_construct.wire import codec, definitions, frame_codec, frame_definitions, frames, messages
 from pgoutput_construct.wire.fast import PAD, REJECTIONS, Reject, bound, read_prefix, read_whole
 from pgoutput_construct.wire.hints import hint_for_frame, hint_for_message
@@ -73,6 +73,8 @@ class Engine:
 
     def parse_prefix(self, data: bytes, start: int) -> tuple[PgoutputMessage, int]:
         """Return the message at a place, and its size; see ``parse_prefix`` of this module."""
+        if type(start) is not int or start < 0:
+            raise PgoutputError(f"start is a position in data, an int from 0 on, not {start!r:.40}")
         raw = data if type(data) is bytes else payload_bytes(data)
         try:
             return read_prefix(self._readers, raw, start)

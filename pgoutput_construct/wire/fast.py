@@ -84,7 +84,7 @@ def read_prefix(readers: Readers, data: bytes, start: int, parameters: Sequence[
     return message, end - start
 
 
-def string_bytes(value: str) -> bytes:
+def string_bytes(value: str | None) -> bytes:
     """Return a String as it is on the wire, its NUL included."""
     if not isinstance(value, str):
         raise Reject

@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from pgoutput_construct.wire.described import Described
+from pgoutput_construct.wire.tables import Described
 
 __all__ = ["FIELDS"]
 

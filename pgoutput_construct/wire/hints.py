@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import TYPE_CHECKING
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import frames, messages
-from pgoutput_construct.wire.options import STATE_PARAMETERS
-from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE
+from pgoutput_construct.wire.options import STATE_PARAMETERS, noun
+from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE, STATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,13 +31,13 @@ def hint_for_message(data: bytes, given: Options, reference: Reference, envelope
             article = "an" if frame.__name__[0] in "AEIOX" else "a"
             return f"this is {article} {frame.__name__} frame{rest}"
         return _hexadecimal(data, messages.BY_TAG)
-    for state in product((False, True), repeat=len(STATE_PARAMETERS)) if cls in LAID_OUT_BY_STATE else ():
-        others = dict(zip(STATE_PARAMETERS, state, strict=True))
-        parameters = given.parameters() | others
-        if parameters != given.parameters() and _accepts(reference, data, parameters):
+    before = given.parameters()
+    for sets in dict.fromkeys(STATES.values()) if cls in LAID_OUT_BY_STATE else ():
+        others = {name: name in sets for name in STATE_PARAMETERS if (name in sets) != before[name]}
+        if others and _accepts(reference, data, before | others):
             said = ", ".join(f"{name}={value}" for name, value in others.items())
-            where = "inside a stream?" if any(state) else "outside of streams?"
-            return f"with {said} these bytes are a valid {cls.__name__}: {where}"
+            where = " and ".join(f"{'inside' if on else 'outside'} a {noun(name)}" for name, on in others.items())
+            return f"with {said} these bytes are a valid {cls.__name__}: {where}?"
     return None
 
 

@@ -28,6 +28,8 @@ __all__ = [
     "Options",
     "Streaming",
     "combinations",
+    "first_with",
+    "noun",
     "options",
     "problems",
 ]
@@ -56,10 +58,13 @@ class Options:
     def refusal(self, message: type[PgoutputMessage]) -> str | None:
         """Return why a message does not come under these options, None where it may."""
         option = ASKED_BY.get(message)
-        if option not in self.off or self.values[0] < SINCE.get(message, 0):
-            return None  # an older protocol version is the better reason, which the definitions give
-        values = " or ".join(repr(value) for value in OPTIONS[option].values if value != OPTIONS[option].default)
-        return f"comes only when the option {option} is {values}, not {OPTIONS[option].default!r}"
+        if option not in self.off:
+            return None
+        version, said = self.values[0], first_with(message)
+        if version >= said["proto_version"]:
+            del said["proto_version"]
+        remedy = ", ".join(f"{name}={value!r}" for name, value in said.items())
+        return f"comes only when the option {option} is on: say {remedy}"
 
 
 def options(proto_version: int = 1, streaming: str = "off", in_stream: bool | None = None, **others: Any) -> Options:
@@ -71,6 +76,9 @@ def options(proto_version: int = 1, streaming: str = "off", in_stream: bool | No
     for name in given:
         if name not in ParseOptions._fields:
             raise PgoutputError(f"there is no option {name!r}: the options are {', '.join(ParseOptions._fields)}")
+    for name in STATE_PARAMETERS:
+        if isinstance(given.get(name), str):
+            raise PgoutputError(f"{name} must be True or False, not {given[name]!r:.40}")
     layout = {name: given.get(name, OPTIONS[name].default) for name in LAYOUT_OPTIONS}
     for problem in problems(layout):
         raise PgoutputError(problem)
@@ -82,6 +90,21 @@ def options(proto_version: int = 1, streaming: str = "off", in_stream: bool | No
         name for name in STATE_PARAMETERS if given.get(name) is None and _can_be_set(name, proto_version, off)
     )
     return Options(values, off, unsaid)
+
+
+def first_with(message: type[PgoutputMessage]) -> dict[str, Any]:
+    """Return the first options under which a message comes: its protocol version, and the option that asks for it."""
+    since = SINCE.get(message, min(PROTOCOL_VERSIONS))
+    if message not in ASKED_BY:
+        return {"proto_version": since}
+    option = OPTIONS[ASKED_BY[message]]
+    value, known = next((value, known) for value, known in option.values.items() if value != option.default)
+    return {"proto_version": max(since, known.since), ASKED_BY[message]: value}
+
+
+def noun(state: str) -> str:
+    """Return what a parameter of the stream state is about: ``stream`` for ``in_stream``."""
+    return state.removeprefix("in_").replace("_", " ")
 
 
 def _off(layout: Mapping[str, object]) -> frozenset[str]:

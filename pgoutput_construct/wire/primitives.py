@@ -1,6 +1,6 @@
-"""The leaves that the generated definitions are made of.
+"""The primitives that the generated definitions are made of.
 
-construct's own leaves are not used for bytes that come from elsewhere: theirs do not know their offset, a String
+construct's own primitives are not used for bytes that come from elsewhere: theirs do not know their offset, a String
 without its NUL is read byte by byte, and text with a NUL inside is built without complaint.
 """
 
@@ -80,7 +80,7 @@ def _plural(size: int) -> str:
     return f"{size} byte" if size == 1 else f"{size} bytes"
 
 
-class Leaf(Construct):
+class Primitive(Construct):
     """A construct without parts; sizeof works where fixed_size is set. A parameter ``recorder`` sees what it reads."""
 
     fixed_size: int | None = None
@@ -97,7 +97,7 @@ class Leaf(Construct):
         return self.fixed_size
 
 
-class Number(Leaf):
+class Number(Primitive):
     """A big-endian integer; ``code`` is struct's, ``convert`` wraps what is read."""
 
     def __init__(self, code: str, convert: Callable[[int], int] | None = None) -> None:
@@ -136,7 +136,7 @@ XLogRecPtr = Number("Q", Lsn)
 TimestampTz = Number("q", Timestamp)
 
 
-class OneOf(Leaf):
+class OneOf(Primitive):
     """A number that is one of a few."""
 
     def __init__(self, number: Number, *values: int) -> None:
@@ -176,7 +176,7 @@ class Bits(OneOf):
         return f"must have no bits beyond {self.mask:#x}, not {int(value):#x}" if value & ~self.mask else None
 
 
-class Letter(Leaf):
+class Letter(Primitive):
     """One byte that is one of a few ASCII letters; a str of one character in Python."""
 
     fixed_size: int | None = 1
@@ -200,7 +200,7 @@ class Letter(Leaf):
         return letter
 
 
-class Constant(Leaf):
+class Constant(Primitive):
     """Bytes that are always the same: tags and reserved flags. Building needs no value."""
 
     def __init__(self, value: bytes) -> None:
@@ -223,7 +223,7 @@ class Constant(Leaf):
         return self.value
 
 
-class _String(Leaf):
+class _String(Primitive):
     """Bytes up to a NUL, read as UTF-8; bytes that are not UTF-8 survive as surrogate escapes."""
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> str:
@@ -254,7 +254,7 @@ class _String(Leaf):
 String = _String()
 
 
-class Data(Leaf):
+class Data(Primitive):
     """As many bytes as an earlier field says, or all that are left."""
 
     def __init__(self, length: Callable[[Any], int] | None = None) -> None:
@@ -271,7 +271,7 @@ class Data(Leaf):
         return obj
 
 
-class _Nothing(Leaf):
+class _Nothing(Primitive):
     """No bytes."""
 
     fixed_size = 0
@@ -300,9 +300,11 @@ Absent = _Absent()
 
 
 class _End(_Nothing):
-    """The end of the bytes: anything left over is an error."""
+    """The end of the bytes: anything left over is an error, unless the parameter ``open_end`` is set."""
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
+        if context._params.get("open_end"):
+            return
         offset = stream.tell()
         left = len(stream.read())
         if left:

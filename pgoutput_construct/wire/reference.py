@@ -8,7 +8,7 @@ from construct import Struct
 
 from pgoutput_construct.errors import DecodeError, EncodeError
 from pgoutput_construct.wire.composites import record, wire_fields
-from pgoutput_construct.wire.primitives import End, shown
+from pgoutput_construct.wire.primitives import shown
 
 __all__ = ["LARGEST", "IncompleteError", "Reference", "path_text", "payload_bytes"]
 
@@ -50,18 +50,13 @@ class Reference:
     def __init__(self, by_tag: Mapping[bytes, type], definitions: Mapping[type, Struct]) -> None:
         self.by_tag = by_tag
         self.definitions = definitions
-        self._open: dict[type, Struct] = {}
 
     def parse(self, data: bytes, parameters: Mapping[str, Any]) -> Any:
         """Return the message object in data; raise DecodeError."""
         cls = self.by_tag.get(data[:1])
         if cls is None:
             raise DecodeError(self._unknown(data), offset=0)
-        stream = BytesIO(data)
-        try:
-            return record(cls, self.definitions[cls].parse_stream(stream, **parameters))
-        except Exception as error:  # construct lets others out than its own, and so may objects of the user
-            raise DecodeError(**_place(error, cls, stream)) from error
+        return self._read(cls, BytesIO(data), parameters)
 
     def parse_prefix(self, data: bytes, start: int, parameters: Mapping[str, Any]) -> tuple[Any, int]:
         """Return the message that starts at ``start``, and how many bytes it takes, whatever follows it.
@@ -75,14 +70,14 @@ class Reference:
         # Closed, since construct's contexts are cycles: the garbage of each parse would keep the whole buffer alive.
         with _Front(data) as stream:
             stream.seek(start)
-            try:
-                message = record(cls, self._without_end(cls).parse_stream(stream, **parameters))
-            except (
-                Exception
-            ) as error:  # construct lets KeyError, TypeError and others out, and so may objects of the user
-                kind = IncompleteError if stream.short else DecodeError
-                raise kind(**_place(error, cls, stream, start)) from error
-            return message, stream.tell() - start
+            return self._read(cls, stream, {**parameters, "open_end": True}, start), stream.tell() - start
+
+    def _read(self, cls: type, stream: BytesIO, parameters: Mapping[str, Any], start: int = 0) -> Any:
+        try:
+            return record(cls, self.definitions[cls].parse_stream(stream, **parameters))
+        except Exception as error:  # construct lets others out than its own, and so may objects of the user
+            incomplete = isinstance(stream, _Front) and stream.short
+            raise (IncompleteError if incomplete else DecodeError)(**_place(error, cls, stream, start)) from error
 
     def build(self, message: object, parameters: Mapping[str, Any]) -> bytes:
         """Return the bytes of a message object; raise EncodeError."""
@@ -95,11 +90,6 @@ class Reference:
         except Exception as error:  # construct lets others out than its own, and so may objects of the user
             raise EncodeError(**_place(error, cls, stream)) from error
         return stream.getvalue()
-
-    def _without_end(self, cls: type) -> Struct:
-        if cls not in self._open:
-            self._open[cls] = Struct(*(part for part in self.definitions[cls].subcons if part is not End))
-        return self._open[cls]
 
     def _unknown(self, data: bytes) -> str:
         if not data:

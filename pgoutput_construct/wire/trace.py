@@ -1,4 +1,4 @@
-"""Which bytes are which field: the construct definitions parse, and a recorder writes down what each leaf takes."""
+"""Which bytes are which field: the construct definitions parse, and a recorder notes what each primitive takes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,18 +6,18 @@ from typing import IO, Any, NamedTuple, Unpack
 
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.composites import Kind
-from pgoutput_construct.wire.described import Described
 from pgoutput_construct.wire.engine import FRAMES, MESSAGES, explain, refused
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
 from pgoutput_construct.wire.options import MoreOptions, options
-from pgoutput_construct.wire.primitives import Leaf
+from pgoutput_construct.wire.primitives import Primitive
 from pgoutput_construct.wire.reference import Reference, path_text, payload_bytes
+from pgoutput_construct.wire.tables import Described
 
-__all__ = ["Fault", "Piece", "Trace", "trace", "trace_frame"]
+__all__ = ["Fault", "FieldSpan", "Trace", "trace", "trace_frame"]
 
 
-class Piece(NamedTuple):
+class FieldSpan(NamedTuple):
     """The bytes of one field."""
 
     path: str
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
     start: int
     end: int
     value: Any
-    """As the leaf gives it: counts, lengths and tags too."""
+    """As the primitive gives it: counts, lengths and tags too."""
 
 
 class Fault(NamedTuple):
@@ -46,16 +46,11 @@ class Trace:
     data: bytes
     name: str | None
     """The class of the message, None where the first byte is no tag."""
-    pieces: tuple[Piece, ...]
+    spans: tuple[FieldSpan, ...]
     """They cover the bytes up to ``fault.start``, or all of them, without gaps."""
     fault: Fault | None
     fields: Mapping[str, Described] = field(repr=False)
     """What the specification says, by key."""
-
-    @property
-    def unread(self) -> int:
-        """Where the bytes begin that nobody has read; the size of data for a message without fault."""
-        return len(self.data) if self.fault is None else self.fault.end
 
 
 def trace(
@@ -89,7 +84,7 @@ def _trace(reference: Reference, data: bytes, parameters: Mapping[str, Any], fie
     except DecodeError as error:
         key, size = recorder.failed or ("", 0 if cls else 1)
         fault = _fault(error, key, size, data)
-    return Trace(data, recorder.name or None, tuple(recorder.pieces), fault, fields)
+    return Trace(data, recorder.name or None, tuple(recorder.spans), fault, fields)
 
 
 def _fault(error: DecodeError, key: str, size: int, data: bytes) -> Fault:
@@ -99,27 +94,27 @@ def _fault(error: DecodeError, key: str, size: int, data: bytes) -> Fault:
 
 
 class _Recorder:
-    """Reads the leaves of a message, and writes down what they take; a leaf that takes nothing is no field."""
+    """Reads the primitives of a message, and notes what they take; one that takes nothing is no field."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.pieces: list[Piece] = []
+        self.spans: list[FieldSpan] = []
         self.failed: tuple[str, int] | None = None
-        """The key of the leaf that failed, and how many bytes it looked at."""
+        """The key of the primitive that failed, and how many bytes it looked at."""
         self.tags: dict[str, str] = {}
         """The tags of the choices, by path."""
 
-    def read(self, leaf: Leaf, stream: IO[bytes], context: Any, path: str) -> Any:
-        """Return what a leaf reads at a path."""
+    def read(self, primitive: Primitive, stream: IO[bytes], context: Any, path: str) -> Any:
+        """Return what a primitive reads at a path."""
         start, key = stream.tell(), self._key(path)
         try:
-            value = leaf._parse(stream, context, path)
+            value = primitive._parse(stream, context, path)
         except Exception:
-            self.failed = key, 1 if isinstance(leaf, Kind) else leaf.fixed_size or 0
+            self.failed = key, 1 if isinstance(primitive, Kind) else primitive.fixed_size or 0
             raise
         if value is not None:
-            self.pieces.append(Piece(self.name + path_text(path), key, start, stream.tell(), value))
-            if isinstance(leaf, Kind):
+            self.spans.append(FieldSpan(self.name + path_text(path), key, start, stream.tell(), value))
+            if isinstance(primitive, Kind):
                 self.tags[path] = value
         return value
 

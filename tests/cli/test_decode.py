@@ -87,7 +87,11 @@ def test_change_log_errors(run: Run, change_log: Path) -> None:
 @pytest.mark.parametrize(
     ("stdin", "options", "said"),
     [
-        (f"{START}\n", (), "line 1: StreamStart at byte 0: belongs to protocol version 2"),
+        (
+            f"{START}\n",
+            (),
+            "the option streaming is on: say --proto-version 2 --streaming on (read",
+        ),
         (f"{START}\n", (), "--proto-version 1 --streaming off: these must be the options of START_REPLICATION"),
         ("xyz", (), "standard input: line 1: not an even number of hexadecimal digits"),
         ("4", (), "line 1: not an even number"),
@@ -99,6 +103,7 @@ def test_change_log_errors(run: Run, change_log: Path) -> None:
             (),
             f"standard input: proto_version must be one of {[*PROTOCOL_VERSIONS]}, not 99",
         ),
+        ('# {"streamng": "on"}\n45', (), "line 1: 'streamng' is no option: the options are proto_version"),
         ('# {"proto_version": "4"}\n45', (), "proto_version must be one of"),
         ('# {"streaming": ["on"]}\n45', (), "streaming must be 'off', 'on' or 'parallel'"),
         (START, ("--streaming", "on"), "standard input: --streaming on needs --proto-version 2 or newer, not 1"),

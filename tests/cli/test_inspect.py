@@ -71,10 +71,10 @@ def test_samples(run: Run, name: str) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     assert _bytes(result) == data
     found = trace(data, *options)
-    for piece in found.pieces:
-        described = found.fields[piece.key]
+    for span in found.spans:
+        described = found.fields[span.key]
         assert (
-            described.meaning(piece.value) if described.notation == "Byte1" else described.description
+            described.meaning(span.value) if described.notation == "Byte1" else described.description
         ) in result.stdout
 
 

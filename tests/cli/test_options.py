@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import pgoutput_construct as pgo
 from pgoutput_construct.cli import options
-from pgoutput_construct.cli.options import as_arguments, choose, first_with, in_arguments, layout_options, state_options
+from pgoutput_construct.cli.options import as_arguments, choose, first_in, in_arguments, layout_options, state_options
 from pgoutput_construct.wire.protocol import OPTIONS
 from pgoutput_construct.wire.tables import Option, OptionValue
 from tests.cli.conftest import Run
@@ -53,15 +53,15 @@ def test_what_is_given_wins() -> None:
 
 def test_the_first_options_with_a_state() -> None:
     """Streams came with protocol version 2 and the option streaming; no state needs nothing."""
-    assert first_with({"in_stream": True}) == {"proto_version": 2, "streaming": "on"}
-    assert first_with({"in_stream": False}) == first_with({}) == {}
+    assert first_in({"in_stream": True}) == {"proto_version": 2, "streaming": "on"}
+    assert first_in({"in_stream": False}) == first_in({}) == {}
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("streaming='on' needs proto_version 2 or newer", "--streaming on needs --proto-version 2 or newer"),
-        ("proto_version=2, streaming='parallel'", "--proto-version 2, --streaming parallel"),
+        ("proto_version=2, streaming='parallel'", "--proto-version 2 --streaming parallel"),
         ("with in_stream=True it is one", "with --in-stream it is one"),
         ("with in_stream=False it is one", "with --outside-stream it is one"),
         ("proto_version must be one of [1, 2], not 9", "proto_version must be one of [1, 2], not 9"),

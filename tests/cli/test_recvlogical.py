@@ -85,7 +85,7 @@ def test_empty_payloads() -> None:
 
 
 def test_another_connection() -> None:
-    """A Begin inside a stream shows that pg_recvlogical connected again: the state starts anew, and it is said."""
+    """A Begin inside a stream shows that pg_recvlogical connected again: the state starts over, and it is said."""
     warnings: list[str] = []
     payloads = [START, _insert(b"a", 7), BEGIN, _insert(b"b"), START, _insert(b"a", 7), STOP]
     decoded = _read(b"".join(payload + b"\n" for payload in payloads), warn=warnings.append)

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import BatchDecoder, decode_rows, index, table
+from pgoutput_construct.columnar import BatchDecoder, index, table
 from pgoutput_construct.columnar.typed.registry import TYPES
 from pgoutput_construct.stream import RelationCache
 from pgoutput_construct.stream.builtin_types import TYPE_NAMES
 from pgoutput_construct.wire import engine
+from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import columns_schema, described, insert
 from tests.live.recording import Recording
 
@@ -159,7 +160,7 @@ def test_casts_and_psycopg_agree_on_any_value(format_name: str, draw: st.DataObj
 
 
 def test_malformed_payloads_stop_nothing(recordings: dict[str, Recording]) -> None:
-    """Damaged payloads are handed out apart with their position; all other rows come as if they were not there."""
+    """Damaged payloads are returned in ``errors`` with their position; all other rows are decoded."""
     recording = recordings["18-v1-text"]
     whole, _ = in_batches(recording, 100_000)
     inserts = [at for at, payload in enumerate(recording.payloads) if payload[:1] == b"I"]
@@ -283,3 +284,28 @@ def test_kernels_compile_where_no_cache_can_be_written(monkeypatch: pytest.Monke
 def test_table_of_types_names_built_in_types() -> None:
     """Each name in the table of kernels is a type of PostgreSQL's."""
     assert TYPES.keys() <= TYPE_NAMES.keys()
+
+
+COMMIT = pgo.build(pgo.Commit(pgo.Lsn(1), pgo.Lsn(2), pgo.Timestamp(3)), 2)
+BEGIN = pgo.build(pgo.Begin(pgo.Lsn(1), pgo.Timestamp(3), 7), 2)
+
+
+@pytest.mark.parametrize(
+    ("payloads", "wrong", "xid"),
+    [
+        ([START, COMMIT, STOP], {1: "Commit inside the stream of xid 7"}, None),
+        ([START, BEGIN, COMMIT], {1: "Begin inside the stream of xid 7"}, None),
+        ([START, STOP, BEGIN, COMMIT, STOP], {4: "StreamStop outside a stream"}, None),
+        ([BEGIN, COMMIT, START, pgo.build(pgo.StreamAbort(7, 7), 2)], {3: "StreamAbort inside the stream of xid 7"}, 7),
+        ([START, START], {1: "StreamStart inside the stream of xid 7"}, 7),
+    ],
+)
+def test_what_a_session_refuses_is_an_error(payloads: list[bytes], wrong: dict[int, str], xid: int | None) -> None:
+    """In one batch, and with each payload in a batch of its own."""
+    whole = BatchDecoder(2, "on")
+    found = {error.row: str(error) for error in whole.decode(payloads).errors}
+    assert found.keys() == wrong.keys() and all(wrong[row] in found[row] for row in wrong)
+    assert whole.stream_xid == xid
+    single = BatchDecoder(2, "on")
+    errors = [single.decode([payload]).errors for payload in payloads]
+    assert {row: str(some[0]) for row, some in enumerate(errors) if some} == found

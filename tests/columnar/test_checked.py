@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import columns_schema, decode_rows
 from pgoutput_construct.columnar.kernels import VALUE_TAGS
+from pgoutput_construct.columnar.rows import columns_schema
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.stream.builtin_types import TYPE_NAMES
 from tests.columnar.checked import Checked, checked_registry
+from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import described, insert
 from tests.columnar.test_typed import BINARY, TEXT, array_of_items
 from tests.spec_fuzz.checked_reads import OutsideError, Window
@@ -49,7 +50,7 @@ def _cast(registry: ModuleType, oid: int, modifier: int, format_name: str, value
     lengths, tags = np.diff(ends).astype(np.int32), np.full(len(values), code, np.uint8)
     data: Any = Window(b"".join(values), b"", b"")
     with suppress(ValueError):  # Arrow's own, where a text is not UTF-8
-        cast(Values(data, ends[:-1], lengths, tags, code, len(values)), kind)
+        cast(Values(data, ends[:-1], lengths, tags, code, len(values), int(ends[-1])), kind)
 
 
 def _damaged(values: st.SearchStrategy[bytes]) -> st.SearchStrategy[list[bytes]]:

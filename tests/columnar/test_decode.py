@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import RowError, columns_schema, decode_rows, rows_schema
+from pgoutput_construct.columnar import RowError, columns_schema, rows_schema
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader
+from tests.columnar.decode import decode_rows
 from tests.live.recording import Recording
 from tests.stream.spans import find_place
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.columnar import BatchDecoder, index_batch
+from pgoutput_construct.columnar.gather import strings
 from pgoutput_construct.columnar.kernels import MESSAGE_SCHEMA
+from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.testing import ParseOptions
 from tests.live.recording import Recording
 from tests.wire.samples import SAMPLES
@@ -176,3 +178,10 @@ def test_huge_lengths_are_refused_at_once() -> None:
         "52 00004001 00 00 64 ffff", "49 00004001 4e ffff 6e",
     )]  # fmt: skip
     assert not index_batch(payloads).valid.any()
+
+
+def test_a_field_of_two_gigabytes_is_refused() -> None:
+    """Arrow counts a column's bytes in 32 bits: nothing overflows silently."""
+    one, nothing = np.zeros(1, np.int64), np.zeros(1, np.uint8)
+    with pytest.raises(pgo.PgoutputError, match="2 GiB"):
+        strings(Values(nothing, one, one + (1 << 31), nothing, 0, 1, 1 << 31), pa.binary())

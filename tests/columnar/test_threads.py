@@ -1,5 +1,7 @@
 """Several threads give what one gives, in the same order."""
 
+import os
+import signal
 import threading
 import time
 from typing import Any
@@ -8,11 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pgoutput_construct.columnar import BatchDecoder, columns_schema, decode_rows, index, index_batch, table
+from pgoutput_construct.columnar import BatchDecoder, index, index_batch, table
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.stream.builtin_types import TYPE_NAMES
-from tests.columnar.test_decode import described
 from tests.live.recording import Recording
 
 
@@ -39,6 +39,16 @@ def test_an_error_comes_in_its_place() -> None:
     assert [next(answers), next(answers)] == [0, 1]
     with pytest.raises(ZeroDivisionError):
         next(answers)
+
+
+def test_threads_after_a_fork() -> None:
+    """A forked process has none of its parent's threads, and starts its own."""
+    assert list(in_order(abs, [-1, 2], 2)) == [1, 2]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # ends a child that waits for threads that are not there
+        os._exit(list(in_order(abs, [-1, 2], 2)) != [1, 2])
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.parametrize("name", ["18-v4-text", "18-v1-text"])
@@ -72,11 +82,6 @@ def test_an_index_of_threads_is_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("threads", [0, -1, "2", None, 1.5, True])
 def test_no_number_of_threads(threads: Any) -> None:
     """Everything that takes threads refuses the same."""
-    description = described(("c", TYPE_NAMES["int4"].oid, -1))
-    for call in (
-        lambda: BatchDecoder(threads=threads),
-        lambda: index_batch([], threads=threads),
-        lambda: decode_rows([], None, description, columns_schema(description), threads=threads),
-    ):
+    for call in (lambda: BatchDecoder(threads=threads), lambda: index_batch([], threads=threads)):
         with pytest.raises(PgoutputError, match="threads must be a number from 1"):
             call()

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import columns_schema, decode_rows, table
+from pgoutput_construct.columnar import columns_schema, table
 from pgoutput_construct.columnar.kernels import VALUE_TAGS
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.columnar.typed.registry import TYPES, find_cast
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
+from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import described, insert
 
 Texts = st.SearchStrategy[bytes]
@@ -215,7 +216,9 @@ def test_usual_values_are_taken(name: str) -> None:
     (kind,) = columns_schema(described(("c", oid, _numeric(9, 2) if name == "numeric" else -1))).types
     cast = find_cast(code, oid, kind)
     assert cast is not None
-    array, left = cast(Values(data, starts, lengths, np.array([code, 0], np.uint8), code, 1), kind)
+    array, left = cast(
+        Values(data, starts, lengths, np.array([code, 0], np.uint8), code, 1, 2 * len(SAMPLES[name])), kind
+    )
     assert (left, array.null_count, array.is_valid().to_pylist()) == (None, 1, [True, False])
     assert array.type == kind
     assert BUILTIN_TYPES[oid].name == name

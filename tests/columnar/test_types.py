@@ -73,7 +73,8 @@ WITHOUT_PSYCOPG = """
 import sys; sys.modules["psycopg"] = None
 import pgoutput_construct as pgo
 import pgoutput_construct.spark.job
-from pgoutput_construct.columnar import columns_schema, decode_rows
+from pgoutput_construct.columnar import columns_schema
+from tests.columnar.decode import decode_rows
 from pgoutput_construct.stream.relations import Description
 
 columns = tuple(pgo.RelationColumn(1, *c, -1) for c in [("id", 23), ("day", 1082), ("note", 25), ("mask", 16)])

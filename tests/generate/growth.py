@@ -73,8 +73,8 @@ def both_ways(message: Any, *given: Any) -> bytes:
     assert again == message and types(again) == types(message), (again, message)
     found = trace(data, *given)
     assert found.fault is None
-    assert b"".join(data[piece.start : piece.end] for piece in found.pieces) == data
-    assert all(piece.key in found.fields for piece in found.pieces)
+    assert b"".join(data[span.start : span.end] for span in found.spans) == data
+    assert all(span.key in found.fields for span in found.spans)
     for size in range(len(data)):
         try:
             pgo.parse(data[:size], *given)

@@ -84,7 +84,7 @@ def test_broken_specification_is_exit_status_2(project: Path, capsys: pytest.Cap
 
 
 def test_generator_runs_without_the_generated_modules(project: Path) -> None:
-    """Missing outputs can be written anew although the package cannot be imported without them."""
+    """Missing outputs can be regenerated although the package cannot be imported without them."""
     import subprocess
     import sys
 

@@ -28,7 +28,7 @@ def check_messages(pair: Any) -> None:
     assert MESSAGES.build(message, parameters) == data
     assert pgo.parse(data, **said) == MESSAGES.parse(data, parameters) == message
     assert jsonable.from_json(jsonable.to_json(message)) == message
-    assert b"".join(data[piece.start : piece.end] for piece in trace(data, **said).pieces) == data
+    assert b"".join(data[span.start : span.end] for span in trace(data, **said).spans) == data
 
 
 @quick

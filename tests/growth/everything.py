@@ -190,7 +190,7 @@ FRAMES_SENT: Final = [
 INSERTED: Final = [
     ("truncate", None, None),
     ("insert", 1, "a"),
-    ("insert", 2, "b"),
+    ("insert", 2, None),
     ("update", 3, None),
     ("upsert", 2, "B"),
     ("upsert", 2, None),
@@ -344,15 +344,17 @@ def check_tables() -> None:
                 states = {STREAM[start + row].in_stream for row in table.rows.tolist()}
                 assert states == {table.description.relation.xid is not None}
         assert [(line["_op"], line["id"], line["note"]) for line in rows] == INSERTED, rows
+        assert [line["_untyped"] for line in rows] == [None] * 2 + [[("note", r"\x62")]] + [None] * 7
         assert [line["_before"] and line["_before"]["id"] for line in rows] == BEFORE, rows
         assert [place for place, line in enumerate(rows) if line["_unchanged"] == ["note"]] == [3, 5]
 
 
 def check_reader() -> None:
-    """RowReader has the same rows, of Python values."""
+    """RowReader has the same rows, of Python values; what came in a format of its own stays as it came."""
     reader, session = RowReader(), pgo.Session(**OPTIONS)
     found = [change for payload in PAYLOADS for change in reader.read(session.parse(payload))]
     news = [change.new or {} for change in found]
+    assert news[2].pop("note") == pgo.Packed(b"b")
     assert [(c.op, n.get("id"), n.get("note")) for c, n in zip(found, news, strict=True)] == INSERTED, found
     assert [change.old and change.old["id"] for change in found] == BEFORE
     assert [change.xid for change in found] == [None] * 6 + [701, 701, 702, 702]
@@ -363,7 +365,10 @@ def check_tracker() -> None:
     """What capture follows a connection with: states of every payload, and where nothing is open."""
     tracker = TransactionTracker(pgo.Session(**OPTIONS), Position())
     for sent in STREAM:
-        assert (tracker.states, tracker.stream_xid) == (sent.states, 701 if sent.in_stream else None), sent
+        assert (tracker.session.state.parameters, tracker.session.stream_xid) == (
+            sent.states,
+            701 if sent.in_stream else None,
+        ), sent
         assert tracker.between is (type(sent.message) in (pgo.Begin, pgo.StreamStart, pgo.StreamCommit)), sent
         assert tracker.admit(sent.payload)
     assert (tracker.transactions, tracker.complete_lsn, tracker.between) == (2, pgo.Lsn(64), True)
@@ -475,9 +480,24 @@ def check_recordings() -> None:
     assert found == json.loads(Path("digests.json").read_text("utf-8"))
 
 
+def check_constructors() -> None:
+    """Objects are made as programs of today make them, by place and by keyword."""
+    classes = json.loads(Path("fields.json").read_text("utf-8"))
+    header, *lines = (Path(sys.argv[1]) / "18-v4-immediate.txt").read_text("utf-8").splitlines()
+    session, made = pgo.Session(4, json.loads(header.removeprefix("# "))["streaming"]), set()
+    for line in lines:
+        message = session.parse(bytes.fromhex(line))
+        for each in (message, *getattr(message, "columns", ())):
+            cls = type(each)
+            given = {name: getattr(each, name) for name in classes[cls.__name__]}
+            assert cls(*given.values()) == cls(**given) == each
+            made.add(cls.__name__)
+    assert len(made) > 10, made
+
+
 def check_spark() -> None:
     """Changes and state of a table out of a log."""
-    from pgoutput_construct.spark import open_log, spark_session
+    from pgoutput_construct.spark import open_log, spark_session, write_tables
 
     write_log(Path("spark-log"))
     spark = spark_session("local[1]", {"spark.sql.shuffle.partitions": "1", "spark.ui.enabled": "false"}, "growth")
@@ -488,6 +508,8 @@ def check_spark() -> None:
         assert [line["_before"] and line["_before"]["id"] for line in changes] == BEFORE
         state = log.state("public.t").orderBy("id").collect()
         assert [(line["id"], line["note"]) for line in state] == STATE, state
+        counts = write_tables(log, "tables")["public.t"].counts
+        assert counts == {"insert": 4, "update": 1, "delete": 1, "truncate": 1, "upsert": 3}, counts
         old = open_log(spark, "old-log")
         for name in old.tables:
             old.changes(name).count()

@@ -1,10 +1,12 @@
 """Protocol changes that nobody prepared for, each by YAML alone: everything follows, and old programs run."""
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
+from pgoutput_construct.wire import messages
 from tests.growth.project import Project, grow
 from tests.growth.recorded import digest_of
 from tests.live.recording import STORE, Recording
@@ -29,6 +31,7 @@ CHECKS = (
     "strategies",
     "streams",
     "recordings",
+    "constructors",
 )
 
 
@@ -38,6 +41,12 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = grow(tmp_path_factory.mktemp("grown"), *ALL)
     digests = {path.stem: digest_of(path) for path in sorted(STORE.glob("*.txt"))}
     (project.folder / "digests.json").write_text(json.dumps(digests), "utf-8")
+    names = {
+        name: [field.name for field in dataclasses.fields(cls)]
+        for name, cls in vars(messages).items()
+        if dataclasses.is_dataclass(cls)
+    }
+    (project.folder / "fields.json").write_text(json.dumps(names), "utf-8")
     write_recording(project.folder / "old-log", Recording.load(STORE / "18-v4-text.txt"), 1000)
     return project
 
@@ -92,8 +101,8 @@ def test_help_and_reference(grown: Project) -> None:
     """Choices stand in the help, new layouts in the reference pages."""
     shown = grown.pgoutput("decode", "--help")
     assert all(words in shown for words in ("eager]", "--checksums [none|page|row]", "--timings", "1<=x<=5"))
-    messages = (grown.spec / "reference.md").read_text("utf-8")
-    assert all(words in messages for words in ("Upsert", "stream_block", "change_number", "TruncatedTable", "digests"))
+    page = (grown.spec / "reference.md").read_text("utf-8")
+    assert all(words in page for words in ("Upsert", "stream_block", "change_number", "TruncatedTable", "digests"))
     assert "LsnRange" in (grown.spec / "reference-envelope.md").read_text("utf-8")
 
 

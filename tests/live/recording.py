@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
+from pgoutput_construct.wire.protocol import OPTIONS
 from tests.live import workload
 from tests.live.capture import MODES, SERVER_SETTINGS, Capture, Mode, emit_marker, slots, wait_for
 
@@ -35,8 +36,8 @@ class Recording:
         return f"{self.server_version}-{self.mode.name}"
 
     def save(self, directory: Path = STORE) -> Path:
-        """Write a header line and one line of hex per payload."""
-        header = json.dumps({"server_version": self.server_version, **asdict(self.mode)})
+        """Write a header line with the options and one line of hex per payload; the name says server and mode."""
+        header = json.dumps({name: value for name, value in asdict(self.mode).items() if name in OPTIONS})
         path = directory / f"{self.name}.txt"
         path.write_text("\n".join([f"# {header}", *(p.hex() for p in self.payloads), ""]), "utf-8")
         return path
@@ -44,9 +45,9 @@ class Recording:
     @classmethod
     def load(cls, path: Path) -> "Recording":
         """Read what ``save`` wrote."""
-        header, *lines = path.read_text("utf-8").splitlines()
-        fields = json.loads(header.removeprefix("# "))
-        return cls(fields.pop("server_version"), Mode(**fields), tuple(map(bytes.fromhex, lines)))
+        version, _, name = path.stem.partition("-")
+        (mode,) = (mode for mode in MODES if mode.name == name)
+        return cls(int(version), mode, tuple(map(bytes.fromhex, path.read_text("utf-8").splitlines()[1:])))
 
 
 def record_all(server: EmbeddedServer, modes: Iterable[Mode] = MODES) -> dict[str, Recording]:

@@ -167,7 +167,7 @@ def test_a_confirmed_prepare_leaves_only_its_outcome(bench: Bench) -> None:
 
 @mode("v2-text")
 def test_an_open_stream_begins_again(bench: Bench) -> None:
-    """A stream that was cut off starts anew, with its first segment."""
+    """A stream that was cut off starts over, with its first segment."""
     with bench.server.connect(dbname=bench.database) as writer, writer.transaction():
         writer.execute("INSERT INTO t VALUES (1)")
         writer.execute(FILL.encode())

@@ -42,7 +42,7 @@ def test_a_log_of_other_options_is_refused(shop: Shop) -> None:
     assert committed_ids(shop.log()) == [1, 2]
 
 
-def test_a_slot_that_was_moved_or_made_anew_is_refused(shop: Shop) -> None:
+def test_a_slot_that_was_moved_or_recreated_is_refused(shop: Shop) -> None:
     """Changes that another reader took would be missing in the log: nothing is captured."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.capture()

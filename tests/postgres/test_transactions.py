@@ -36,7 +36,7 @@ def _feed(
     tracker = TransactionTracker(session, Position(Lsn(resume), prepared, finished))
     kept = []
     for message in messages:
-        payload = build(message, 4, "parallel", in_stream=tracker.in_stream)
+        payload = build(message, 4, "parallel", in_stream=tracker.session.in_stream)
         kept.append(tracker.admit(payload))
     return kept, tracker
 

@@ -17,7 +17,7 @@ U: Any = pgo.UNCHANGED
 
 
 def relation(keys: Iterable[str], identity: str = "d", oid: int = 1, columns: str = "id code big") -> bytes:
-    """A Relation of texts, as it is sent anew after ALTER TABLE."""
+    """A Relation of texts, as it is sent again after ALTER TABLE."""
     flagged = [pgo.RelationColumn(int(name in keys), name, 25, -1) for name in columns.split()]
     return pgo.build(pgo.Relation(None, oid, "public", "t", identity, tuple(flagged)))
 
@@ -84,7 +84,7 @@ def test_in_one_transaction_and_after_a_truncate(spark: Any, tmp_path: Path) -> 
     assert rows(log.state("public.t")) == [("7", "g", "G")]
 
 
-def test_a_table_made_anew(spark: Any, tmp_path: Path) -> None:
+def test_a_recreated_table(spark: Any, tmp_path: Path) -> None:
     """Another table under the same name begins empty; the changes are still those of both."""
     second = [relation(["id"], oid=2), insert(b"2", b"x", b"X", oid=2)]
     log = opened(spark, tmp_path, FIRST, second)

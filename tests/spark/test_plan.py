@@ -8,7 +8,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark.log import parse_row, segment_batches
+from pgoutput_construct.spark.log import failed, segment_batches
 from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.rows import LoggedRows, bounds_of_runs, index_log, rows_of
 from pgoutput_construct.stream.relations import RelationHistory
@@ -70,10 +70,11 @@ def test_malformed_rows_are_among_the_rows(tmp_path: Path) -> None:
     write_log(tmp_path, [insert] * 3, log_options(), errors={1: insert[:-1], 2: insert[:4]})
     (segment,) = ChangeLog(tmp_path).segments
     (batch,) = segment_batches(segment)
-    rows, logged = rows_of(batch, index_log(segment.options, batch))
+    index = index_log(segment.options, batch)
+    rows, logged = rows_of(batch, index)
     assert (rows.tolist(), logged.oids.tolist()) == ([0, 1, 2], [7, 7, 0])
     with pytest.raises(pgo.ChangeLogError, match=r"seq 1 .*Insert\.new"):
-        parse_row(segment.options, batch, 1)
+        raise failed(batch, 1, index.error(1))
 
 
 @pytest.mark.parametrize("time", ["infinity", "-infinity", str(-(2**62)), str(252_455_616_000_000_000)])

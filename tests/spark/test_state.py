@@ -12,7 +12,6 @@ import pytest
 
 from pgoutput_construct.spark import changes_schema, current_state
 from pgoutput_construct.spark.components import connect
-from pgoutput_construct.spark.schemas import spark_schema
 
 pytestmark = pytest.mark.spark
 
@@ -85,7 +84,7 @@ def frame(spark: Any, changes: list[dict[str, Any]]) -> Any:
     """Changes as a DataFrame, in no order."""
     schema = changes_schema(COLUMNS)
     shuffled = random.Random(1).sample(changes, len(changes))
-    return spark.createDataFrame(pa.Table.from_pylist(shuffled, schema=schema), spark_schema(schema)).repartition(3)
+    return spark.createDataFrame(pa.Table.from_pylist(shuffled, schema=schema)).repartition(3)
 
 
 def found(state: Any) -> Counter[tuple[Any, ...]]:

@@ -22,7 +22,7 @@ def test_union_of_columns() -> None:
         relation(2, "unused", ("id", 23)),
     ]
     timeline = history(*((seq, None, version) for seq, version in enumerate(versions)))
-    tables = find_tables(timeline, [Usage(0, 1, 2, 9, 0, 9, 1), Usage(1, 0, 1, 5, 0, 5, 0)])
+    tables = find_tables(timeline, [Usage(0, 1, 2, (9, 0), (9, 1)), Usage(1, 0, 1, (5, 0), (5, 0))])
     assert list(tables) == ["public.u"]
     table = tables["public.u"]
     types = [pa.string(), pa.int64(), pa.bool_(), pa.string()]
@@ -34,14 +34,14 @@ def test_union_of_columns() -> None:
 def test_replica_identities() -> None:
     """The full row is no key."""
     timeline = history((0, None, relation(1, "t", ("id", 23), identity="f")))
-    assert find_tables(timeline, [Usage(0, 0, 1, 1, 0, 1, 0)])["public.t"].key_columns == ()
+    assert find_tables(timeline, [Usage(0, 0, 1, (1, 0), (1, 0))])["public.t"].key_columns == ()
 
 
 @pytest.mark.parametrize(("name", "sensitive"), [("_op", True), ("_before.x", True), ("ID", False), ("_OP", False)])
 def test_names_that_collide(name: str, sensitive: bool) -> None:
     """A clear error that names table and remedy."""
     timeline = history((0, None, relation(1, "t", ("id", 23), (name, 23))))
-    table = find_tables(timeline, [Usage(0, 0, 1, 1, 0, 1, 0)])["public.t"]
+    table = find_tables(timeline, [Usage(0, 0, 1, (1, 0), (1, 0))])["public.t"]
     with pytest.raises(pgo.ChangeLogError, match=r"public\.t: .*(column list|caseSensitive)"):
         table.check_names(sensitive)
     if not sensitive:

@@ -75,10 +75,10 @@ class Engines:
         fields = self.package.fields.FIELDS
         trace = _trace(self.package.reference, data, self.parameters, fields)
         assert trace.fault is None, f"{data.hex()}: {trace.fault}"
-        unknown = [piece.key for piece in trace.pieces if piece.key not in fields]
+        unknown = [span.key for span in trace.spans if span.key not in fields]
         assert not unknown, f"{unknown} are none of {list(fields)}"
-        ends = [0, *(piece.end for piece in trace.pieces)]
-        assert [piece.start for piece in trace.pieces] == ends[:-1]
+        ends = [0, *(span.end for span in trace.spans)]
+        assert [span.start for span in trace.spans] == ends[:-1]
         assert ends[-1] == len(data)
 
     def index(self, data: bytes) -> tuple[bool, dict[str, list[Any]]]:
@@ -159,15 +159,16 @@ class Engines:
 
     def _check_row(self, find: Any, window: Window, place: int, row: Any) -> None:
         tags, starts, lengths = (np.full((max(len(row), 1), 1), -1, object) for _ in range(3))
-        counts = [-1]
+        counts, seen, sizes = [-1], np.zeros((len(tags), 256), int), np.zeros(len(tags), int)
         given = [window, [place], *self.kernel_parameters(find)]
-        fits = find(*given, len(row), counts, tags, starts, lengths)
+        fits = find(*given, len(row), counts, tags, starts, lengths, seen, sizes)
         assert (fits, counts) == (True, [len(row)]), f"the row at {place} has not the {len(row)} values of {row!r}"
         for column, value in enumerate(row):
             start, length = starts[column, 0], lengths[column, 0]
             found, expected = window.data[start : start + length], bare(value)
             expected = expected if isinstance(expected, bytes) else b""
             assert found == expected, f"value {column} of {row!r} reads {found!r}"
+            assert (seen[column, tags[column, 0]], sizes[column]) == (1, length), f"value {column} is not counted"
 
 
 def _width(form: str) -> int:

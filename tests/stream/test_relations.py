@@ -52,7 +52,7 @@ def test_a_stream_has_its_own() -> None:
 
 @pytest.mark.parametrize("end", [pgo.StreamAbort(7, 7), pgo.StreamAbort(7, 8), pgo.StreamStart(7, 1)])
 def test_forgotten(end: pgo.PgoutputMessage) -> None:
-    """After an abort, or when the stream is sent anew, its relations are to be sent again."""
+    """After an abort, or when the stream is sent again, its relations are to be sent again."""
     found = history((1, None, OLD), (5, 7, NEW), (9, None, end))
     assert describe(found, 1, 10).relation == OLD
     with pytest.raises(pgo.ProtocolError, match=r"seq 10: no Relation .* OID 1 in the stream of xid 7"):

@@ -6,12 +6,16 @@ import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct import UNCHANGED, Binary, Relation, RelationColumn
+from pgoutput_construct.columnar.typed.registry import find_cast
+from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.stream import RelationCache, RowReader, ValueLoader
-from pgoutput_construct.wire.types import Extended
+from pgoutput_construct.stream.builtin_types import TYPE_NAMES
+from pgoutput_construct.wire.types import Extended, FormattedBytes
 
 
 def table(*columns: RelationColumn, xid: int | None = None, name: str = "t") -> Relation:
@@ -34,6 +38,24 @@ def test_rows_have_names_and_python_values() -> None:
     assert (update.new, update.old) == ({"id": 6, "note": ""}, {"id": 6, "note": "x"})
     (delete,) = reader.read(pgo.Delete(None, 1, "K", (Binary(b"\0\0\0\6"), None)))
     assert (delete.op, delete.new, delete.old) == ("delete", None, {"id": 6})
+
+
+def test_values_of_another_format_stay_as_they_came() -> None:
+    """A format that later versions may bring is neither text nor binary: it is not read, and no column holds it."""
+
+    class Compressed(FormattedBytes):
+        """A format of values that is no text."""
+
+        __slots__ = ()
+
+    value = Compressed(b"5")
+    assert type(ValueLoader().load(value, TYPE_NAMES["int4"].oid)) is Compressed
+    for name, kind in (("int4", pa.int32()), ("text", pa.string()), ("bytea", pa.binary())):
+        column = ColumnReader(RelationColumn(0, "c", TYPE_NAMES[name].oid, -1), {}, kind)
+        with pytest.raises(CannotHold):
+            column.load(value)
+        assert column.text(value) == r"\x35"
+        assert find_cast(ord("z"), TYPE_NAMES[name].oid, kind) is None
 
 
 def test_truncate_has_a_row_for_each_table() -> None:

@@ -345,4 +345,4 @@ def test_against_a_naive_reader(data: st.DataObject) -> None:
 def test_spans_are_columns() -> None:
     """All columns have one entry a span, in order; streams have theirs."""
     spans = find_transactions(controls([*segment(7, 7, first=True), begin(8, 5), commit(5), stream_commit(7, 9)]))
-    assert (len(spans), list(spans.first_seq), list(spans.stream_xid)) == (2, [0, 3], [7, -1])
+    assert (len(spans.first_seq), list(spans.first_seq), list(spans.stream_xid)) == (2, [0, 3], [7, -1])

@@ -8,7 +8,11 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import StreamOptions
 from pgoutput_construct.columnar import BatchDecoder
-from pgoutput_construct.wire.options import combinations, options
+from pgoutput_construct.stream import RowReader
+from pgoutput_construct.wire import hints, parse_prefix
+from pgoutput_construct.wire import options as wire_options
+from pgoutput_construct.wire.engine import FRAMES, MESSAGES
+from pgoutput_construct.wire.options import Options, combinations, options
 
 INSERT = pgo.Insert(None, 16385, (b"5",))
 STREAMED = pgo.Insert(7, 16385, (b"5",))
@@ -76,10 +80,11 @@ def test_stream_state_may_be_left_out_where_it_cannot_matter() -> None:
 
 
 def test_stream_start_needs_streaming() -> None:
-    """A Stream Start under streaming off is refused by parse and Session alike."""
-    for parse in (lambda: pgo.parse(START, 2), lambda: pgo.Session(2).parse(START)):
-        with pytest.raises(pgo.DecodeError, match="only when the option streaming is 'on' or 'parallel'"):
-            parse()
+    """A Stream Start under streaming off is refused by parse and Session alike; one error says all that it takes."""
+    for version, remedy in ((1, "say proto_version=2, streaming='on'"), (2, "is on: say streaming='on'")):
+        for parse in (pgo.Session(version).parse, lambda data, version=version: pgo.parse(data, version)):
+            with pytest.raises(pgo.DecodeError, match=f"{remedy}$"):
+                parse(START)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +97,7 @@ def test_stream_start_needs_streaming() -> None:
         (lambda: pgo.parse(PAYLOAD.hex()), r"not str: bytes\.fromhex"),  # type: ignore[arg-type]
         (lambda: pgo.parse_frame(FRAME.hex().encode()), r"hexadecimal text: bytes\.fromhex"),
         (lambda: pgo.parse(pgo.build(STREAMED, 2, "on", True), 2, "on", False), "in_stream=True .*inside a stream"),
-        (lambda: pgo.parse(PAYLOAD, 2, "on", True), "in_stream=False .*outside of streams"),
+        (lambda: pgo.parse(PAYLOAD, 2, "on", True), "in_stream=False .*outside a stream"),
     ],
 )
 def test_errors_name_the_likely_mistake(call: Callable[[], Any], hint: str) -> None:
@@ -109,7 +114,37 @@ def test_no_hint_where_none_fits(payload: bytes) -> None:
     assert not any(word in str(caught.value) for word in ("hexadecimal", "frame", "inside a stream"))
 
 
+def test_hints_name_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that is not a stream is named as what it is, and only what must change."""
+    given = options(2, "on", True)
+    more = Options((*given.values, False), given.off, given.unsaid)
+    monkeypatch.setattr(wire_options, "PARAMETERS", (*wire_options.PARAMETERS, "in_bulk"))
+    monkeypatch.setattr(hints, "STATE_PARAMETERS", ("in_stream", "in_bulk"))
+    monkeypatch.setattr(hints, "STATES", {"idle": (), "stream": ("in_stream",), "bulk": ("in_stream", "in_bulk")})
+    monkeypatch.setattr(hints, "_accepts", lambda reference, data, parameters: parameters["in_bulk"])
+    hint = hints.hint_for_message(PAYLOAD, more, MESSAGES, FRAMES)
+    assert hint == "with in_bulk=True these bytes are a valid Insert: inside a bulk?"
+
+
 def test_unknown_option() -> None:
     """An option that the specification does not have is refused by name."""
     with pytest.raises(pgo.PgoutputError, match="there is no option 'compression': the options are proto_version"):
         options(1, "off", None, compression=True)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pgo.parse(PAYLOAD, 2, "on", "no"),  # type: ignore[arg-type]
+        lambda: parse_prefix(PAYLOAD, -3),
+        lambda: parse_prefix(PAYLOAD, "a"),  # type: ignore[arg-type]
+        lambda: StreamOptions(slot="s", publications=5),  # type: ignore[arg-type]
+        lambda: StreamOptions(slot="s", publications="p"),  # type: ignore[arg-type]
+        lambda: RowReader().read(None),  # type: ignore[arg-type]
+        lambda: pgo.Session().build(5),  # type: ignore[arg-type]
+    ],
+)
+def test_nothing_else_escapes(call: Callable[[], Any]) -> None:
+    """What is no option, no position and no message is refused with an error of ours."""
+    with pytest.raises(pgo.PgoutputError):
+        call()

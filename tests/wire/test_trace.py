@@ -21,18 +21,18 @@ Pair = tuple[ParseOptions, bytes]
 
 
 def assert_covered(found: Trace, data: bytes) -> None:
-    """The pieces follow each other without gaps, then the fault and the rest: together all bytes."""
+    """The spans follow each other without gaps, then the fault and the rest: together all bytes."""
     end = 0
-    for piece in found.pieces:
-        assert (piece.start, piece.end >= piece.start) == (end, True)
-        end = piece.end
-        described = found.fields[piece.key]
+    for span in found.spans:
+        assert (span.start, span.end >= span.start) == (end, True)
+        end = span.end
+        described = found.fields[span.key]
         assert described.notation
-        assert re.sub(r"\[\d+\]", "[]", piece.path) == re.sub(r":.(?=\.|$)", "", piece.key, flags=re.DOTALL)
+        assert re.sub(r"\[\d+\]", "[]", span.path) == re.sub(r":.(?=\.|$)", "", span.key, flags=re.DOTALL)
     if found.fault is None:
-        assert end == found.unread == len(data)
+        assert end == len(data)
     else:
-        assert end == found.fault.start <= found.fault.end == found.unread <= len(data)
+        assert end == found.fault.start <= found.fault.end <= len(data)
         assert found.fault.error.offset == found.fault.start
 
 
@@ -75,7 +75,7 @@ def test_valid_messages_are_covered(pair: Pair) -> None:
     found = trace(data, *options)
     assert found.fault is None
     assert_covered(found, data)
-    assert b"".join(data[piece.start : piece.end] for piece in found.pieces) == data
+    assert b"".join(data[span.start : span.end] for span in found.spans) == data
 
 
 @given(testing.options(), testing.damaged(testing.payloads().map(lambda pair: pair[1])))
@@ -138,7 +138,7 @@ def test_faults_have_the_bytes_that_are_wrong() -> None:
 def test_branches_are_told_apart() -> None:
     """The same names in two branches are two places in the specification."""
     options, data, _ = SAMPLES["Insert"]
-    keys = {piece.key: piece for piece in trace(data, *options).pieces}
+    keys = {span.key: span for span in trace(data, *options).spans}
     assert keys["Insert.new.columns[]:t.data"].value == b"5"
     assert keys["Insert.new.columns[]:b.data"].value == b"\0\5"
     assert FIELDS["Insert.new.columns[]:t.data"] != FIELDS["Insert.new.columns[]:b.data"]

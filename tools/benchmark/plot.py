@@ -21,7 +21,7 @@ def plot(report: Report) -> str:
     for batch in report.batches:
         results = [result for result in report.results.results if result.case == batch.case.name]
         if results:
-            title = f"{batch.case.name}: ns a message, {batch.size / len(batch):.0f} bytes on average (logarithmic)"
+            title = f"{batch.case.name}: ns per message, {batch.size / len(batch):.0f} bytes on average (logarithmic)"
             panels.append(_panel(title, sorted(results, key=lambda result: result.ns), top))
             top += _TITLE + _BAR * len(results) + _FOOT
     style = "text { font: 12px sans-serif; fill: #222 } .title { font-weight: bold } .axis { fill: #666 }"

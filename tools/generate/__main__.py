@@ -16,9 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status: 0 done or current, 1 stale, 2 broken specification."""
     parser = argparse.ArgumentParser(prog="python -m tools.generate", description=__doc__)
     parser.add_argument(
-        "--check",
-        action="store_true",
-        help="change nothing; exit 1 when an output is stale, missing or orphaned",
+        "--check", action="store_true", help="change nothing; exit 1 when an output is stale, missing or orphaned"
     )
     parser.add_argument(
         "--spec", type=Path, default=ROOT / "spec", metavar="FOLDER", help="the folder of the specifications"

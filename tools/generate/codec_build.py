@@ -91,7 +91,8 @@ class _Function(Function):
         if field.constant_number is not None:
             value = str(field.constant_number)
         elif field.bits:
-            self.write(f"if {value} & ~{field.mask:#x}:", REJECT)
+            absent = f"{value} is None or " * field.conditional
+            self.write(f"if {absent}{value} & ~{field.mask:#x}:", REJECT)
         elif field.values:
             self.write(f"if {value} not in {tuple(field.values)!r}:", REJECT)
         self.waiting.append((field.code, f"ord({value})" if field.is_letter else value))

@@ -1,6 +1,7 @@
 """Emits the construct definitions: one Struct a message, in the order of the specification, one field a line."""
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from tools.generate.text import constant, python_module
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
@@ -25,10 +26,7 @@ from pgoutput_construct.wire.primitives import (
 
 def emit_definitions(spec: Spec, messages: str) -> str:
     """Return the module of definitions; ``messages`` is the module that holds their classes."""
-    public = [
-        *(part.name for part in spec.parts_in_order),
-        *(message.class_name for message in spec.messages),
-    ]
+    public = [*(part.name for part in spec.parts_in_order), *(message.class_name for message in spec.messages)]
     return python_module(
         spec,
         [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)],
@@ -43,7 +41,7 @@ def emit_definitions(spec: Spec, messages: str) -> str:
 def _about(spec: Spec) -> Iterator[str]:
     if spec.parameters:
         names = ", ".join(f"{p.name} ({p.type})" for p in spec.parameters)
-        yield f"Every parse and build takes the parameters as keywords: {names}."
+        yield from wrap(f"Every parse and build takes the parameters as keywords: {names}.", 115)
     yield f"Source: PostgreSQL's documentation, {spec.source}."
 
 
@@ -116,7 +114,7 @@ def _construct(element: Element) -> str:
         return f"Counted(this.{element.count}, {_structure(element.item, element.class_name)})"
     if isinstance(element, Choice):
         return _valued(element)
-    construct = _leaf(element)
+    construct = _primitive(element)
     return f"when({_this(element.condition)}, {construct})" if element.conditional else construct
 
 
@@ -130,7 +128,7 @@ def _python(alternative: Alternative) -> str:
     return alternative.python if alternative.python in ("None", "bytes") else f"m.{alternative.python}"
 
 
-def _leaf(field: Field) -> str:
+def _primitive(field: Field) -> str:
     if field.part:
         return field.part
     if field.constant_bytes is not None:

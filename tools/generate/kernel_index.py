@@ -8,24 +8,12 @@ from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
 from tools.language.model import Structure
 
-__all__ = ["Walker", "row_fields", "row_messages", "tuple_parts", "values_of"]
-
-
-def tuple_parts(spec: Spec) -> list[Part]:
-    """Return the parts that are rows: repeats of values that are sent in one of several ways."""
-    return [part for part in spec.parts if values_of(part) is not None]
-
-
-def values_of(part: Part) -> Choice | None:
-    """Return how the values of a row are sent, None for a part that is no row."""
-    repeat = part.principal
-    value = repeat.item.principal if isinstance(repeat, Repeat) else None
-    return value if isinstance(value, Choice) and value.valued else None
+__all__ = ["Walker", "row_fields", "row_messages"]
 
 
 def row_messages(spec: Spec) -> list[Message]:
     """Return the messages that hold rows."""
-    names = {part.name for part in tuple_parts(spec)}
+    names = {part.name for part in spec.rows}
     return [message for message in spec.messages if names & set(message.references())]
 
 
@@ -65,7 +53,7 @@ class Walker:
             yield from self._items(message)
             yield self._walk(message, message.class_name)
         yield self._index()
-        for part in tuple_parts(self.spec):
+        for part in self.spec.rows:
             yield self._finder(part)
 
     def _items(self, structure: Structure) -> Iterator[str]:
@@ -113,8 +101,8 @@ class Walker:
         steps = _Find(self.names, part, body, self.spec)
         steps.all(part.elements[: part.elements.index(steps.rows) + 1])
         write = Writer()
-        given = ["data: Any", "places: Any", *self.names.batch_signature, "columns: int", "counts: Any", "tags: Any"]
-        head = f"def find_{self.names.of(part.name)}({', '.join([*given, 'starts: Any', 'lengths: Any'])}) -> bool:"
+        given = ["data: Any", "places: Any", *self.names.batch_signature, "columns: int", *_FOUND]
+        head = f"def find_{self.names.of(part.name)}({', '.join(given)}) -> bool:"
         with write.block(head):
             write(docstring(["Find the values of rows (not those at -1), and count them.", "", *_FINDS], "").strip())
             write("fits = True", *(["end = len(data)"] if uses(str(body), "end") else []))
@@ -127,8 +115,11 @@ class Walker:
         return f"@kernel\n{write}"
 
 
-_FINDS = ("Rows with another number of values than there are columns are counted only, and make the answer False.",)
-
+_FOUND = ("counts: Any", "tags: Any", "starts: Any", "lengths: Any", "seen: Any", "sizes: Any")
+_FINDS = (
+    "Rows with another number of values than there are columns are counted only, and make the answer False.",
+    "``seen`` counts each column's tags, ``sizes`` its bytes.",
+)
 
 _NO_VALUES = ("for column in range(columns):", "    tags[column, row] = lengths[column, row] = 0")
 
@@ -180,7 +171,7 @@ class _Find(Steps):
         self.spec = spec
         self.in_value = False
         """Whether the steps are over what stands behind a value's tag."""
-        rows, values = part.principal, values_of(part)
+        rows, values = part.principal, part.values
         assert isinstance(rows, Repeat) and values is not None
         self.rows, self.values = rows, values
 
@@ -217,6 +208,7 @@ class _Find(Steps):
             with self.write.block(f"if {' or '.join(f'kind == {tag}' for tag in tags)}:"):
                 self.write(lines)
         self.write("tags[column, row] = kind", "starts[column, row] = start", "lengths[column, row] = length")
+        self.write("seen[column, kind] += 1", "sizes[column] += length")
 
     def part(self, name: str) -> None:
         """Write the steps over a part, those of a value in place."""

@@ -1,15 +1,15 @@
 """The steps of the columnar kernels over structures: walks that check, and reads of what was walked before."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from tools.generate.kernel_runs import Run, runs
 from tools.generate.text import snake_case
 from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Repeat, Spec
 from tools.language.model import Element, Structure
 
-__all__ = ["Names", "Steps", "number_at", "tag_name", "uses"]
+__all__ = ["Names", "Run", "Steps", "number_at", "tag_name", "uses"]
 
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 """What reads a number of so many bytes."""
@@ -51,6 +51,38 @@ class Names:
     def row_values(self, body: str) -> list[str]:
         """Return the lines that take the parameters of one row, as far as a body uses them."""
         return [f"{name} = {name}_by_row[row]" for name in self.by_row if uses(body, name)]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Fixed fields that follow each other, at most one condition among them."""
+
+    fields: tuple[Field, ...]
+
+    @property
+    def condition(self) -> str:
+        """The condition of those fields that have one."""
+        return next((field.condition for field in self.fields if field.condition), "")
+
+    def present(self, holds: bool) -> tuple[Field, ...]:
+        """Return the fields that are there when the condition holds, or when it does not."""
+        return tuple(field for field in self.fields if holds or not field.condition)
+
+
+def runs(elements: Sequence[Element]) -> Iterator[Run | Element]:
+    """Yield the elements, fixed fields gathered into runs."""
+    gathered: list[Field] = []
+    for element in elements:
+        fixed = isinstance(element, Field) and element.size is not None
+        if gathered and (not fixed or len({f.condition for f in (*gathered, element)} - {""}) > 1):
+            yield Run(tuple(gathered))
+            gathered = []
+        if isinstance(element, Field) and fixed:
+            gathered.append(element)
+        else:
+            yield element
+    if gathered:
+        yield Run(tuple(gathered))
 
 
 class Steps:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from tools.generate.kernel_index import Walker, row_fields, row_messages, tuple_parts, values_of
+from tools.generate.kernel_index import Walker, row_fields, row_messages
 from tools.generate.kernel_read import Reader, header_fields, oid_lists
 from tools.generate.kernel_walk import Names, tag_name
 from tools.generate.text import constant, python_module, snake_case
@@ -54,7 +54,7 @@ def emit_kernels(spec: Spec) -> str:
         *(reader.oids(message) for message in lists),
         _readers(spec),
         _functions("LISTS", "list", ((str(m.tag[0]), m.class_name) for m in lists), spec, _LISTS),
-        _functions("TUPLES", "find", ((f'"{p.name}"', p.name) for p in tuple_parts(spec)), spec, _TUPLES),
+        _functions("TUPLES", "find", ((f'"{p.name}"', p.name) for p in spec.rows), spec, _TUPLES),
     )
 
 
@@ -74,7 +74,7 @@ def _row_tables(spec: Spec) -> Iterator[str]:
     yield constant("ROW_PARAMETERS: Final[tuple[str, ...]]", parameters, _ROW_PARAMETERS, brackets="()")
     tags = (f"TAG_{message.class_name}" for message in row_messages(spec) if message.group == "change")
     yield constant("ROW_TAGS: Final[tuple[int, ...]]", tags, "The tags of changes that hold rows.", brackets="()")
-    choices = [choice for part in tuple_parts(spec) if (choice := values_of(part)) is not None]
+    choices = [choice for part in spec.rows if (choice := part.values) is not None]
     values = (f'"{a.name}": {tag_name(a)}' for choice in choices for a in choice.alternatives)
     yield constant("VALUE_TAGS: Final[Mapping[str, int]]", values, "The tags of values in a row.")
 

@@ -85,8 +85,9 @@ class _Classes:
             if part.single is None:
                 yield self._class(part.name, [part.description], part)
             else:
-                alias = " | ".join(self._members(part.single))
-                yield f"{part.name}: TypeAlias = {alias}\n" + docstring([part.description], "")
+                yield f"{part.name}: TypeAlias = {_union(self._members(part.single))}\n" + docstring(
+                    [part.description], ""
+                )
         for message in self.spec.messages:
             yield from self._items(message)
         for message in self.spec.messages:
@@ -120,7 +121,7 @@ class _Classes:
                 required += element.names
             if isinstance(element, Choice) and not element.valued:
                 yield f"    {element.kind_name}: str{' | None' * element.optional}{default}"
-            yield f"    {element.name}: {' | '.join(dict.fromkeys(self._members(element)))}{default}"
+            yield f"    {element.name}: {_union(self._members(element))}{default}"
         if required:
             yield "\n    def __post_init__(self) -> None:"
             yield f"        require(self, {', '.join(map(repr, required))})"
@@ -128,15 +129,15 @@ class _Classes:
     def _members(self, element: Element) -> list[str]:
         """Return the types that a value of a field can have."""
         if isinstance(element, Repeat):
-            return [f"tuple[{' | '.join(self._inside(element.item, element.class_name))}, ...]"]
+            return [f"tuple[{_union(self._inside(element.item, element.class_name))}, ...]"]
         if isinstance(element, Choice):
             return _values_types(element) if element.valued else self._branches(element)
         members = self._part(element.part) if element.part else [element.python]
-        return list(dict.fromkeys([*members, *["None"] * element.conditional]))
+        return [*members, *["None"] * element.conditional]
 
     def _branches(self, choice: Choice) -> list[str]:
         contents = [member for alternative in choice.alternatives for member in self._then(alternative)]
-        return list(dict.fromkeys([*contents, *["None"] * choice.optional]))
+        return [*contents, *["None"] * choice.optional]
 
     def _then(self, alternative: Alternative) -> list[str]:
         if isinstance(alternative.then, str):
@@ -146,7 +147,7 @@ class _Classes:
     def _part(self, name: str) -> list[str]:
         part = self.spec.part(name)
         inside = self._inside(part, name)
-        return inside if part.extended or inside == ["None"] else [name]  # None | None is no type
+        return inside if part.extended or set(inside) == {"None"} else [name]  # None | None is no type
 
     def _inside(self, structure: Structure, class_name: str | None) -> list[str]:
         """Return the types of a structure inside another: of its principal, of its class, or both."""
@@ -177,8 +178,12 @@ def _described(element: Element) -> Iterator[str]:
 
 def _values_types(choice: Choice) -> list[str]:
     names = [str(alternative.python) for alternative in choice.alternatives]
-    types = [name.capitalize() if name.isupper() else name for name in names if name != "None"]
-    return [*types, *["None"] * ("None" in names)]
+    return [name.capitalize() if name.isupper() else name for name in names]
+
+
+def _union(members: list[str]) -> str:
+    """Return a union of types: each once, None last."""
+    return " | ".join(sorted(dict.fromkeys(members), key="None".__eq__))
 
 
 def _availability(message: Message) -> str:

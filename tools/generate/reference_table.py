@@ -16,7 +16,7 @@ IMPORTS = """
 from collections.abc import Mapping
 from typing import Final
 
-from pgoutput_construct.wire.described import Described
+from pgoutput_construct.wire.tables import Described
 """
 
 Row = tuple[str, str]
@@ -87,10 +87,7 @@ class _Walk:
 
 
 def _described(
-    notation: str,
-    description: str,
-    values: Mapping[Any, str] | None = None,
-    bits: Mapping[Any, str] | None = None,
+    notation: str, description: str, values: Mapping[Any, str] | None = None, bits: Mapping[Any, str] | None = None
 ) -> str:
     named = "".join(f", {name}={dict(rows)!r}" for name, rows in (("values", values), ("bits", bits)) if rows)
     return f"Described({notation!r}, {description!r}{named})"

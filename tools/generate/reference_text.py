@@ -57,9 +57,9 @@ def slug(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-def link(title: str, page: str = "") -> str:
-    """Return a link to a heading, of this page where no other is named."""
-    return f"[{markdown(title)}]({page}#{slug(title)})"
+def link(title: str) -> str:
+    """Return a link to a heading of this page."""
+    return f"[{markdown(title)}](#{slug(title)})"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

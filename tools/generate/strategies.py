@@ -13,7 +13,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.testing.leaves import (
+from pgoutput_construct.testing.primitives import (
     absent_or, bits, blobs, branches, lsns, record, several, signed, strings, timestamps, unsigned
 )
 from pgoutput_construct.wire import {messages} as m
@@ -86,11 +86,11 @@ def _strategy(element: Element) -> str:
         return f"several({_inside(element.item, element.class_name)})"
     if isinstance(element, Choice):
         return _choice(element)
-    leaf = _leaf(element)
-    return f"absent_or({element.condition}, {leaf})" if element.conditional else leaf
+    primitive = _primitive(element)
+    return f"absent_or({element.condition}, {primitive})" if element.conditional else primitive
 
 
-def _leaf(field: Field) -> str:
+def _primitive(field: Field) -> str:
     if field.part:
         return f"{_any(field.part)}(PARAMETERS)"
     assert field.type is not None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from tools.language.model import Alternative, Choice, Element, Field, Message, Repeat, Spec, Structure
+from tools.language.model import Alternative, Choice, Element, Field, Fields, Message, Repeat, Spec, Structure
 
 __all__ = ["LAYOUT_RULES"]
 
@@ -189,14 +189,38 @@ def _states(spec: Spec, error: Raise) -> None:
 
 
 def _changes(spec: Spec, error: Raise) -> None:
-    """Readers of rows find tables and rows by these names."""
-    for message in spec.messages:
-        names = {element.name for element in message.exposed}
-        one_table = "relation_oid" in names and not names.isdisjoint({"old", "new"})
-        if message.group == "change" and not one_table and "relation_oids" not in names:
+    """Readers of rows find tables and rows by these names, and know one layout of rows."""
+    changes = [message for message in spec.messages if message.group == "change"]
+    if changes and len(spec.rows) > 1:
+        problem = f"the part {spec.rows[1].name} is another layout of rows than {spec.rows[0].name}"
+        raise error(spec.rows[1].line, problem, "Use one part for all rows.")
+    for message in changes:
+        sides = [element for element in message.exposed if element.name in ("old", "new")]
+        always = {element.name for element in message.exposed if not element.conditional}
+        tables = "relation_oid" in always and sides if "relation_oids" not in always else not sides
+        if not tables or not all(_is_row(side, spec) for side in sides) or _holds_rows(message, sides, spec):
             problem = f"readers of rows do not find the tables or the rows of the change {message.name}"
-            remedy = "Name its fields relation_oid with old or new, or a repeat relation_oids; or leave out group."
+            remedy = (
+                "Name its fields relation_oid with old or new, which are rows and all rows that it has, "
+                "or a repeat relation_oids; or leave out group."
+            )
             raise error(message.line, problem, remedy)
+
+
+def _is_row(element: Element, spec: Spec) -> bool:
+    """Tell whether an element is a row alone, or a choice of rows that keeps its tag."""
+    rows = {part.name for part in spec.rows}
+    if isinstance(element, Choice):
+        return not element.valued and rows.issuperset(a.then for a in element.alternatives if a.then is not None)
+    return isinstance(element, Field) and element.part in rows
+
+
+def _holds_rows(message: Message, sides: list[Element], spec: Spec) -> bool:
+    """Tell whether there are rows in other elements than these, however deep."""
+    others = [element for element in message.elements if element not in sides]
+    rest = Structure(tuple(Fields("body", (other,)) if isinstance(other, Field) else other for other in others))
+    used = {name for structure in spec.reached(rest) for name in structure.references()}
+    return any(part.name in used for part in spec.rows)
 
 
 LAYOUT_RULES = (_sizes, _open_ends, _choices, _repeats, _annotations, _states, _changes)

@@ -374,6 +374,13 @@ class Part(Structure):
     server: int | None = None
     line: int = 0
 
+    @property
+    def values(self) -> Choice | None:
+        """How the values of a row are sent, None for a part that is no row."""
+        repeat = self.principal
+        value = repeat.item.principal if isinstance(repeat, Repeat) else None
+        return value if isinstance(value, Choice) and value.valued else None
+
 
 @dataclass(frozen=True)
 class Version:
@@ -440,6 +447,11 @@ class Spec:
         yield from structure.inside()
         for name in set(structure.references()):
             yield from self.reached(self.part(name))
+
+    @property
+    def rows(self) -> list[Part]:
+        """The parts that are rows: repeats of values that are sent in one of several ways."""
+        return [part for part in self.parts if part.values is not None]
 
     @property
     def named(self) -> tuple[Message | Part, ...]:

@@ -19,8 +19,13 @@ RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswi
 )
 """Names that a Container, a class or a JSON object already has, and those that the body of a class refers to."""
 
+_DEFINITIONS = frozenset({"classes_only", "open_end", "recorder"})
 _ROW_VARIABLES = frozenset({"ends", "places", "row", "starts", "streams", "tags", "valid"})
-RESERVED_PARAMETERS = (MACHINERY | _ROW_VARIABLES | set(keyword.kwlist)) - {"in_stream", "parallel", "proto_version"}
+RESERVED_PARAMETERS = (MACHINERY | _DEFINITIONS | _ROW_VARIABLES | set(keyword.kwlist)) - {
+    "in_stream",
+    "parallel",
+    "proto_version",
+}
 """Names that the generated functions give to other arguments."""
 
 _TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})

@@ -109,13 +109,13 @@ def list_of(element: Cast) -> Cast:
 
     def cast(values: Values, kind: pa.DataType) -> Result:
         # An element takes four bytes in binary format; in text at least one, and a comma or brace.
-        room = int(values.lengths.sum(dtype=np.int64)) // (2 if values.code == TEXT_TAG else 4) + len(values)
+        room = values.size // (2 if values.code == TEXT_TAG else 4) + len(values)
         starts, lengths, tags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
         state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
         missing = _split(*values.given, starts, lengths, tags, ends, state)
         total = int(ends[-1])
         count = int(np.count_nonzero(tags[:total] == values.code))
-        inner = Values(values.data, starts[:total], lengths[:total], tags[:total], values.code, count)
+        inner = Values(values.data, starts[:total], lengths[:total], tags[:total], values.code, count, values.size)
         items, left = element(inner, kind.value_type)
         if left is not None:
             owners = np.searchsorted(ends, np.flatnonzero(left), "right") - 1

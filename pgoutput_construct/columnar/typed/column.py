@@ -21,7 +21,7 @@ SLACK: Final = 8
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Values:
     """Values of one column that came in one format; rows with another tag have none."""
 
@@ -37,6 +37,8 @@ class Values:
     """The tag of those meant here."""
     count: int
     """How many have it."""
+    size: int
+    """How many bytes all values have, whatever their tag."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -71,10 +73,11 @@ def fixed_width(kernel: Kernel, bounds: Bounds = lambda kind: (0, 0), raw: bool 
 
     def cast(values: Values, kind: pa.DataType) -> Result:
         state = np.empty(len(values), np.uint8)
-        dtype = kind.to_pandas_dtype() if pa.types.is_floating(kind) and not raw else f"i{kind.byte_width}"
+        bits, floats = pa.types.is_boolean(kind), pa.types.is_floating(kind) and not raw
+        dtype = np.bool_ if bits else kind.to_pandas_dtype() if floats else f"i{kind.byte_width}"
         out = np.empty((len(values), 2), np.int64) if kind.bit_width == 128 else np.empty(len(values), dtype)
         missing = kernel(*values.given, *bounds(kind), out, state)
-        return array_of(values, kind, state, missing, out)
+        return array_of(values, kind, state, missing, np.packbits(out, bitorder="little") if bits else out)
 
     return cast
 
@@ -83,7 +86,7 @@ def varying(kernel: Kernel, width: int | None = None) -> Cast:
     """Return the cast of a kernel that writes bytes: so many a row at most, or not more than the values have."""
 
     def cast(values: Values, kind: pa.DataType) -> Result:
-        size = int(values.lengths.sum(dtype=np.int64)) if width is None else width * len(values)
+        size = values.size if width is None else width * len(values)
         state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
         out = np.empty(size + SLACK, np.uint8)
         missing = kernel(*values.given, out, ends, state)

@@ -2,8 +2,6 @@
 
 from typing import Any, Final
 
-import pyarrow as pa
-
 from pgoutput_construct.columnar.jit import inlined, kernel, u8, u16
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width
 from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
@@ -166,9 +164,5 @@ def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, 
     return last < POWERS[BASE_DIGITS]
 
 
-def _bounds(kind: pa.DataType) -> tuple[int, int]:
-    return kind.precision, kind.scale
-
-
-DECIMAL_TEXT: Final = fixed_width(_decimals_of_text, _bounds)
-DECIMAL_BINARY: Final = fixed_width(_decimals, _bounds)
+DECIMAL_TEXT: Final = fixed_width(_decimals_of_text, lambda kind: (kind.precision, kind.scale))
+DECIMAL_BINARY: Final = fixed_width(_decimals, lambda kind: (kind.precision, kind.scale))

@@ -5,10 +5,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.columnar.gather import binary
 from pgoutput_construct.columnar.jit import kernel, u8, u16, u32, u64
-from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of, fixed_width
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, fixed_width
 from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
+from pgoutput_construct.columnar.typed.texts import TEXT
 
 __all__ = ["BOOL_BINARY", "BOOL_TEXT", "FLOAT_BINARY", "FLOAT_TEXT", "INTEGER_BINARY", "INTEGER_TEXT", "OID_BINARY"]
 
@@ -29,15 +29,6 @@ def _booleans(
             out[row], state[row] = byte == yes, TAKEN if byte in (yes, no) else LEFT
         missing += state[row] != TAKEN
     return missing
-
-
-def _boolean(yes: int, no: int) -> Cast:
-    def cast(values: Values, kind: pa.DataType) -> Result:
-        state, out = np.empty(len(values), np.uint8), np.empty(len(values), np.uint8)
-        missing = _booleans(*values.given, yes, no, out, state)
-        return array_of(values, kind, state, missing, np.packbits(out, bitorder="little"))
-
-    return cast
 
 
 @kernel
@@ -127,7 +118,11 @@ def _float_text(values: Values, kind: pa.DataType) -> Result:
     array, left = _SHORT_FLOATS(values, kind)
     if left is None:
         return array, None
-    parsed = binary(values.data, values.starts[left], values.lengths[left], None, text=True).cast(kind)
+    lengths = values.lengths[left]
+    rest = Values(
+        values.data, values.starts[left], lengths, values.tags[left], values.code, len(lengths), int(lengths.sum())
+    )
+    parsed = TEXT(rest, pa.string())[0].cast(kind)
     numbers = array.to_numpy(zero_copy_only=False).copy()
     numbers[left] = parsed.to_numpy()
     left &= np.isinf(numbers)  # Arrow overflows silently to infinity: what says so is left, with what is too large
@@ -150,8 +145,8 @@ def _integer_binary(size: int, signed: bool = True) -> Cast:
 
 
 _SHORT_FLOATS: Final = fixed_width(_floats_of_text, _float_bounds)
-BOOL_TEXT: Final = _boolean(ord("t"), ord("f"))
-BOOL_BINARY: Final = _boolean(1, 0)
+BOOL_TEXT: Final = fixed_width(_booleans, lambda kind: (ord("t"), ord("f")))
+BOOL_BINARY: Final = fixed_width(_booleans, lambda kind: (1, 0))
 INTEGER_TEXT: Final = fixed_width(_integers_of_text, _integer_bounds)
 INTEGER_BINARY: Final = {size: _integer_binary(size) for size in (2, 4, 8)}
 OID_BINARY: Final = _integer_binary(4, signed=False)

@@ -42,7 +42,7 @@ TYPES: Final[Mapping[str, Casts]] = {
     "bytea": Casts(_is.is_binary, texts.BYTEA_TEXT, texts.TEXT),
     "uuid": Casts(_is.is_string, texts.TEXT, texts.UUID_BINARY),
     "inet": Casts(_is.is_string, texts.TEXT, texts.INET_BINARY),
-    "cidr": Casts(_is.is_string, texts.TEXT, texts.CIDR_BINARY),
+    "cidr": Casts(_is.is_string, texts.TEXT, texts.INET_BINARY),
     "jsonb": Casts(_is.is_string, texts.TEXT, texts.JSONB_BINARY),
     **dict.fromkeys(("text", "varchar", "bpchar", "name", "json", "xml"), Casts(_is.is_string, texts.TEXT, texts.TEXT)),
 }
@@ -52,6 +52,8 @@ TYPES: Final[Mapping[str, Casts]] = {
 def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
     """Return how values with this tag (VALUE_TAGS) are read by a kernel, None where they are loaded one by one."""
     builtin = BUILTIN_TYPES.get(type_oid)
+    if code not in (VALUE_TAGS["text"], VALUE_TAGS["binary"]):
+        return None
     if _is.is_list(target):
         element = find_cast(code, builtin.element_oid, target.value_type) if builtin is not None else None
         return list_of(element) if element is not None else None

@@ -1,4 +1,4 @@
-"""The strategies of single fields, which the generated strategies are made of."""
+"""The strategies of primitives: single fields, which the generated strategies are made of."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
