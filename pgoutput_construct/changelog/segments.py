@@ -130,22 +130,19 @@ def _with_later_states(table: pa.Table) -> pa.Table:
 
 def _damaged_place(segment: Segment) -> str:
     """Say which rows and columns cannot be read: each group of rows has checksums of its own."""
-    unreadable: set[str] = set()
-    seqs: list[int] = []
+    first, bad = segment.first_seq, []
     try:
         with pq.ParquetFile(segment.path, page_checksum_verification=True) as file:
-            first = segment.first_seq
             for group in range(file.num_row_groups):
-                rows = file.metadata.row_group(group).num_rows
-                bad = {name for name in file.schema_arrow.names if not _is_readable(file, group, name)}
-                unreadable |= bad
-                seqs += [first, first + rows - 1] if bad else []
-                first += rows
+                end = first + file.metadata.row_group(group).num_rows
+                names = (name for name in file.schema_arrow.names if not _is_readable(file, group, name))
+                bad += [(first, end - 1, name) for name in names]
+                first = end
     except _DAMAGE:
         return f"{segment.path}"
-    first, last = (seqs[0], seqs[-1]) if seqs else (segment.first_seq, segment.last_seq)
-    fields = f", field {', '.join(sorted(unreadable))}" if unreadable else ""
-    return f"{segment.path}, seq {first} to {last}{fields}"
+    if not bad:
+        return f"{segment.path}, seq {segment.first_seq} to {segment.last_seq}"
+    return f"{segment.path}, seq {bad[0][0]} to {bad[-1][1]}, field {', '.join(sorted({name for *_, name in bad}))}"
 
 
 def _is_readable(file: pq.ParquetFile, group: int, name: str) -> bool:

@@ -57,7 +57,10 @@ class LogWriter:
     """
 
     def __init__(self, directory: str | Path, limits: SegmentLimits | None = None) -> None:
-        """Lock a directory, remove unfinished files, and find where its log ends; raises ChangeLogError."""
+        """Lock ``directory``, remove unfinished files, and find where its log ends; raises ChangeLogError.
+
+        ``limits`` say when a segment is cut, SegmentLimits() where they are left out.
+        """
         self.directory = Path(directory)
         self.limits = limits or SegmentLimits()
         self.options: LogOptions | None = None
@@ -84,7 +87,7 @@ class LogWriter:
         return max(self.position.complete_lsn, self._noted)
 
     def use(self, options: LogOptions) -> None:
-        """Set the options; raise ChangeLogError when the log was written with others."""
+        """Set the ``options``; raise ChangeLogError when the log was written with others."""
         if self.options is not None and (differences := self.options.differences(options)):
             raise ChangeLogError(
                 f"{self.directory}: the change log there was captured with other options "
@@ -93,7 +96,11 @@ class LogWriter:
         self.options = options
 
     def append(self, frame: XLogData, in_stream: bool, stream_xid: int | None, **others: bool) -> int:
-        """Add one payload with the state in which it is to be parsed; return its seq."""
+        """Add the payload of ``frame`` with the state in which it is to be parsed; return its seq.
+
+        ``in_stream``, ``stream_xid`` (None outside a stream) and ``others``, the states of later versions, are
+        those of the Session before the payload.
+        """
         if frame.wal_start > _INT64_MAX:
             raise _beyond(frame.wal_start)
         sent = frame.send_time + UNIX_TO_POSTGRES

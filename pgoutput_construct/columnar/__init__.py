@@ -33,9 +33,8 @@ __all__ = [
     "unify",
 ]
 
-_LATER = {"BatchDecoder": "batches", "DecodedBatch": "batches", "TableRows": "batches"}
-_LATER |= {"BatchIndex": "index", "index_batch": "index"}
-_LATER |= {"table_rows": "table"}
+_LATER = dict.fromkeys(("BatchDecoder", "DecodedBatch", "TableRows"), "batches")
+_LATER |= {"BatchIndex": "index", "index_batch": "index", "table_rows": "table"}
 
 
 def __getattr__(name: str) -> Any:

@@ -68,9 +68,10 @@ class BatchDecoder:
     def __init__(
         self, proto_version: int = 1, streaming: Streaming = "off", *, threads: int = 1, **others: Unpack[MoreOptions]
     ) -> None:
-        """Begin a connection; ``threads`` decode rows at the same time, the other options are those of Session.
+        """Begin a connection; ``threads`` decode rows at the same time.
 
-        Raises PgoutputError for what PostgreSQL refuses, and for fewer threads than one.
+        ``proto_version``, ``streaming`` and ``others`` are those of Session. Raises PgoutputError for what
+        PostgreSQL refuses, and for fewer threads than one.
         """
         self.threads = checked(threads)
         self.history = RelationHistory()

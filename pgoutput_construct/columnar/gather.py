@@ -52,7 +52,7 @@ def first_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArra
     return out
 
 
-def strings(values: Values, kind: pa.DataType) -> pa.Array:
+def strings(values: Values, target: pa.DataType) -> pa.Array:
     """Return byte strings as binary or string; bytes that are not UTF-8 become U+FFFD in strings.
 
     Raises PgoutputError where they have 2 GiB or more together: Arrow counts their bytes in 32 bits.
@@ -60,18 +60,18 @@ def strings(values: Values, kind: pa.DataType) -> pa.Array:
     if values.lengths.sum(dtype=np.int64) >= 1 << 31:
         raise PgoutputError("a field's values have 2 GiB or more together: decode fewer payloads at a time")
     try:
-        return TEXT(values, kind)[0]
+        return TEXT(values, target)[0]
     except pa.ArrowInvalid:
         raw = TEXT(values, pa.binary())[0].to_pylist()
-        return pa.array([None if value is None else value.decode("utf-8", "replace") for value in raw], kind)
+        return pa.array([None if value is None else value.decode("utf-8", "replace") for value in raw], target)
 
 
-def scatter(pieces: Sequence[tuple[NDArray[np.int64], pa.Array]], count: int, kind: pa.DataType) -> pa.Array:
+def scatter(pieces: Sequence[tuple[NDArray[np.int64], pa.Array]], count: int, target: pa.DataType) -> pa.Array:
     """Return one column out of pieces that each belong to some of the rows; the other rows are null."""
     if not pieces:
-        return pa.nulls(count, kind)
-    if len(pieces) == 1 and kind.num_fields == 0 and not kind.num_buffers > 2 and kind.bit_width % 8 == 0:
-        return _spread(*pieces[0], count, kind)
+        return pa.nulls(count, target)
+    if len(pieces) == 1 and target.num_fields == 0 and not target.num_buffers > 2 and target.bit_width % 8 == 0:
+        return _spread(*pieces[0], count, target)
     places = np.zeros(count, np.int64)
     present = np.zeros(count, np.bool_)
     first = 0
@@ -79,17 +79,17 @@ def scatter(pieces: Sequence[tuple[NDArray[np.int64], pa.Array]], count: int, ki
         places[rows] = np.arange(first, first + len(array))
         present[rows] = True
         first += len(array)
-    arrays = [array.cast(kind) for _, array in pieces]
+    arrays = [array.cast(target) for _, array in pieces]
     together = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
     validity = pa.py_buffer(np.packbits(present, bitorder="little"))
     return together.take(pa.Array.from_buffers(pa.int64(), count, [validity, pa.py_buffer(places)]))
 
 
-def _spread(rows: NDArray[np.int64], array: pa.Array, count: int, kind: pa.DataType) -> pa.Array:
+def _spread(rows: NDArray[np.int64], array: pa.Array, count: int, target: pa.DataType) -> pa.Array:
     """Return numbers as some rows of a column: Arrow's take looks at every row."""
-    dtype = np.dtype((np.void, kind.byte_width))
+    dtype = np.dtype((np.void, target.byte_width))
     out, present = np.zeros(count, dtype), np.zeros(count, np.bool_)
     out[rows] = np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
     present[rows] = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else True
     validity = pa.py_buffer(np.packbits(present, bitorder="little"))
-    return pa.Array.from_buffers(kind, count, [validity, pa.py_buffer(out)])
+    return pa.Array.from_buffers(target, count, [validity, pa.py_buffer(out)])

@@ -59,7 +59,7 @@ class BatchIndex:
         parts = (slice(first, first + step) for first in range(0, count, step))
         deque(in_order(self._walk, parts, threads), maxlen=0)
         unread = tag_table(cls for tag, cls in BY_TAG.items() if refused(tag, self.options))
-        if unread.any():
+        if unread.any():  # what does not come under the options, or cannot be read with what was said
             self.valid &= ~look_up(self.tags, unread)
 
     def _walk(self, rows: slice) -> None:
@@ -121,14 +121,14 @@ class BatchIndex:
         return RowError(row, partial(_explained, self.payload(row), self._options(row)))
 
     def messages(self) -> pa.RecordBatch:
-        """Return a row a payload: the kind, and the header fields of every message as columns (MESSAGE_SCHEMA).
+        """Return a row per payload: its class as ``kind``, and the header fields of all messages (MESSAGE_SCHEMA).
 
         Fields that a message does not have are null, and so is all of a payload that is no message. LSNs are uint64,
         times are microseconds since 2000-01-01 UTC. Names are UTF-8; bytes that are not become U+FFFD.
         """
         columns: dict[str, list[tuple[Numbers, pa.Array]]] = {name: [] for name in kernels.MESSAGE_SCHEMA.names}
-        for kind, (name, read, fields) in kernels.READERS.items():
-            rows = np.flatnonzero((self.tags == kind) & self.valid)
+        for tag, (name, read, fields) in kernels.READERS.items():
+            rows = np.flatnonzero((self.tags == tag) & self.valid)
             if len(rows):
                 columns["kind"].append((rows, pa.array([name]).take(pa.array(np.zeros(len(rows), np.int8)))))
                 for field, array in self.read(rows, read, fields):
@@ -139,7 +139,7 @@ class BatchIndex:
         )
 
     def read(self, rows: Numbers, read: Any, fields: tuple[tuple[str, str], ...]) -> list[tuple[str, pa.Array]]:
-        """Return the header fields of messages of one kind (an entry of kernels.READERS), by name."""
+        """Return the header fields of messages of one class (an entry of kernels.READERS), by name."""
         arrays = [_Column(name, form, len(rows)) for name, form in fields]
         if read is not None:
             outs = [out for array in arrays for out in array.outs]
@@ -162,6 +162,7 @@ def index_batch(
 ) -> BatchIndex:
     """Walk a batch of payloads once and return its index.
 
+    ``payloads`` are bytes, or a binary array; ``proto_version`` and ``streaming`` are those of parse.
     ``in_stream`` tells of each payload whether it stands inside a stream; it may be left out where it cannot matter, as
     for parse. ``others`` are the other options and states of MoreOptions, a state for each payload. A payload that is
     no message is not ``valid``, and stops nothing. ``threads`` walk parts of the batch at the same time. Raises
@@ -178,7 +179,7 @@ def payload_array(payloads: Payloads) -> pa.Array:
     """Return payloads as one array; what is one already is not copied. Raises DecodeError for what is no payloads."""
     if not isinstance(payloads, pa.Array | pa.ChunkedArray):
         return _array(payloads, pa.large_binary(), "payloads must be bytes")
-    if not any(is_kind(payloads.type) for is_kind in _BINARY):
+    if not any(is_type(payloads.type) for is_type in _BINARY):
         raise DecodeError(f"payloads must be a binary array, not one of {payloads.type}")
     plain = pa.types.is_binary(payloads.type) and payloads.nbytes < 1 << 31
     if not plain and not pa.types.is_large_binary(payloads.type):
@@ -226,19 +227,19 @@ def payload_bounds(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numb
 
 
 class _Column:
-    """One header field of the messages of one kind, while it is read."""
+    """One header field of the messages of one class, while it is read."""
 
     def __init__(self, name: str, form: str, count: int) -> None:
         self.name = name
         self.form = form.rstrip("?")
-        kind = kernels.MESSAGE_SCHEMA.field(name).type
+        target = kernels.MESSAGE_SCHEMA.field(name).type
         if self.form == "bytes":
             self.values: list[NDArray[Any]] = [np.zeros(count, np.int64), np.zeros(count, np.int64)]
         else:
-            self.values = [np.zeros(count, np.uint8 if self.form == "letter" else kind.to_pandas_dtype())]
+            self.values = [np.zeros(count, np.uint8 if self.form == "letter" else target.to_pandas_dtype())]
         self.present = np.zeros(count, np.bool_) if form.endswith("?") else None
         self.outs = [*self.values, *([] if self.present is None else [self.present])]
-        self.kind = kind
+        self.target = target
 
     def arrow(self, data: NDArray[np.uint8]) -> pa.Array:
         mask = None if self.present is None else ~self.present
@@ -247,7 +248,7 @@ class _Column:
             starts, lengths = self.values
             there = int(np.count_nonzero(absent == 0))
             values = Values(data, starts, lengths, absent, 0, there, int(lengths.sum()))
-            return strings(values, self.kind)
+            return strings(values, self.target)
         if self.form == "letter":
             return pa.array(self.values[0].view("S1").astype(str), pa.string(), mask=mask)
-        return pa.array(self.values[0], self.kind, mask=mask)
+        return pa.array(self.values[0], self.target, mask=mask)

@@ -62,7 +62,7 @@ META: Final = ("_op", "_before", "_unchanged", "_untyped")
 
 
 def columns_schema(description: Description) -> pa.Schema:
-    """Return the columns of a table with the Arrow types that its Relation and Type messages ask for.
+    """Return the columns of a table with the Arrow types that the Relation and Types of ``description`` ask for.
 
     Raises ProtocolError for a name that is not UTF-8, which Arrow cannot hold.
     """

@@ -33,17 +33,17 @@ __all__ = ["BLOCK_ROWS", "table_rows"]
 Numbers = NDArray[np.int64]
 
 BLOCK_ROWS: Final = 8136
-"""Rows that are in work at a time: buffers stay in the processor's cache, and memory stays flat.
+"""Rows per block: buffers stay in the processor's cache, and memory stays flat.
 
 Not a power of two: all columns would then compete for the same lines of the cache.
 """
 
 THREAD_ROWS: Final = 1 << 15
 THREAD_VALUES: Final = 1 << 19
-"""Rows, and their values, that each of several threads has in work at a time."""
+"""Rows, and their values, that each of several threads decodes in one block."""
 
 BLOCK_BYTES: Final = 1 << 28
-"""Bytes of payloads that are in work at a time: Arrow's strings end at 2 GiB, and one message is below LARGEST."""
+"""Bytes of payloads per block: Arrow's strings end at 2 GiB, and one message is below LARGEST."""
 
 SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)}
 """The tags of values that are there: text and binary format."""
@@ -127,8 +127,8 @@ class _Table:
         """Find the payloads that are no rows."""
         index, found = self.index, []
         for row in rows[~index.is_row[rows]].tolist():
-            kind = BY_TAG.get(bytes([index.tags[row]]), type(None)).__name__
-            among = ProtocolError(f"{kind} among the rows of {self.name}")
+            name = BY_TAG.get(bytes([index.tags[row]]), type(None)).__name__
+            among = ProtocolError(f"{name} among the rows of {self.name}")
             found.append(RowError(row, among) if index.valid[row] else index.row_error(row))
         if len(index.data) >= LARGEST:
             sizes = index.ends[rows] - index.starts[rows]
@@ -233,20 +233,20 @@ class _Side:
             if formats:
                 self.arrays[column.name] = self._read(position, column, formats)
 
-    def column(self, name: str, kind: pa.DataType) -> pa.Array:
+    def column(self, name: str, target: pa.DataType) -> pa.Array:
         """Return a column over all rows, null where they do not have this side."""
         array = self.arrays.get(name)
         if array is None:
-            return pa.nulls(self.count, kind)
-        return array if self.sparse is None else scatter([(self.sparse, array)], self.count, kind)
+            return pa.nulls(self.count, target)
+        return array if self.sparse is None else scatter([(self.sparse, array)], self.count, target)
 
-    def struct(self, kind: pa.DataType) -> pa.Array:
+    def struct(self, target: pa.DataType) -> pa.Array:
         """Return all columns as one of structs, null where the rows do not have this side."""
         if not self.have:
-            return pa.nulls(self.count, kind)
-        children = [self.column(field.name, field.type) for field in kind]
+            return pa.nulls(self.count, target)
+        children = [self.column(field.name, field.type) for field in target]
         validity = pa.py_buffer(np.packbits(self.present, bitorder="little"))
-        return pa.Array.from_buffers(kind, self.count, [validity], children=children)
+        return pa.Array.from_buffers(target, self.count, [validity], children=children)
 
     def unchanged(self) -> pa.Array:
         """Return the names of the columns that were not sent, row by row; empty lists where the side is missing."""
@@ -287,9 +287,9 @@ class _Side:
             return array
         return pc.if_else(pa.array(left), self._one_by_one(position, column, name, left), array)
 
-    def _one_by_one(self, position: int, column: _Column, kind: str, chosen: NDArray[np.bool_]) -> pa.Array:
+    def _one_by_one(self, position: int, column: _Column, name: str, chosen: NDArray[np.bool_]) -> pa.Array:
         """Load the chosen values through psycopg; the others are null, as are those that the type cannot hold."""
-        cls: Any = VALUES[kind]
+        cls: Any = VALUES[name]
         refused = self.refused.setdefault(column.name, {})
         loaded: list[Any] = [None] * len(chosen)
         for row in np.flatnonzero(chosen).tolist():
@@ -314,9 +314,9 @@ def _places(side: str, columns: int, rows: int) -> Any:
     if kept is None or len(kept) < 13 * size:
         kept = np.empty(13 * size, np.uint8)
         setattr(_PLACES, side, kept if 13 * size <= _MOST_KEPT else None)
-    ends = np.cumsum([0, 8 * size, 4 * size, size])
-    views = zip((np.int64, np.int32, np.uint8), ends, ends[1:], strict=False)
-    return (kept[first:last].view(dtype).reshape(columns, rows) for dtype, first, last in views)
+    starts, lengths, tags = kept[: 8 * size], kept[8 * size : 12 * size], kept[12 * size : 13 * size]
+    views = starts.view(np.int64), lengths.view(np.int32), tags
+    return tuple(view.reshape(columns, rows) for view in views)
 
 
 def _without(rows: Numbers, errors: list[RowError]) -> Numbers:

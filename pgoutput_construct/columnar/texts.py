@@ -16,7 +16,7 @@ from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.values import pieces
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["CANNOT", "TEXTS", "hexadecimal", "label", "utf8"]
+__all__ = ["CANNOT", "NEGATIVE", "TEXTS", "hexadecimal", "label", "utf8"]
 
 CANNOT: Final = (ValueError, ArithmeticError, struct.error, LookupError, RecursionError, NameError, TypeError)
 """What a writer of text raises for bytes that are not of its type."""
@@ -24,7 +24,9 @@ CANNOT: Final = (ValueError, ArithmeticError, struct.error, LookupError, Recursi
 Writer = Callable[[bytes], str]
 
 _EMPTY, _LOWER_IN, _UPPER_IN, _LOWER_FREE, _UPPER_FREE = 1, 2, 4, 8, 16  # rangetypes.h
-_NOT_FINITE, _SIGNS = {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}, {0: "", 0x4000: "-"}  # numeric.c
+NEGATIVE: Final = 0x4000
+"""NUMERIC_NEG in numeric.c."""
+_NOT_FINITE, _SIGNS = {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}, {0: "", NEGATIVE: "-"}
 _IPV4_TAILS = {bytes(12): "::", bytes(10) + b"\xff\xff": "::ffff:"}  # inet_net_ntop.c
 _QUOTED = frozenset('"\\()[], \t\n\r\v\f')
 

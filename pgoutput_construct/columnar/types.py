@@ -76,7 +76,10 @@ def _decimal(modifier: int) -> pa.DataType:
 
 
 def unify(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return a type for the values of both: the wider number, or string when there is none (list by element)."""
+    """Return a type for the values of ``one`` and of ``other``: the wider number, or string when there is none.
+
+    Lists are unified by their elements.
+    """
     if one.equals(other):
         return one
     if pa.types.is_list(one) and pa.types.is_list(other):

@@ -11,14 +11,11 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.texts import CANNOT, TEXTS, hexadecimal, label, utf8
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, FIRST_USER_OID, TYPE_NAMES
 from pgoutput_construct.stream.values import FORMATS, ValueLoader, base_oid, pieces
 from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
 
 __all__ = ["CannotHold", "ColumnReader", "holds"]
-
-_FIRST_USER_OID: Final = 16384  # FirstNormalObjectId: what users create
-
 
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -27,17 +24,17 @@ class CannotHold(Exception):  # noqa: N818 - no error: the value goes elsewhere
     """A value that the column's Arrow type cannot hold."""
 
 
-def _is_decimal(value: Any, kind: pa.DataType) -> bool:
+def _is_decimal(value: Any, target: pa.DataType) -> bool:
     if not isinstance(value, Decimal) or not value.is_finite():
         return False
     # numeric's scale is how it is written; zeros at its end are no part of its value.
     exponent = value.normalize(_EXACT).as_tuple().exponent
     assert isinstance(exponent, int)
-    return -exponent <= kind.scale and (not value or value.adjusted() < kind.precision - kind.scale)
+    return -exponent <= target.scale and (not value or value.adjusted() < target.precision - target.scale)
 
 
-def _is_integer(value: Any, kind: pa.DataType) -> bool:
-    return type(value) is int and -(1 << kind.bit_width - 1) <= value < 1 << kind.bit_width - 1
+def _is_integer(value: Any, target: pa.DataType) -> bool:
+    return type(value) is int and -(1 << target.bit_width - 1) <= value < 1 << target.bit_width - 1
 
 
 _HOLDS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataType], bool]], ...]] = (
@@ -48,14 +45,20 @@ _HOLDS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataT
     (pa.types.is_binary, lambda value, _: isinstance(value, bytes)),
     (pa.types.is_string, lambda value, _: isinstance(value, str)),
     (pa.types.is_date, lambda value, _: type(value) is date),
-    (pa.types.is_timestamp, lambda value, kind: isinstance(value, datetime) and bool(value.tzinfo) == bool(kind.tz)),
-    (pa.types.is_list, lambda value, kind: isinstance(value, list) and all(holds(v, kind.value_type) for v in value)),
+    (
+        pa.types.is_timestamp,
+        lambda v, target: isinstance(v, datetime) and bool(v.tzinfo) == bool(target.tz),
+    ),
+    (
+        pa.types.is_list,
+        lambda v, target: isinstance(v, list) and all(holds(item, target.value_type) for item in v),
+    ),
 )
 
 
-def holds(value: Any, kind: pa.DataType) -> bool:
+def holds(value: Any, target: pa.DataType) -> bool:
     """Tell whether a Python value, as psycopg loads it, goes into an Arrow type as it is; None always does."""
-    return value is None or next(check for is_kind, check in _HOLDS if is_kind(kind))(value, kind)
+    return value is None or next(check for is_type, check in _HOLDS if is_type(target))(value, target)
 
 
 class ColumnReader:
@@ -97,16 +100,16 @@ class ColumnReader:
     def _scalar(self, value: bytes) -> Any:
         return self._value(value, self._oid, self._target)
 
-    def _value(self, value: bytes, oid: int, kind: pa.DataType) -> Any:
-        return _text(value, oid) if pa.types.is_string(kind) else self._values.load(value, oid)
+    def _value(self, value: bytes, oid: int, target: pa.DataType) -> Any:
+        return _text(value, oid) if pa.types.is_string(target) else self._values.load(value, oid)
 
     def _list(self, value: bytes) -> Any:
-        element, kind = BUILTIN_TYPES[self._oid].element_oid, self._target.value_type
+        element, target = BUILTIN_TYPES[self._oid].element_oid, self._target.value_type
         if isinstance(value, Binary):
-            return [None if item is None else self._value(Binary(item), element, kind) for item in _elements(value)]
+            return [None if item is None else self._value(Binary(item), element, target) for item in _elements(value)]
         if value.startswith(b"["):  # array_out() writes bounds only when one of them is not 1
             raise ValueError("no list")
-        return self._values.load(value, TYPE_NAMES["_text"].oid if pa.types.is_string(kind) else self._oid)
+        return self._values.load(value, TYPE_NAMES["_text"].oid if pa.types.is_string(target) else self._oid)
 
 
 def _exact(value: Any) -> Any:
@@ -119,7 +122,7 @@ def _exact(value: Any) -> Any:
 def _text(value: bytes, oid: int) -> str:
     if not isinstance(value, Binary):
         return utf8(value)
-    if oid >= _FIRST_USER_OID:
+    if oid >= FIRST_USER_OID:
         return label(value)
     return TEXTS[BUILTIN_TYPES[oid].name](value)
 

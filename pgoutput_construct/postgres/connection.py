@@ -49,7 +49,8 @@ def connect(dsn: str, *, replication: bool = True, connect_timeout: int = 10) ->
     """Open an autocommit connection with ``SESSION_SETTINGS``, by default for replication commands.
 
     A replication connection (``replication=database``) takes SQL too, but only in the simple query protocol:
-    its cursors put parameters into the text themselves. ``connect_timeout`` is in seconds, where the
+    its cursors put parameters into the text themselves. ``dsn`` is a connection string of libpq;
+    ``replication`` False opens an ordinary connection; ``connect_timeout`` is in seconds, where the
     connection string sets none. Raises ReplicationError without any secret in it.
     """
     options = {"connect_timeout": connect_timeout, **_KEEPALIVES, **_read(dsn)}

@@ -30,7 +30,7 @@ def current_lsn(connection: Connection) -> Lsn:
 
 
 def check_wal_level(connection: Connection) -> None:
-    """Raise ReplicationError unless ``wal_level`` is ``logical``."""
+    """Raise ReplicationError unless the ``wal_level`` of the server behind ``connection`` is ``logical``."""
     level = _row(connection, "SHOW wal_level")[0]
     if level != "logical":
         raise ReplicationError(
@@ -40,7 +40,7 @@ def check_wal_level(connection: Connection) -> None:
 
 
 def check_publications(connection: Connection, publications: Iterable[str]) -> None:
-    """Raise ReplicationError for the first publication that this database does not have."""
+    """Raise ReplicationError for the first of ``publications`` that the database of ``connection`` does not have."""
     known = {row[0] for row in _rows(connection, "SELECT pubname FROM pg_publication")}
     for name in publications:
         if name not in known:
@@ -53,7 +53,7 @@ def check_publications(connection: Connection, publications: Iterable[str]) -> N
 
 
 def check_slot(connection: Connection, slot: str) -> Lsn:
-    """Return a slot's confirmed position; raise ReplicationError unless pgoutput can be read from it here."""
+    """Return the confirmed position of ``slot``; raise ReplicationError unless it gives pgoutput to ``connection``."""
     query = """SELECT plugin, database, confirmed_flush_lsn - '0/0'::pg_lsn
                FROM pg_replication_slots WHERE slot_name = %s"""
     rows = _rows(connection, query, [slot])
@@ -72,7 +72,8 @@ def create_slot(connection: Connection, slot: str, *, two_phase: bool = False, t
     """Create a logical slot of pgoutput and return the position from which it sends changes.
 
     ``two_phase`` (PostgreSQL 14) makes it send prepared transactions at PREPARE TRANSACTION. The server waits
-    until the transactions that write now have ended. Raises ReplicationError, also when the slot exists.
+    until the transactions that write now have ended. A ``temporary`` slot ends with ``connection``. Raises
+    ReplicationError, also when the slot exists.
     """
     check_wal_level(connection)
     arguments: list[Any] = [slot, "pgoutput", temporary]
@@ -84,7 +85,10 @@ def create_slot(connection: Connection, slot: str, *, two_phase: bool = False, t
 
 
 def drop_slot(connection: Connection, slot: str, *, missing_ok: bool = False) -> None:
-    """Drop a slot, and with it the server's promise to keep the WAL that its reader has not confirmed."""
+    """Drop ``slot``, and with it the server's promise to keep the WAL that its reader has not confirmed.
+
+    Raises ReplicationError for a slot that there is not, unless it is ``missing_ok``.
+    """
     query = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s"
     if not _rows(connection, query, [slot]) and not missing_ok:
         raise ReplicationError(f"there is no replication slot {slot!r}")

@@ -15,7 +15,7 @@ __all__ = ["fetch_table"]
 
 
 def fetch_table(dsn: str, namespace: str, name: str, columns: pa.Schema) -> pa.Table:
-    """Fetch all rows of a table; they pass through this process.
+    """Fetch all rows of the table ``name`` in the schema ``namespace`` over ``dsn``; they pass through this process.
 
     ``columns`` names the columns wanted, and gives them the Arrow types of rows decoded from a log. The table that is
     returned has the column ``_untyped`` too: the texts of values that their column's type cannot hold, by column.

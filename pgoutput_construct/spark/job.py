@@ -62,13 +62,13 @@ class OpenLog:
         return tuple(self._by_name)
 
     def table(self, name: str) -> Table:
-        """Return what is known of a table; raise ChangeLogError for one that the log does not have."""
+        """Return what is known of the table ``name``; raise ChangeLogError where the log does not have it."""
         if name not in self._by_name:
             raise ChangeLogError(f"the log has no table {name}: it has {', '.join(self.tables) or 'none'}")
         return self._by_name[name]
 
     def changes(self, name: str) -> DataFrame:
-        """Return a table's committed changes: ``changes_schema``, rows in no particular order.
+        """Return the committed changes of the table ``name``: ``changes_schema``, rows in no particular order.
 
         Order is ``(_commit_lsn, _seq)``. Decoding happens in executors when an action asks for it; a damaged log makes
         the action fail with an error that names segment, seq and field (see ``plain_errors``).
@@ -85,7 +85,7 @@ class OpenLog:
         return map_segments(self.spark, segments, decode, schema)
 
     def state(self, name: str, changes: DataFrame | None = None) -> DataFrame:
-        """Return a table's current rows, rebuilt from its changes (given ones, such as read back from Parquet).
+        """Return the current rows of the table ``name``, rebuilt from ``changes``: its own, or read back from Parquet.
 
         Each change is replayed by the replica identity that the table had then; see ``current_state``. Raises
         ChangeLogError where that cannot be done (``find_phases``).
@@ -98,8 +98,9 @@ class OpenLog:
 def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
     """Open a change log: read its transactions and relations, and find its tables (one pass over the log).
 
-    ``directory`` must be at the same path on every executor. Raises ChangeLogError, with segment and seq, for a log
-    that is damaged, bytes that are no message (with the field), and messages that do not fit together.
+    ``spark`` reads it; ``directory`` must be at the same path on every executor. Raises ChangeLogError, with segment
+    and seq, for a log that is damaged, bytes that are no message (with the field), and messages that do not fit
+    together.
     """
     log = ChangeLog(directory)
     with plain_errors():
@@ -111,7 +112,7 @@ def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
 def write_tables(
     log: OpenLog, directory: str | Path, tables: Iterable[str] | None = None, mode: str = "error"
 ) -> dict[str, Written]:
-    """Write one Parquet dataset a table into ``directory``, named ``schema.table`` (see ``directory_name``).
+    """Write one Parquet dataset per table of ``log`` into ``directory``, named ``schema.table`` (``directory_name``).
 
     ``tables`` None means all; ``mode`` is Spark's, for datasets that exist. Returns the counts by table. Raises
     ChangeLogError as ``open_log`` does.
@@ -120,7 +121,7 @@ def write_tables(
 
 
 def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Read a dataset of ``write_tables`` back; its path is a name, and no pattern as Spark would take it."""
+    """Read a dataset of ``write_tables`` back; its ``path`` is a name, and no pattern as ``spark`` would take it."""
     return spark.read.parquet(re.sub(r"[][{}*?\\]", r"\\\g<0>", str(path)))
 
 

@@ -50,11 +50,9 @@ def map_segments(
 
 def segment_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
     """Read one segment as batches of ``LOG_SCHEMA``; raise ChangeLogError that names segment, seqs and field."""
-    table = read_segment(segment)
-    names = pa.array([segment.name], pa.string())
-    for batch in table.combine_chunks().to_batches(_BATCH_ROWS):
-        name = names.take(pa.array([0] * batch.num_rows))
-        yield pa.RecordBatch.from_arrays([*batch.columns, name], schema=LOG_SCHEMA)
+    for batch in read_segment(segment).combine_chunks().to_batches(_BATCH_ROWS):
+        names = pa.repeat(segment.name, batch.num_rows)
+        yield pa.RecordBatch.from_arrays([*batch.columns, names], schema=LOG_SCHEMA)
 
 
 def failed(batch: pa.RecordBatch, row: int, error: PgoutputError) -> ChangeLogError:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
@@ -13,7 +13,7 @@ from pgoutput_construct.spark.state import current_state
 from pgoutput_construct.spark.tables import Identity, Place, Table
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["Phase", "find_phases", "state_over"]
+__all__ = ["find_phases", "state_over"]
 
 _WORDS: Final[Mapping[str, str]] = {
     RelationReplicaIdentity.DEFAULT: "primary key",
@@ -27,47 +27,33 @@ _REMEDY: Final = (
 )
 
 
-class Phase(NamedTuple):
-    """Changes that one key tells apart: from ``first`` on, up to the next phase."""
+def find_phases(table: Table) -> tuple[Identity, ...]:
+    """Return the phases of a table, in order: changes that one identity tells apart; one when it never changed.
 
-    key_columns: tuple[str, ...]
-    """As ``current_state`` takes them; none when rows are told apart by all their columns."""
-    replica_identity: str
-    """As relreplident in pg_class."""
-    first: Place | None
-    """The first change, None when nothing precedes it."""
-
-
-def find_phases(table: Table) -> tuple[Phase, ...]:
-    """Return the phases of a table, in order; one when its identity never changed.
-
-    A re-created table begins with its first own change. Raises ChangeLogError for identities that are in use
-    at the same time, as when two tables had one name.
+    Each goes up to the first change of the next one. A re-created table begins with its first own change. Raises
+    ChangeLogError for identities that are in use at the same time, as when two tables had one name.
     """
     runs = [list(run) for _, run in groupby(table.identities, _by_what)]
     for before, after in pairwise(runs):
         if max(identity.last for identity in before) >= after[0].first:
             raise _mixed(table, before[-1], after[0])
     own = [run for run in runs if run[0].relation_oid == runs[-1][0].relation_oid]
-    firsts = [run[0].first if len(own) < len(runs) or run is not own[0] else None for run in own]
-    return tuple(
-        Phase(run[-1].key_columns, run[-1].replica_identity, first) for run, first in zip(own, firsts, strict=True)
-    )
+    return tuple(run[-1]._replace(first=run[0].first) for run in own)
 
 
-def state_over(changes: DataFrame, table: Table, phases: Sequence[Phase]) -> DataFrame:
+def state_over(changes: DataFrame, table: Table, phases: Sequence[Identity]) -> DataFrame:
     """Return the current rows of a table, as ``current_state`` does, over all phases.
 
     What a phase leaves enters the next one as inserts before its changes. An action fails when the log does not have
     the new key of such a row: when its columns were renamed, or got their values from ALTER TABLE.
     """
     left: DataFrame | None = None
-    for number, phase in enumerate(phases):
-        is_last = number == len(phases) - 1
-        events = _between(changes, phase.first, None if is_last else phases[number + 1].first)
+    for phase, end in zip(phases, [*(phase.first for phase in phases[1:]), None], strict=True):
+        first = None if phase.first == table.identities[0].first else phase.first
+        events = _between(changes, first, end)
         if left is not None:
             events = events.unionAll(_as_inserts(left, changes, table, phase))
-        columns = table.current if is_last else None
+        columns = table.current if end is None else None
         left = current_state(events, phase.key_columns, phase.replica_identity, columns)
     assert left is not None
     return left
@@ -89,7 +75,7 @@ def _place(place: Place) -> Column:
     return F.struct(commit_lsn.alias("_commit_lsn"), seq.alias("_seq"))
 
 
-def _as_inserts(rows: DataFrame, changes: DataFrame, table: Table, phase: Phase) -> DataFrame:
+def _as_inserts(rows: DataFrame, changes: DataFrame, table: Table, phase: Identity) -> DataFrame:
     """Return the rows that a phase left as changes that stand before those of the next phase."""
     given = {
         "_op": F.lit("insert"),
@@ -113,7 +99,7 @@ def _mixed(table: Table, one: Identity, other: Identity) -> ChangeLogError:
     )
 
 
-def _refuse(table: Table, phase: Phase, name: str) -> Column:
+def _refuse(table: Table, phase: Identity, name: str) -> Column:
     # A key is never NULL in PostgreSQL. Named as an error of an executor is, so that plain_errors finds it.
     keys = ", ".join(phase.key_columns)
     text = (

@@ -112,17 +112,14 @@ _TEXTS: Final[dict[type[T.DataType], Callable[[Column], Column]]] = {
 def _counted(events: DataFrame, names: list[str]) -> DataFrame:
     """Return the rows that came more often than they went, as often as that."""
     places = [f"c{index}" for index in range(len(names))]
-    came = [_new(name) if "_before" in events.columns else _pair(name) for name in names]
-    gone = [_pair(name, ("_before",)) for name in names]
-    plus = events.where("_op != 'delete'").select(F.lit(1).alias("_n"), *_aliased(came, places))
+    new = _new if "_before" in events.columns else _pair
+    came = [new(name).alias(place) for name, place in zip(names, places, strict=True)]
+    gone = [_pair(name, ("_before",)).alias(place) for name, place in zip(names, places, strict=True)]
+    plus = events.where("_op != 'delete'").select(F.lit(1).alias("_n"), *came)
     has_before = "_before IS NOT NULL" if names else "_op != 'insert'"
-    minus = events.where(has_before).select(F.lit(-1).alias("_n"), *_aliased(gone, places))
+    minus = events.where(has_before).select(F.lit(-1).alias("_n"), *gone)
     counts = plus.unionAll(minus).groupBy(*places).agg(F.sum("_n").alias("_n")).where("_n > 0")
     return counts.withColumn("_n", F.explode(F.sequence(F.lit(1), F.col("_n").cast("int")))).drop("_n")
-
-
-def _aliased(columns: list[Column], names: list[str]) -> list[Column]:
-    return [item.alias(name) for item, name in zip(columns, names, strict=True)]
 
 
 def _unpacked(rows: DataFrame, names: list[str]) -> DataFrame:

@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["BUILTIN_TYPES", "TYPE_NAMES", "BuiltinType"]
+__all__ = ["BUILTIN_TYPES", "FIRST_USER_OID", "TYPE_NAMES", "BuiltinType"]
 
 
 class BuiltinType(NamedTuple):
@@ -184,6 +184,9 @@ _ROWS: Final = (
     BuiltinType("_int8multirange", 6157, 0, -1, "list", element_oid=4536),
 )
 
+
+FIRST_USER_OID: Final = 16384
+"""FirstNormalObjectId (access/transam.h): what users create has OIDs from here on."""
 
 BUILTIN_TYPES: Final[Mapping[int, BuiltinType]] = {row.oid: row for row in _ROWS}
 """The built-in types and their array types, by OID."""

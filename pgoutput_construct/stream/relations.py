@@ -16,6 +16,7 @@ from pgoutput_construct.wire.messages import (
     StreamStart,
     Type,
 )
+from pgoutput_construct.wire.protocol import StreamStartFirstSegment
 
 __all__ = ["DESCRIBING", "Description", "RelationCache", "RelationHistory"]
 
@@ -74,7 +75,7 @@ class RelationCache:
             case StreamCommit():
                 for description in self._forget(seq, message.xid):
                     self._set(seq, None, description)
-            case StreamAbort() | StreamPrepare() | StreamStart(first_segment=1):
+            case StreamAbort() | StreamPrepare() | StreamStart(first_segment=StreamStartFirstSegment.FIRST_SEGMENT):
                 self._forget(seq, message.xid)
 
     def get(self, relation_oid: int) -> Relation:

@@ -58,14 +58,14 @@ class Session:
         return self.state.stream_xid
 
     def parse(self, payload: bytes | bytearray | memoryview) -> PgoutputMessage:
-        """Return the next message; raise DecodeError or ProtocolError."""
+        """Return the next message, whose bytes are ``payload``; raise DecodeError or ProtocolError."""
         message = self._engine.parse(payload)
         if type(message) in _FOLLOWED:
             self._advance(message)
         return message
 
     def build(self, message: PgoutputMessage) -> bytes:
-        """Return the bytes of the next message; raise EncodeError or ProtocolError."""
+        """Return the bytes of ``message``, the next one; raise EncodeError or ProtocolError."""
         data = self._engine.build(message)
         self._advance(message)
         return data

@@ -82,7 +82,7 @@ def frames() -> SearchStrategy[Frame]:
 
 @st.composite
 def damaged(draw: st.DrawFn, whole: SearchStrategy[bytes]) -> bytes:
-    """Return bytes with some of them replaced, removed or added."""
+    """Return bytes of ``whole`` with some of them replaced, removed or added."""
     data = bytearray(draw(whole))
     for _ in range(draw(st.integers(1, 3))):
         place = draw(st.integers(0, len(data)))

@@ -9,7 +9,7 @@ from pgoutput_construct.stream.session import Session
 from pgoutput_construct.testing.changes import Changes, Sent, Transaction
 from pgoutput_construct.testing.tables import tables
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.protocol import MoreOptions, Streaming
+from pgoutput_construct.wire.protocol import OPTIONS, MoreOptions, Streaming
 
 __all__ = ["Sent", "streams"]
 
@@ -35,8 +35,10 @@ def streams(
     where PostgreSQL repeats them; rows fit their Relation, in text or, with ``binary``, in binary format. The stream
     may end anywhere between messages that belong together: streamed and prepared transactions may be open.
 
+    The messages are those of PostgreSQL's versions until now, with the fields that later options bring to them; what
+    later versions add, ``messages`` makes one by one.
+
     Args:
-        draw: Given by Hypothesis.
         proto_version: The option proto_version of START_REPLICATION.
         streaming: The option streaming of START_REPLICATION.
         two_phase: Whether the slot was made with two_phase; servers then send prepared transactions in every version.
@@ -68,7 +70,8 @@ class _Server(Changes):
     def steps(self) -> list[Callable[[], None]]:
         """Return what can happen next, outside of any transaction's messages."""
         steps = [self.transaction, self.outside_message, *([self.prepare] if self.two_phase else [])]
-        steps += [self.segment, self.segment] if self.session.streaming != "off" else [self.stray_abort]
+        whole = self.session.streaming == OPTIONS["streaming"].default
+        steps += [self.stray_abort] if whole else [self.segment, self.segment]
         if self.open:
             steps += [self.segment, self.stream_commit, self.stream_abort, self.subtransaction_abort]
             steps += [self.stream_prepare] if self.two_phase else []

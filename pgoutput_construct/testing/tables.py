@@ -9,14 +9,12 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.stream.builtin_types import TYPE_NAMES
+from pgoutput_construct.stream.builtin_types import FIRST_USER_OID, TYPE_NAMES
 from pgoutput_construct.wire.messages import UNCHANGED, Binary, RelationColumn
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
 __all__ = ["Table", "tables"]
 
-_FIRST_OID: Final = 16384
-"""PostgreSQL gives OIDs from here on (FirstNormalObjectId) to what users create."""
 _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 
 _VALUES: Final[Mapping[str, tuple[SearchStrategy[Any], Callable[[Any], str], Callable[[Any], bytes]]]] = {
@@ -96,4 +94,4 @@ def tables(draw: st.DrawFn, number: int) -> Table:
     some = draw(st.sets(st.sampled_from(positions), min_size=1))
     # PostgreSQL marks all columns under REPLICA IDENTITY FULL, and none under NOTHING.
     key = {RelationReplicaIdentity.FULL: positions, RelationReplicaIdentity.NOTHING: ()}.get(identity, some)
-    return Table(_FIRST_OID + 2 * number, "public", f"table {number}", identity, tuple(types), frozenset(key))
+    return Table(FIRST_USER_OID + 2 * number, "public", f"table {number}", identity, tuple(types), frozenset(key))

@@ -161,7 +161,8 @@ def parse_prefix(
 
     The messages say themselves where they end: that is how a file without lengths, as pg_recvlogical writes it, is
     taken apart. Raises IncompleteError (a DecodeError) where data ends before the message does, DecodeError as parse
-    does; both give offsets from the start of the message. The options are those of parse.
+    does; both give offsets from the start of the message. ``data`` may hold anything before and behind it;
+    ``proto_version``, ``streaming``, ``in_stream`` and ``others`` are those of parse.
     """
     return _known(proto_version, streaming, in_stream, others).parse_prefix(data, start)
 
@@ -173,9 +174,10 @@ def build(
     in_stream: bool | None = None,
     **others: Unpack[MoreOptions],
 ) -> bytes:
-    """Return the bytes of a message, the inverse of parse under the same options.
+    """Return the bytes of ``message``, the inverse of parse under the same options.
 
-    A value that the field, the options or the stream state cannot carry raises EncodeError with the field's path.
+    ``proto_version``, ``streaming``, ``in_stream`` and ``others`` are those of parse. A value that the field, the
+    options or the stream state cannot carry raises EncodeError with the field's path.
     """
     return _known(proto_version, streaming, in_stream, others).build(message)
 
@@ -183,7 +185,8 @@ def build(
 def parse_frame(data: bytes | bytearray | memoryview) -> Frame:
     """Return the frame in one CopyData of a replication connection, sent by either side; raise DecodeError.
 
-    Source: PostgreSQL's documentation, "Streaming Replication Protocol", START_REPLICATION.
+    ``data`` is all of that CopyData. Source: PostgreSQL's documentation, "Streaming Replication Protocol",
+    START_REPLICATION.
     """
     data = payload_bytes(data)
     try:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pgoutput_construct.columnar.index import index_batch
 from pgoutput_construct.columnar.rows import Payloads, States, check_names, rows_schema
 from pgoutput_construct.columnar.table import table_rows
+from pgoutput_construct.columnar.threads import checked
 from pgoutput_construct.stream.relations import Description
 
 
@@ -23,11 +24,12 @@ def decode_rows(
     """Index payloads, and decode them into a table of ``rows_schema(columns)``, one chunk a block: see ``table_rows``.
 
     ``options`` are those of ``index_batch``. Raises RowError for the first payload that is no such message or does
-    not fit the description, and ProtocolError for columns whose names cannot stand beside each other (check_names).
+    not fit the description, ProtocolError for columns whose names cannot stand beside each other (check_names), and
+    PgoutputError for arguments that are none.
     """
     check_names(columns)
     index, schema, batches = index_batch(payloads, in_stream, **options), rows_schema(columns), []
-    for block in table_rows(index, np.arange(len(index)), description, columns, schema, threads):
+    for block in table_rows(index, np.arange(len(index)), description, columns, schema, checked(threads)):
         if block.errors:
             raise block.errors[0]
         batches.append(block.batch)

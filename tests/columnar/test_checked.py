@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
+from pgoutput_construct.columnar import columns_schema
 from pgoutput_construct.columnar.kernels import VALUE_TAGS
-from pgoutput_construct.columnar.rows import columns_schema
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.stream.builtin_types import TYPE_NAMES
 from tests.columnar.checked import Checked, checked_registry

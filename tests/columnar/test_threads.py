@@ -10,9 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pgoutput_construct.columnar import BatchDecoder, index, index_batch, table
+from pgoutput_construct.columnar import BatchDecoder, columns_schema, index, index_batch, table
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.builtin_types import TYPE_NAMES
+from tests.columnar.decode import decode_rows
+from tests.columnar.test_decode import described
 from tests.live.recording import Recording
 
 
@@ -82,6 +85,11 @@ def test_an_index_of_threads_is_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("threads", [0, -1, "2", None, 1.5, True])
 def test_no_number_of_threads(threads: Any) -> None:
     """Everything that takes threads refuses the same."""
-    for call in (lambda: BatchDecoder(threads=threads), lambda: index_batch([], threads=threads)):
+    description = described(("c", TYPE_NAMES["int4"].oid, -1))
+    for call in (
+        lambda: BatchDecoder(threads=threads),
+        lambda: index_batch([], threads=threads),
+        lambda: decode_rows([], None, description, columns_schema(description), threads=threads),
+    ):
         with pytest.raises(PgoutputError, match="threads must be a number from 1"):
             call()

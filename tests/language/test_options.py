@@ -1,9 +1,26 @@
 """The rules about parameters, and about the states and options that set them."""
 
+import inspect
+from collections.abc import Iterator
+
+import click
 import pytest
 
-from pgoutput_construct import SpecError
+import pgoutput_construct as pgo
+from pgoutput_construct import SpecError, testing
+from pgoutput_construct.changelog import SCHEMA, LogOptions, LogWriter
+from pgoutput_construct.cli.build import build_command
+from pgoutput_construct.cli.decode import decode_command
+from pgoutput_construct.cli.inspect import inspect_command
+from pgoutput_construct.cli.lines import KEYS
+from pgoutput_construct.columnar import BatchDecoder, index_batch
+from pgoutput_construct.postgres import capture
+from pgoutput_construct.wire import options
+from pgoutput_construct.wire.engine import engine, parse_prefix
+from pgoutput_construct.wire.protocol import OPTIONS
+from pgoutput_construct.wire.trace import trace
 from tools.language import load_text
+from tools.language.names import LINE_KEYS, RESERVED_OPTIONS, RESERVED_PARAMETERS
 
 SOUND = """\
 protocol: demo
@@ -58,6 +75,12 @@ BROKEN = {
     "an option named as an argument": ("name: depth", "name: payload", "programs cannot use"),
     "an option named as a state's parameter": ("name: depth", "name: in_stream", "programs cannot use"),
     "an option named as a word of Python": ("name: depth", "name: lambda", "programs cannot use"),
+    "an option named as an argument of a decoder": ("name: depth", "name: threads", "programs cannot use"),
+    "an option named as a key of JSON lines": ("name: depth", "name: line", "programs cannot use"),
+    "a parameter named as a column of the change log": ("  wide:", "  payload:", "generated code uses"),
+    "a field named as a place": ("name: extra", "name: seq", "another key of its JSON line"),
+    "a field named as an option": ("name: extra", "name: streams", "another key of its JSON line"),
+    "a field named as a state": ("name: extra", "name: in_stream", "another key of its JSON line"),
     "a value twice": ("name: always", "name: never", "values of the option 'streams' are the same"),
     "a default that sets": ("{name: never, server: 10}", "{name: never, server: 10, sets: wide}", "its default"),
     "a default of a later version": ("{name: never, server: 10}", "{name: never, server: 10, since: 2}", "its default"),
@@ -72,6 +95,39 @@ def test_sound() -> None:
     spec = load_text(SOUND)
     assert [option.name for option in spec.layout_options] == ["depth", "streams"]
     assert [parameter.name for parameter in spec.state_parameters] == ["in_stream"]
+
+
+def _words_beside_options() -> Iterator[str]:
+    """Yield the names of arguments, attributes and switches that stand beside options."""
+    takers = (
+        pgo.parse,
+        pgo.build,
+        pgo.Session,
+        parse_prefix,
+        engine,
+        trace,
+        options.options,
+        index_batch,
+        BatchDecoder,
+    )
+    more = (testing.messages, testing.streams, capture, LogOptions.__init__, LogWriter.append)
+    for taker in (*takers, *more):
+        arguments = inspect.signature(taker).parameters.values()
+        yield from (argument.name for argument in arguments if argument.kind is not argument.VAR_KEYWORD)
+    yield from (*dir(LogOptions), *dir(options.ParseOptions))
+    for command in (build_command, decode_command, inspect_command):
+        yield from inspect.signature(inspect.unwrap(command.callback or command)).parameters
+        for parameter in command.get_params(click.Context(command)):
+            yield from (parameter.name or "", *(name[2:] for name in parameter.opts if name.startswith("--")))
+
+
+def test_reserved_options_are_the_words_beside_options() -> None:
+    """No word is missing that an option would collide with, and none is refused for nothing."""
+    known = {*OPTIONS, *options.STATE_PARAMETERS}
+    words = {word.replace("-", "_") for word in _words_beside_options() if not word.startswith("_")}
+    assert (words | KEYS) - known == RESERVED_OPTIONS
+    assert LINE_KEYS | {*options.LAYOUT_OPTIONS, *options.STATE_PARAMETERS} == KEYS
+    assert {*SCHEMA.names} - known <= RESERVED_PARAMETERS
 
 
 @pytest.mark.parametrize("name", BROKEN)

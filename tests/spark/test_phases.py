@@ -118,7 +118,7 @@ def test_folders_that_look_like_patterns(spark: Any, tmp_path: Path, folder: str
     """Spark takes a path for a pattern where it reads; datasets are read back by their names."""
     log = opened(spark, tmp_path / folder / "log", FIRST)
     written = write_tables(log, tmp_path / folder / "tables")["public.t"]
-    assert written.insert == 3 and Path(written.path).is_relative_to(tmp_path / folder)
+    assert written.counts["insert"] == 3 and Path(written.path).is_relative_to(tmp_path / folder)
     assert read_table(spark, written.path).count() == 3
 
 

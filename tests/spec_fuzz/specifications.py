@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.spec_fuzz.field_author import SIZES, Data, FieldAuthor, Group
 from tests.spec_fuzz.words import FLAGS, MESSAGES, STATES, TAGS, TEXTS
+from tools.language.names import LINE_KEYS
 
 __all__ = ["as_yaml", "specifications"]
 
@@ -40,6 +41,7 @@ class _Author(FieldAuthor):
         self.versions = self.one([(1, 2, 5), (1,), (1, 2), ()])
         self.flags = self.draw(st.lists(st.sampled_from(FLAGS), max_size=3, unique=True))
         self.states = self.draw(st.lists(st.sampled_from(STATES), max_size=3, unique=True))
+        self.has_options = self.chance(50)
         parts = [self.part() for _ in range(self.up_to(0, 3))]
         tags = self.draw(st.lists(st.sampled_from("BCDEFGIMPQRSTUVWbcdefg"), min_size=1, max_size=4, unique=True))
         messages = [self.message(tag) for tag in tags]
@@ -53,7 +55,7 @@ class _Author(FieldAuthor):
         data["parameters"] = {name: parameters[name] for name in order}
         if self.states:
             data["states"] = [{"name": self.states[0]}, *(self.state(name) for name in self.states[1:])]
-        if self.chance(50):
+        if self.has_options:
             data["options"] = self.options({row.get("sets") for row in data.get("states", ())})
         return data | {"messages": messages, "parts": self.draw(st.permutations(parts))}
 
@@ -101,6 +103,8 @@ class _Author(FieldAuthor):
     def blocks(self, depth: int, least: int, first: Data | None = None) -> list[Data]:
         """Return the blocks of a structure; ``first`` is the tag of a message."""
         names = {"tag"} if first else set[str]()
+        if first and self.has_options:
+            names |= LINE_KEYS | {*self.flags}  # the keys of JSON lines, which fields of messages may not have
         groups: list[Group] = []
         for _ in range(self.up_to(least, 4)):
             self.add(groups, names, depth)

@@ -11,7 +11,7 @@ CLASS = '''
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["BUILTIN_TYPES", "TYPE_NAMES", "BuiltinType"]
+__all__ = ["BUILTIN_TYPES", "FIRST_USER_OID", "TYPE_NAMES", "BuiltinType"]
 
 class BuiltinType(NamedTuple):
     """One built-in type, as pg_type has it."""
@@ -33,6 +33,9 @@ class BuiltinType(NamedTuple):
 '''
 
 TABLES = '''
+FIRST_USER_OID: Final = 16384
+"""FirstNormalObjectId (access/transam.h): what users create has OIDs from here on."""
+
 BUILTIN_TYPES: Final[Mapping[int, BuiltinType]] = {row.oid: row for row in _ROWS}
 """The built-in types and their array types, by OID."""
 

@@ -5,7 +5,7 @@ import keyword
 
 from construct import Container
 
-__all__ = ["MACHINERY", "RESERVED_CLASSES", "RESERVED_FIELDS", "RESERVED_PARAMETERS"]
+__all__ = ["LINE_KEYS", "MACHINERY", "RESERVED_CLASSES", "RESERVED_FIELDS", "RESERVED_OPTIONS", "RESERVED_PARAMETERS"]
 
 MACHINERY = frozenset(
     {"at", "bytes", "chr", "data", "end", "in_stream", "index", "isinstance", "len", "length", "list", "m", "message"}
@@ -19,14 +19,21 @@ RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswi
 )
 """Names that a Container, a class or a JSON object already has, and those that the body of a class refers to."""
 
+LINE_KEYS = frozenset({"before", "line", "offset", "proto_version", "send_time", "seq", "stream_xid", "wal_start"})
+"""What a JSON line says beside a message's fields, the options and the states."""
+
+_BESIDE_OPTIONS = """all asked check_server count data database differences directory dsn everything file form format
+    frame given handle_signals help html index kinds layout limits log_format message on_progress output payload
+    payloads publications reconnect_seconds replication_options self server_version slot source start states
+    status_interval stop svg system_identifier threads until_lsn"""
+RESERVED_OPTIONS = (LINE_KEYS - {"proto_version"}) | {*_BESIDE_OPTIONS.split()}
+"""What the functions, classes and commands that take options call what else they take or have."""
+
 _DEFINITIONS = frozenset({"classes_only", "open_end", "recorder"})
 _ROW_VARIABLES = frozenset({"ends", "places", "row", "starts", "streams", "tags", "valid"})
-RESERVED_PARAMETERS = (MACHINERY | _DEFINITIONS | _ROW_VARIABLES | set(keyword.kwlist)) - {
-    "in_stream",
-    "parallel",
-    "proto_version",
-}
-"""Names that the generated functions give to other arguments."""
+_KNOWN = frozenset({"in_stream", "parallel", "proto_version"})
+RESERVED_PARAMETERS = (MACHINERY | _DEFINITIONS | _ROW_VARIABLES | RESERVED_OPTIONS | set(keyword.kwlist)) - _KNOWN
+"""Names that functions give to other arguments, the generated ones or those that take a state."""
 
 _TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})
 _WIRE = frozenset(

@@ -5,15 +5,12 @@ from collections import Counter
 from collections.abc import Callable
 
 from tools.language.model import Spec
-from tools.language.names import RESERVED_PARAMETERS
+from tools.language.names import LINE_KEYS, RESERVED_OPTIONS, RESERVED_PARAMETERS
 from tools.language.records import Option
 
 __all__ = ["OPTION_RULES"]
 
 Raise = Callable[[int, str, str], Exception]
-
-ARGUMENTS = frozenset({"data", "in_stream", "message", "parse", "payload", "publications", "self", "slot", "start"})
-"""What the functions that take options call their other arguments."""
 
 
 def _flags(spec: Spec) -> list[str]:
@@ -62,7 +59,7 @@ def _options(spec: Spec, error: Raise) -> None:
     for name, count in Counter(option.name for option in spec.options).items():
         if count > 1:
             raise error(1, f"two options are called {name!r}", "List each option once.")
-    taken = ARGUMENTS | {parameter.name for parameter in spec.state_parameters}
+    taken = RESERVED_OPTIONS | {"in_stream"} | {parameter.name for parameter in spec.state_parameters}
     for option in spec.options:
         if keyword.iskeyword(option.name) or option.name in taken:
             raise error(option.line, f"the option {option.name!r} is a word that programs cannot use", "Rename it.")
@@ -101,4 +98,14 @@ def _option_of_messages(spec: Spec, error: Raise) -> None:
             raise error(message.line, problem, f"Write one of {known}, or add it to options.")
 
 
-OPTION_RULES = (_parameters, _states, _options, _option_of_messages)
+def _keys_of_lines(spec: Spec, error: Raise) -> None:
+    said = LINE_KEYS | {parameter.name for parameter in spec.state_parameters}
+    said |= {option.name for option in spec.layout_options}
+    for message in spec.messages if spec.options else ():
+        for element in message.elements:
+            if element.name in said:
+                problem = f"{message.name} has a field {element.name!r}, which is another key of its JSON line"
+                raise error(element.line, problem, "Choose another name.")
+
+
+OPTION_RULES = (_parameters, _states, _options, _option_of_messages, _keys_of_lines)

@@ -107,7 +107,7 @@ def _split(
 def list_of(element: Cast) -> Cast:
     """Return the cast of arrays whose elements have this cast."""
 
-    def cast(values: Values, kind: pa.DataType) -> Result:
+    def cast(values: Values, target: pa.DataType) -> Result:
         # An element takes four bytes in binary format; in text at least one, and a comma or brace.
         room = values.size // (2 if values.code == TEXT_TAG else 4) + len(values)
         starts, lengths, tags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
@@ -116,13 +116,13 @@ def list_of(element: Cast) -> Cast:
         total = int(ends[-1])
         count = int(np.count_nonzero(tags[:total] == values.code))
         inner = Values(values.data, starts[:total], lengths[:total], tags[:total], values.code, count, values.size)
-        items, left = element(inner, kind.value_type)
+        items, left = element(inner, target.value_type)
         if left is not None:
             owners = np.searchsorted(ends, np.flatnonzero(left), "right") - 1
             state[owners] = LEFT
             missing = len(values) + 1  # more than are null
         lists, left = array_of(values, pa.int32(), state, missing, ends)
         buffers = lists.buffers()
-        return pa.Array.from_buffers(kind, len(values), buffers, children=[items]), left
+        return pa.Array.from_buffers(target, len(values), buffers, children=[items]), left
 
     return cast

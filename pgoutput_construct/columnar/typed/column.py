@@ -57,27 +57,27 @@ Kernel = Callable[..., int]
 Bounds = Callable[[pa.DataType], tuple[int, int]]
 
 
-def array_of(values: Values, kind: pa.DataType, state: NDArray[np.uint8], missing: int, *buffers: Any) -> Result:
+def array_of(values: Values, target: pa.DataType, state: NDArray[np.uint8], missing: int, *buffers: Any) -> Result:
     """Return what a cast does, from the buffers that a kernel has filled, and the rows that it says are missing."""
     left = state == LEFT if missing > len(values) - values.count else None
     taken = state if left is None else state == TAKEN
     validity = pa.py_buffer(np.packbits(taken, bitorder="little")) if missing else None
-    return pa.Array.from_buffers(kind, len(state), [validity, *map(pa.py_buffer, buffers)]), left
+    return pa.Array.from_buffers(target, len(state), [validity, *map(pa.py_buffer, buffers)]), left
 
 
-def fixed_width(kernel: Kernel, bounds: Bounds = lambda kind: (0, 0), raw: bool = False) -> Cast:
+def fixed_width(kernel: Kernel, bounds: Bounds = lambda target: (0, 0), raw: bool = False) -> Cast:
     """Return the cast of a kernel that writes one number a row, or its bits (``raw``).
 
     The kernel is given what ``bounds`` says of the type: two numbers.
     """
 
-    def cast(values: Values, kind: pa.DataType) -> Result:
+    def cast(values: Values, target: pa.DataType) -> Result:
         state = np.empty(len(values), np.uint8)
-        bits, floats = pa.types.is_boolean(kind), pa.types.is_floating(kind) and not raw
-        dtype = np.bool_ if bits else kind.to_pandas_dtype() if floats else f"i{kind.byte_width}"
-        out = np.empty((len(values), 2), np.int64) if kind.bit_width == 128 else np.empty(len(values), dtype)
-        missing = kernel(*values.given, *bounds(kind), out, state)
-        return array_of(values, kind, state, missing, np.packbits(out, bitorder="little") if bits else out)
+        bits, floats = pa.types.is_boolean(target), pa.types.is_floating(target) and not raw
+        dtype = np.bool_ if bits else target.to_pandas_dtype() if floats else f"i{target.byte_width}"
+        out = np.empty((len(values), 2), np.int64) if target.bit_width == 128 else np.empty(len(values), dtype)
+        missing = kernel(*values.given, *bounds(target), out, state)
+        return array_of(values, target, state, missing, np.packbits(out, bitorder="little") if bits else out)
 
     return cast
 
@@ -85,11 +85,11 @@ def fixed_width(kernel: Kernel, bounds: Bounds = lambda kind: (0, 0), raw: bool 
 def varying(kernel: Kernel, width: int | None = None) -> Cast:
     """Return the cast of a kernel that writes bytes: so many a row at most, or not more than the values have."""
 
-    def cast(values: Values, kind: pa.DataType) -> Result:
+    def cast(values: Values, target: pa.DataType) -> Result:
         size = values.size if width is None else width * len(values)
         state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
         out = np.empty(size + SLACK, np.uint8)
         missing = kernel(*values.given, out, ends, state)
-        return array_of(values, kind, state, missing, ends, out[: ends[-1]])
+        return array_of(values, target, state, missing, ends, out[: ends[-1]])
 
     return cast

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from pgoutput_construct.columnar.jit import inlined, kernel, u8, u16
+from pgoutput_construct.columnar.texts import NEGATIVE
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width
 from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
 
@@ -13,8 +14,7 @@ STEP: Final = 9
 """Digits by which a number of four limbs (of 32 bits) grows at a time."""
 BASE_DIGITS: Final = 4
 HEAD: Final = 8
-NEGATIVE: Final = 0x4000
-"""numeric.c: digits to base 10,000 behind a head of count, weight, sign (NUMERIC_NEG) and display scale."""
+"""numeric.c: digits to base 10,000 behind a head of count, weight, sign and display scale."""
 
 
 @inlined
@@ -164,5 +164,5 @@ def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, 
     return last < POWERS[BASE_DIGITS]
 
 
-DECIMAL_TEXT: Final = fixed_width(_decimals_of_text, lambda kind: (kind.precision, kind.scale))
-DECIMAL_BINARY: Final = fixed_width(_decimals, lambda kind: (kind.precision, kind.scale))
+DECIMAL_TEXT: Final = fixed_width(_decimals_of_text, lambda target: (target.precision, target.scale))
+DECIMAL_BINARY: Final = fixed_width(_decimals, lambda target: (target.precision, target.scale))

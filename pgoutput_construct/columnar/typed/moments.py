@@ -181,7 +181,7 @@ def _times(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any,
 
 
 DATE_TEXT: Final = fixed_width(_dates_of_text)
-TIMESTAMP_TEXT: Final = fixed_width(_timestamps_of_text, lambda kind: (kind.tz is not None, 0))
-DATE_BINARY: Final = fixed_width(_moments, lambda kind: (4, UNIX_TO_POSTGRES // DAY))
-TIMESTAMP_BINARY: Final = fixed_width(_moments, lambda kind: (8, UNIX_TO_POSTGRES))
+TIMESTAMP_TEXT: Final = fixed_width(_timestamps_of_text, lambda target: (target.tz is not None, 0))
+DATE_BINARY: Final = fixed_width(_moments, lambda target: (4, UNIX_TO_POSTGRES // DAY))
+TIMESTAMP_BINARY: Final = fixed_width(_moments, lambda target: (8, UNIX_TO_POSTGRES))
 TIME_BINARY: Final = varying(_times, len("00:00:00.000000"))

@@ -104,49 +104,49 @@ def _floats_of_text(
     return missing
 
 
-def _float_bounds(kind: pa.DataType) -> tuple[int, int]:
-    return (1 << 53, MOST) if kind.bit_width == 64 else (1 << 24, 10)
+def _float_bounds(target: pa.DataType) -> tuple[int, int]:
+    return (1 << 53, MOST) if target.bit_width == 64 else (1 << 24, 10)
 
 
-def _integer_bounds(kind: pa.DataType) -> tuple[int, int]:
-    half = 1 << kind.bit_width - 1
+def _integer_bounds(target: pa.DataType) -> tuple[int, int]:
+    half = 1 << target.bit_width - 1
     return -half, half - 1
 
 
-def _float_text(values: Values, kind: pa.DataType) -> Result:
+def _float_text(values: Values, target: pa.DataType) -> Result:
     """Cast texts of floats; those with more digits, or with an exponent, by Arrow's parser."""
-    array, left = _SHORT_FLOATS(values, kind)
+    array, left = _SHORT_FLOATS(values, target)
     if left is None:
         return array, None
     lengths = values.lengths[left]
     rest = Values(
         values.data, values.starts[left], lengths, values.tags[left], values.code, len(lengths), int(lengths.sum())
     )
-    parsed = TEXT(rest, pa.string())[0].cast(kind)
+    parsed = TEXT(rest, pa.string())[0].cast(target)
     numbers = array.to_numpy(zero_copy_only=False).copy()
     numbers[left] = parsed.to_numpy()
     left &= np.isinf(numbers)  # Arrow overflows silently to infinity: what says so is left, with what is too large
-    return pa.array(numbers, kind, mask=left | (values.tags != values.code)), left if left.any() else None
+    return pa.array(numbers, target, mask=left | (values.tags != values.code)), left if left.any() else None
 
 
 def _float_binary(size: int) -> Cast:
     own = pa.float32() if size == 4 else pa.float64()
-    read = fixed_width(_integers, lambda kind: (size, 0), raw=True)
+    read = fixed_width(_integers, lambda target: (size, 0), raw=True)
 
-    def cast(values: Values, kind: pa.DataType) -> Result:
+    def cast(values: Values, target: pa.DataType) -> Result:
         array, left = read(values, own)
-        return array if kind == own else array.cast(kind), left
+        return array if target == own else array.cast(target), left
 
     return cast
 
 
 def _integer_binary(size: int, signed: bool = True) -> Cast:
-    return fixed_width(_integers, lambda kind: (size, 1 << 8 * size - 1 if signed and size < 8 else 0))
+    return fixed_width(_integers, lambda target: (size, 1 << 8 * size - 1 if signed and size < 8 else 0))
 
 
 _SHORT_FLOATS: Final = fixed_width(_floats_of_text, _float_bounds)
-BOOL_TEXT: Final = fixed_width(_booleans, lambda kind: (ord("t"), ord("f")))
-BOOL_BINARY: Final = fixed_width(_booleans, lambda kind: (1, 0))
+BOOL_TEXT: Final = fixed_width(_booleans, lambda target: (ord("t"), ord("f")))
+BOOL_BINARY: Final = fixed_width(_booleans, lambda target: (1, 0))
 INTEGER_TEXT: Final = fixed_width(_integers_of_text, _integer_bounds)
 INTEGER_BINARY: Final = {size: _integer_binary(size) for size in (2, 4, 8)}
 OID_BINARY: Final = _integer_binary(4, signed=False)

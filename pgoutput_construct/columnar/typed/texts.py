@@ -64,15 +64,15 @@ def _copy(
 
 
 def _copied(version: int = -1) -> Cast:
-    def cast(values: Values, kind: pa.DataType) -> Result:
+    def cast(values: Values, target: pa.DataType) -> Result:
         state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
         out = np.empty(values.size + SLACK, np.uint8)
         missing = _copy(*values.given, version, out, ends, state)
         buffers = ends, out[: ends[-1]]
-        if missing >= 0 or pa.types.is_binary(kind):
-            return array_of(values, kind, state, missing if missing >= 0 else ~missing, *buffers)
+        if missing >= 0 or pa.types.is_binary(target):
+            return array_of(values, target, state, missing if missing >= 0 else ~missing, *buffers)
         array, left = array_of(values, pa.binary(), state, ~missing, *buffers)
-        return array.cast(kind), left  # Arrow sees whether it is UTF-8
+        return array.cast(target), left  # Arrow sees whether it is UTF-8
 
     return cast
 
