@@ -4,7 +4,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from importlib.util import find_spec
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -30,14 +33,7 @@ __all__ = [
 COPY: Final = "checked"
 """The package of the copies, while they are there."""
 COLUMNAR: Final = "pgoutput_construct.columnar"
-MODULES: Final = (
-    "gather",
-    *(
-        f"typed.{name}"
-        for name in ("column", "arrays", "digits", "decimals", "moments", "numbers", "texts", "registry")
-    ),
-)
-"""Each after those that it imports."""
+PACKAGES: Final = (COPY, f"{COPY}.typed")
 
 
 class Checked(np.ndarray[Any, Any]):
@@ -75,28 +71,32 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+class _Copies(MetaPathFinder, Loader):
+    """Imports copies of columnar/gather and columnar/typed whose kernels are checked."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        mine = fullname.partition(".")[0] == COPY
+        return spec_from_loader(fullname, self, is_package=fullname in PACKAGES) if mine else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        origin = find_spec(module.__name__.replace(COPY, COLUMNAR, 1))
+        if module.__name__ in PACKAGES or origin is None or origin.origin is None:
+            return
+        text = Path(origin.origin).read_text(encoding="utf-8").replace(f"{COLUMNAR}.jit", __name__)
+        for place in ("typed", "gather"):
+            text = text.replace(f"{COLUMNAR}.{place}", f"{COPY}.{place}")
+        exec(compile(text, origin.origin, "exec"), module.__dict__)
+        vars(module).update({key: _checked(value) for key, value in vars(module).items()})
+
+
 @contextmanager
 def checked_registry() -> Iterator[ModuleType]:
-    """Import copies of columnar/gather and columnar/typed whose kernels are checked; return the table of types."""
-    names = [f"{COPY}.{name}" for name in MODULES]
+    """Import the copies, and return their table of types."""
+    finder = _Copies()
+    sys.meta_path.insert(0, finder)
     try:
-        sys.modules[COPY], sys.modules[f"{COPY}.typed"] = ModuleType(COPY), ModuleType(f"{COPY}.typed")
-        for name in names:
-            _copy(name)
-        yield sys.modules[names[-1]]
+        yield import_module(f"{COPY}.typed.registry")
     finally:
-        for name in [COPY, f"{COPY}.typed", *names]:
-            sys.modules.pop(name, None)
-
-
-def _copy(name: str) -> None:
-    spec = find_spec(name.replace(COPY, COLUMNAR, 1))
-    assert spec is not None and spec.origin is not None
-    text = Path(spec.origin).read_text(encoding="utf-8").replace(f"{COLUMNAR}.jit", __name__)
-    for place in ("typed", "gather"):
-        text = text.replace(f"{COLUMNAR}.{place}", f"{COPY}.{place}")
-    module = sys.modules[name] = ModuleType(name)  # dataclasses look themselves up there
-    parent, _, last = name.rpartition(".")
-    setattr(sys.modules[parent], last, module)
-    exec(compile(text, spec.origin, "exec"), module.__dict__)
-    vars(module).update({key: _checked(value) for key, value in vars(module).items()})
+        sys.meta_path.remove(finder)
+        for name in [name for name in sys.modules if name.partition(".")[0] == COPY]:
+            del sys.modules[name]

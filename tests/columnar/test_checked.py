@@ -50,7 +50,7 @@ def _cast(registry: ModuleType, oid: int, modifier: int, format_name: str, value
     lengths, tags = np.diff(ends).astype(np.int32), np.full(len(values), code, np.uint8)
     data: Any = Window(b"".join(values), b"", b"")
     with suppress(ValueError):  # Arrow's own, where a text is not UTF-8
-        cast(Values(data, ends[:-1], lengths, tags, code, len(values)), kind)
+        cast(Values(data, ends[:-1], lengths, tags, code, len(values), int(ends[-1])), kind)
 
 
 def _damaged(values: st.SearchStrategy[bytes]) -> st.SearchStrategy[list[bytes]]:

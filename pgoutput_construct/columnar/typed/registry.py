@@ -42,7 +42,7 @@ TYPES: Final[Mapping[str, Casts]] = {
     "bytea": Casts(_is.is_binary, texts.BYTEA_TEXT, texts.TEXT),
     "uuid": Casts(_is.is_string, texts.TEXT, texts.UUID_BINARY),
     "inet": Casts(_is.is_string, texts.TEXT, texts.INET_BINARY),
-    "cidr": Casts(_is.is_string, texts.TEXT, texts.CIDR_BINARY),
+    "cidr": Casts(_is.is_string, texts.TEXT, texts.INET_BINARY),
     "jsonb": Casts(_is.is_string, texts.TEXT, texts.JSONB_BINARY),
     **dict.fromkeys(("text", "varchar", "bpchar", "name", "json", "xml"), Casts(_is.is_string, texts.TEXT, texts.TEXT)),
 }

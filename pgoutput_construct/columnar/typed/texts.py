@@ -1,6 +1,5 @@
 """Types that are text or bytes in Arrow: text as it is, bytea, jsonb, uuid, inet and cidr (IPv4)."""
 
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -9,7 +8,7 @@ import pyarrow as pa
 from pgoutput_construct.columnar.jit import WORD, copy_word, inlined, kernel, put_word, u8, u64
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, SLACK, TAKEN, Cast, Result, Values, array_of, varying
 
-__all__ = ["BYTEA_TEXT", "CIDR_BINARY", "INET_BINARY", "JSONB_BINARY", "TEXT", "UUID_BINARY"]
+__all__ = ["BYTEA_TEXT", "INET_BINARY", "JSONB_BINARY", "TEXT", "UUID_BINARY"]
 
 BACKSLASH: Final = ord("\\")
 X: Final = ord("x")
@@ -155,10 +154,8 @@ def _decimal(out: Any, at: int, number: int) -> int:
 
 
 @kernel
-def _inets(
-    network: int, data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any, ends: Any, state: Any
-) -> int:
-    """Write IPv4 addresses; the bits after those of a network (cidr), or where they are fewer than all."""
+def _inets(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any, ends: Any, state: Any) -> int:
+    """Write IPv4 addresses; the bits after those of a network, or where they are fewer than all."""
     missing, at = 0, 0
     ends[0] = 0
     for row in range(len(starts)):
@@ -167,8 +164,8 @@ def _inets(
             source, size = starts[row], lengths[row]
             state[row] = LEFT
             if size == HEAD + 4 and u8(data, source) == IPV4 and u8(data, source + 3) == 4:
-                bits = u8(data, source + 1)
-                if bits <= 32 and u8(data, source + 2) == network:
+                bits, network = u8(data, source + 1), u8(data, source + 2)
+                if bits <= 32 and network <= 1:
                     for place in range(source + HEAD, source + size):
                         at = _decimal(out, at, u8(data, place))
                         out[at] = DOT
@@ -187,4 +184,4 @@ TEXT: Final = _copied()
 JSONB_BINARY: Final = _copied(version=1)
 BYTEA_TEXT: Final = varying(_bytea)
 UUID_BINARY: Final = varying(_uuids, UUID_TEXT)
-INET_BINARY, CIDR_BINARY = (varying(partial(_inets, network), len("255.255.255.255/32.")) for network in (0, 1))
+INET_BINARY: Final = varying(_inets, len("255.255.255.255/32."))
