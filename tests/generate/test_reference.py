@@ -14,7 +14,7 @@ from tools.generate.reference import emit_reference
 from tools.generate.reference_fields import sizes
 from tools.generate.reference_text import code, markdown, mermaid, notation, slug
 from tools.language import SPEC, Choice, Field, Message, Part, Spec, load, load_text
-from tools.language.model import Structure
+from tools.language.elements import Structure
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"reference.md": "pgoutput.yaml", "reference-envelope.md": "replication.yaml"}

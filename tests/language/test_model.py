@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from tools.language import SPEC, Choice, Field, Repeat, Spec, load, load_text
-from tools.language.model import Structure
+from tools.language.elements import Structure
 
 HEAD = """\
 protocol: demo

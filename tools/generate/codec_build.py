@@ -6,7 +6,7 @@ from itertools import groupby
 from tools.generate.codec_module import REJECT, Function, Module, without_extension
 from tools.generate.text import docstring
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat
-from tools.language.model import Element, Structure
+from tools.language.elements import Element, Structure
 
 __all__ = ["build_message", "build_part"]
 

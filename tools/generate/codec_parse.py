@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from tools.generate.codec_module import AHEAD, REJECT, Module, without_extension
 from tools.generate.codec_read import Fixed, Reading, length_code, size_of
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat
-from tools.language.model import Element, Structure
+from tools.language.elements import Element, Structure
 
 __all__ = ["read_message", "read_part"]
 

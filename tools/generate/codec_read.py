@@ -6,7 +6,7 @@ from struct import calcsize
 
 from tools.generate.codec_module import REJECT, Function, Module
 from tools.language import Choice, Field
-from tools.language.model import Structure
+from tools.language.elements import Structure
 
 __all__ = ["Fixed", "Reading", "length_code", "size_of"]
 

@@ -5,7 +5,7 @@ from textwrap import wrap
 
 from tools.generate.text import constant, python_module
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
-from tools.language.model import Alternative, Element, Structure
+from tools.language.elements import Alternative, Element, Structure
 
 __all__ = ["emit_definitions"]
 

@@ -6,7 +6,7 @@ from tools.generate.kernel_walk import Names, Steps, number_at, tag_name, uses
 from tools.generate.text import docstring
 from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
-from tools.language.model import Structure
+from tools.language.elements import Structure
 
 __all__ = ["Walker", "row_fields", "row_messages"]
 

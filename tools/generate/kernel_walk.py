@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tools.generate.text import snake_case
 from tools.generate.writer import Writer
 from tools.language import Alternative, Choice, Field, Repeat, Spec
-from tools.language.model import Element, Structure
+from tools.language.elements import Element, Structure
 
 __all__ = ["Names", "Run", "Steps", "number_at", "tag_name", "uses"]
 

@@ -5,7 +5,7 @@ from textwrap import wrap
 
 from tools.generate.text import constant, docstring, python_module
 from tools.language import Choice, Message, Repeat, Spec
-from tools.language.model import Alternative, Element, Structure
+from tools.language.elements import Alternative, Element, Structure
 
 __all__ = ["emit_messages"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tools.generate.text import constant, docstring, python_module
 from tools.language import Choice, Field, Message, Option, Repeat, Spec
-from tools.language.model import Structure
+from tools.language.elements import Structure
 
 __all__ = ["emit_protocol"]
 

@@ -5,7 +5,7 @@ from itertools import product
 
 from tools.generate.reference_text import availability, code, in_python, link, markdown, notation, table
 from tools.language import Alternative, Choice, Field, Repeat, Spec
-from tools.language.model import Element, Structure
+from tools.language.elements import Element, Structure
 
 __all__ = ["fields_table", "sizes"]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tools.generate.reference_text import condition, mermaid
 from tools.language import Alternative, Choice, Field, Repeat
-from tools.language.model import Element, Structure
+from tools.language.elements import Element, Structure
 
 __all__ = ["graph"]
 

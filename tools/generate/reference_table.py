@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.generate.text import constant, python_module
 from tools.language import Choice, Field, Repeat, Spec
-from tools.language.model import Element, Structure
+from tools.language.elements import Element, Structure
 
 __all__ = ["emit_fields"]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from tools.generate.text import COMMAND, GENERATED
 from tools.language import Alternative, Field, Message, Part, Spec
-from tools.language.model import Structure
+from tools.language.elements import Structure
 
 __all__ = [
     "availability",

@@ -2,7 +2,7 @@
 
 from tools.generate.text import constant, docstring, python_module, snake_case
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
-from tools.language.model import Alternative, Element, Structure
+from tools.language.elements import Alternative, Element, Structure
 
 __all__ = ["emit_strategies"]
 

@@ -1,18 +1,8 @@
 """The specification language: reading it, checking it, and the model that the generator works from."""
 
+from tools.language.elements import Alternative, Block, Choice, Field, Fields, Repeat, Type
 from tools.language.load import SPEC, load, load_text
-from tools.language.model import (
-    Alternative,
-    Block,
-    Choice,
-    Field,
-    Fields,
-    Message,
-    Part,
-    Repeat,
-    Spec,
-    Type,
-)
+from tools.language.model import Message, Part, Spec
 from tools.language.records import Deviation, Document, Option
 
 __all__ = [

@@ -11,23 +11,9 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
+from tools.language.elements import Alternative, Block, Choice, Field, Fields, Repeat, Structure, Type
 from tools.language.errors import SpecError
-from tools.language.model import (
-    Alternative,
-    Block,
-    Choice,
-    Field,
-    Fields,
-    Message,
-    Parameter,
-    Part,
-    Repeat,
-    Spec,
-    State,
-    Structure,
-    Type,
-    Version,
-)
+from tools.language.model import Message, Parameter, Part, Spec, State, Version
 from tools.language.notation import Notation, parse_notation
 from tools.language.records import Deviation, Document, Option
 from tools.language.rules import check

@@ -3,9 +3,10 @@
 import keyword
 from collections.abc import Callable, Iterator
 
+from tools.language.elements import Choice, Repeat, Structure
 from tools.language.errors import SpecError
 from tools.language.layout_rules import LAYOUT_RULES
-from tools.language.model import Choice, Message, Part, Repeat, Spec, Structure
+from tools.language.model import Message, Part, Spec
 from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS
 from tools.language.option_rules import OPTION_RULES
 from tools.language.source import Source

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
-from tools.language.model import Alternative, Structure
+from tools.language.elements import Alternative, Structure
 from tools.language.notation import parse_notation
 from tools.protocol_docs import document as read
 from tools.protocol_docs.prose import stated, words

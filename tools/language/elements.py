@@ -1,0 +1,323 @@
+"""What messages and parts are made of: blocks of fields, choices and repeats."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Final
+
+__all__ = [
+    "Alternative",
+    "Block",
+    "Choice",
+    "Element",
+    "Field",
+    "Fields",
+    "Repeat",
+    "Structure",
+    "Type",
+]
+
+
+@dataclass(frozen=True)
+class Type:
+    """One row of spec/types.yaml: a notation, and what it is on the wire, in Python and in Arrow."""
+
+    notation: str
+    construct: str
+    python: str
+    arrow: str
+    signed: bool = False
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field. It has a type, or refers to a part, or is a constant."""
+
+    name: str
+    notation: str
+    description: str = ""
+    type: Type | None = None
+    part: str | None = None
+    constant: bytes | int | None = None
+    when: str | None = None
+    since: int | None = None
+    server: int | None = None
+    length: str | None = None
+    values: Mapping[str | int, str] | None = None
+    bits: Mapping[int, str] | None = None
+    documented: str | None = None
+    positional: bool = False
+    line: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields of an object that it fills: its own."""
+        return (self.name,)
+
+    @property
+    def conditional(self) -> bool:
+        """Whether the field may be absent."""
+        return self.when is not None or self.since is not None
+
+    @property
+    def condition(self) -> str:
+        """When it is there, as a Python expression of the parameters; empty when it always is."""
+        return " and ".join(part for part in (_since(self.since), self.when) if part)
+
+    @property
+    def size(self) -> int | None:
+        """Its bytes on the wire while it is there; None when they vary: a String, a Byten, a part."""
+        if isinstance(self.constant, bytes):
+            return len(self.constant)
+        return self.type.bytes if self.type else None
+
+    @property
+    def signed(self) -> bool:
+        """Whether it is a number that can be negative."""
+        return self.type is not None and self.type.signed
+
+    @property
+    def code(self) -> str:
+        """Its code in a struct format; a field whose size varies has none (KeyError)."""
+        letter = STRUCT_CODES[self.size or 0]
+        return letter.lower() if self.signed else letter
+
+    @property
+    def is_letter(self) -> bool:
+        """Whether it is one byte that stands for a letter: a str of one character in Python."""
+        return bool(self.values) and all(isinstance(value, str) for value in self.values or ())
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a String: bytes up to a NUL."""
+        return self.type is not None and self.type.notation == "String"
+
+    @property
+    def python(self) -> str:
+        """The name of its Python type, where it is there."""
+        if self.part or self.type is None:
+            return self.part or "bytes"
+        return "str" if self.is_letter else self.type.python
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The only numbers that it has on the wire: the codes of its letters, or its values; empty for any."""
+        return tuple(ord(value) if isinstance(value, str) else value for value in self.values or ())
+
+    @property
+    def mask(self) -> int:
+        """All of its bits; 0 when it has none of its own."""
+        return sum(self.bits or ())
+
+    @property
+    def constant_number(self) -> int | None:
+        """The number that a constant is on the wire; None for other fields."""
+        return self.constant[0] if isinstance(self.constant, bytes) else self.constant
+
+    @property
+    def constant_bytes(self) -> bytes | None:
+        """The bytes that a constant is on the wire; None for other fields."""
+        if self.constant_number is None:
+            return None
+        return self.constant_number.to_bytes(self.size or 1, "big")
+
+
+STRUCT_CODES: Final[Mapping[int, str]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
+"""The code of an unsigned integer of so many bytes in a struct format."""
+
+
+def _since(version: int | None) -> str:
+    return f"proto_version >= {version}" if version else ""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """A run of fields: the block types ``header`` and ``body``, and the list under ``then``."""
+
+    kind: str
+    fields: tuple[Field, ...]
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One tagged branch of a choice."""
+
+    name: str
+    tag: bytes
+    description: str = ""
+    server: int | None = None
+    since: int | None = None
+    python: str | None = None
+    then: "Structure | str | None" = None
+    line: int = 0
+
+    @property
+    def condition(self) -> str:
+        """When it can be taken, as a Python expression of the parameters; empty when it always can."""
+        return _since(self.since)
+
+    @property
+    def defines(self) -> tuple[str, ...]:
+        """The names that its python value brings: a class, or a constant and its class; none for None and bytes."""
+        if self.python in (None, "None", "bytes"):
+            return ()
+        return (self.python, self.python.capitalize()) if self.python.isupper() else (self.python,)
+
+    @property
+    def letter(self) -> str:
+        """Its tag as a str of one character."""
+        return self.tag.decode("ascii")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several tagged branches, or none of them where it is optional."""
+
+    kind: str
+    name: str
+    alternatives: tuple[Alternative, ...]
+    optional: bool = False
+    description: str = ""
+    line: int = 0
+    positional: ClassVar[bool] = False
+
+    @property
+    def valued(self) -> bool:
+        """Whether the branch taken shows in the Python value itself, so that no kind is kept beside it."""
+        return all(alternative.python for alternative in self.alternatives)
+
+    @property
+    def kind_name(self) -> str:
+        """The name of the field that holds the tag of the branch taken."""
+        return f"{self.name}_kind"
+
+    @property
+    def condition(self) -> str:
+        """When any of its branches can be taken, for an optional choice that came whole with a version."""
+        if not self.optional or not all(alternative.since for alternative in self.alternatives):
+            return ""
+        return _since(min(alternative.since or 0 for alternative in self.alternatives))
+
+    @property
+    def conditional(self) -> bool:
+        """Whether there are parameters under which none of its branches can be taken."""
+        return bool(self.condition)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields of an object that it fills: its tag where that is kept, and its content."""
+        return (self.name,) if self.valued else (self.kind_name, self.name)
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Items that follow each other; an earlier field says how many."""
+
+    kind: str
+    name: str
+    count: str
+    item: "Structure"
+    class_name: str | None = None
+    description: str = ""
+    line: int = 0
+    conditional: ClassVar[bool] = False
+    condition: ClassVar[str] = ""
+    positional: ClassVar[bool] = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields of an object that it fills: its own."""
+        return (self.name,)
+
+
+Block = Fields | Choice | Repeat
+Element = Field | Choice | Repeat
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Blocks in wire order."""
+
+    blocks: tuple[Block, ...]
+
+    @cached_property
+    def elements(self) -> tuple[Element, ...]:
+        """The fields, choices and repeats in wire order, blocks opened."""
+        return tuple(self._elements())
+
+    def _elements(self) -> Iterator[Element]:
+        for block in self.blocks:
+            if isinstance(block, Fields):
+                yield from block.fields
+            else:
+                yield block
+
+    @cached_property
+    def sizes(self) -> Mapping[str, str]:
+        """Counts and lengths by name, each with the name of what it measures."""
+        measured = {e.count: e.name for e in self.elements if isinstance(e, Repeat)}
+        return measured | {e.length: e.name for e in self.elements if isinstance(e, Field) and e.length}
+
+    @cached_property
+    def exposed(self) -> tuple[Element, ...]:
+        """What a Python object holds: neither constants nor derived counts and lengths."""
+        return tuple(e for e in self.elements if not self._hidden(e))
+
+    def _hidden(self, element: Element) -> bool:
+        return isinstance(element, Field) and (element.constant is not None or element.name in self.sizes)
+
+    @cached_property
+    def single(self) -> Element | None:
+        """The one thing exposed, for which the whole structure can stand; None when there are more."""
+        only = self.exposed[0] if len(self.exposed) == 1 else None
+        return None if isinstance(only, Choice) and not only.valued else only
+
+    @cached_property
+    def principal(self) -> Element | None:
+        """What the structure stands for where nothing conditional is there: the one element that always is."""
+        always = [element for element in self.exposed if not element.conditional]
+        only = always[0] if len(always) == 1 else None
+        return self.single or (None if isinstance(only, Choice) and not only.valued else only)
+
+    @property
+    def extended(self) -> bool:
+        """Whether it is its principal alone under some parameters, and an object of its class under others."""
+        return self.single is None and self.principal is not None
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions of what it exposes, each once; an extended structure is an object where one of them holds."""
+        return tuple(dict.fromkeys(element.condition for element in self.exposed if element.conditional))
+
+    @property
+    def extension(self) -> str:
+        """When an extended structure is an object, as a Python expression of the parameters."""
+        several = len(self.conditions) > 1
+        return " or ".join(f"({each})" if several and " and " in each else each for each in self.conditions)
+
+    @cached_property
+    def field_names(self) -> tuple[str, ...]:
+        """The names of the fields of its object, in wire order."""
+        return tuple(name for element in self.exposed for name in element.names)
+
+    def inside(self) -> "Iterator[Structure]":
+        """Yield this structure and all that stand in it, those of parts excepted."""
+        yield self
+        for element in self.elements:
+            if isinstance(element, Repeat):
+                yield from element.item.inside()
+            elif isinstance(element, Choice):
+                for alternative in element.alternatives:
+                    if isinstance(alternative.then, Structure):
+                        yield from alternative.then.inside()
+
+    def references(self) -> Iterator[str]:
+        """Yield the names of the parts that this structure refers to."""
+        for structure in self.inside():
+            for element in structure.elements:
+                if isinstance(element, Field) and element.part:
+                    yield element.part
+                elif isinstance(element, Choice):
+                    yield from (a.then for a in element.alternatives if isinstance(a.then, str))
