@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import cached_property
 from typing import Any, Final
@@ -37,6 +37,13 @@ def _is_integer(value: Any, target: pa.DataType) -> bool:
     return type(value) is int and -(1 << target.bit_width - 1) <= value < 1 << target.bit_width - 1
 
 
+def _is_moment(value: datetime, target: pa.DataType) -> bool:
+    try:
+        return bool(value.tzinfo) == bool(target.tz) and (not target.tz or bool(value.astimezone(UTC)))
+    except OverflowError:  # in UTC it is outside of the years 1 to 9999
+        return False
+
+
 _HOLDS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataType], bool]], ...]] = (
     (pa.types.is_boolean, lambda value, _: isinstance(value, bool)),
     (pa.types.is_integer, _is_integer),
@@ -45,10 +52,7 @@ _HOLDS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataT
     (pa.types.is_binary, lambda value, _: isinstance(value, bytes)),
     (pa.types.is_string, lambda value, _: isinstance(value, str)),
     (pa.types.is_date, lambda value, _: type(value) is date),
-    (
-        pa.types.is_timestamp,
-        lambda v, target: isinstance(v, datetime) and bool(v.tzinfo) == bool(target.tz),
-    ),
+    (pa.types.is_timestamp, lambda v, target: isinstance(v, datetime) and _is_moment(v, target)),
     (
         pa.types.is_list,
         lambda v, target: isinstance(v, list) and all(holds(item, target.value_type) for item in v),
