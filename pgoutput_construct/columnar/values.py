@@ -82,8 +82,8 @@ class ColumnReader:
 
     def load(self, value: bytes) -> Any:
         """Return a value (bytes for text format, Binary for binary) for the Arrow type; raise CannotHold."""
-        if type(value) not in FORMATS:
-            raise CannotHold
+        if type(value) not in FORMATS and not pa.types.is_string(self._target):
+            raise CannotHold  # text may come in any format that keeps it as it is
         try:
             loaded = self._load(value)
         except PgoutputError:  # a ValueError too: psycopg is missing

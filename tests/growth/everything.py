@@ -199,6 +199,8 @@ INSERTED: Final = [
     ("upsert", 5, "e"),
     ("insert", 6, ""),
 ]
+READ: Final = [*INSERTED[:2], ("insert", 2, "b"), *INSERTED[3:]]
+"""The same in Arrow, where a column of text holds what comes in a new format, too."""
 BEFORE: Final = [None, None, None, 1, None, None, None, 3, 4, None]
 STATE: Final = [(2, "B"), (5, "e"), (6, "")]
 """The table after all: row 1 became 3, which was deleted; row 4 became 5."""
@@ -343,8 +345,8 @@ def check_tables() -> None:
             for table in decoded.tables:
                 states = {STREAM[start + row].in_stream for row in table.rows.tolist()}
                 assert states == {table.description.relation.xid is not None}
-        assert [(line["_op"], line["id"], line["note"]) for line in rows] == INSERTED, rows
-        assert [line["_untyped"] for line in rows] == [None] * 2 + [[("note", r"\x62")]] + [None] * 7
+        assert [(line["_op"], line["id"], line["note"]) for line in rows] == READ, rows
+        assert [line["_untyped"] for line in rows] == [None] * 10
         assert [line["_before"] and line["_before"]["id"] for line in rows] == BEFORE, rows
         assert [place for place, line in enumerate(rows) if line["_unchanged"] == ["note"]] == [3, 5]
 
@@ -504,7 +506,7 @@ def check_spark() -> None:
     try:
         log = open_log(spark, "spark-log")
         changes = log.changes("public.t").orderBy("_commit_lsn", "_seq").collect()
-        assert [(line["_op"], line["id"], line["note"]) for line in changes] == INSERTED, changes
+        assert [(line["_op"], line["id"], line["note"]) for line in changes] == READ, changes
         assert [line["_before"] and line["_before"]["id"] for line in changes] == BEFORE
         state = log.state("public.t").orderBy("id").collect()
         assert [(line["id"], line["note"]) for line in state] == STATE, state

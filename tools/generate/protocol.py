@@ -214,6 +214,7 @@ def _enum(name: str, base: str, members: Mapping[Any, str], text: str) -> str:
     for value, meaning in members.items():
         word = re.sub(r"\W+", "_", meaning, flags=re.ASCII).strip("_").upper()
         usable = word and not word[0].isdigit() and word not in lines and word != "MRO"
-        lines[word if usable else f"VALUE_{value}"] = value
+        plain = str(value) if str(value).isalnum() else "_".join(str(ord(letter)) for letter in str(value))
+        lines[word if usable else f"VALUE_{plain}"] = value
     body = "".join(f"    {word} = {value!r}\n" for word, value in lines.items())
     return f"class {name}({base}):\n{docstring([text or name])}\n\n{body}"

@@ -69,6 +69,12 @@ def _distinct_classes(spec: Spec, error: Raise) -> None:
         if name in seen:
             raise error(line, f"two classes would be called {name}", "Choose another name for one of them.")
         seen.add(name)
+    alike: dict[str, str] = {}
+    for named in spec.named:
+        name = named.class_name if isinstance(named, Message) else named.name
+        if alike.setdefault(name.lower(), name) != name:
+            problem = f"{name} and {alike[name.lower()]} differ in upper and lower case alone"
+            raise error(named.line, problem, "Choose another name for one of them.")
 
 
 def _class_names(spec: Spec) -> Iterator[tuple[int, str]]:
