@@ -18,7 +18,7 @@ LONG = EXAMPLES > 1000
 """Whether the profile is tools/soak's."""
 
 
-@settings(max_examples=EXAMPLES // 5)
+@settings(max_examples=max(EXAMPLES // 20, 5))
 @given(specifications(), st.data())
 def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataObject) -> None:
     """Definitions, codec, kernels, strategies and tables of fields agree on messages, and on bytes that are none."""
@@ -30,7 +30,7 @@ def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataO
     follow(text, draw)
 
 
-@settings(max_examples=EXAMPLES // 5)
+@settings(max_examples=max(EXAMPLES // 20, 5))
 @given(broken_specifications())
 def test_broken_specification_is_an_error_or_generates(data: dict[str, Any]) -> None:
     """What the language refuses is a SpecError with its place; all that it accepts can be imported."""
