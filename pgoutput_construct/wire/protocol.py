@@ -127,11 +127,7 @@ class GivenOptions(TypedDict, total=False):
     origin: OriginOption | None
 
 
-PARAMETERS: Final = (
-    "proto_version",
-    "in_stream",
-    "parallel",
-)
+PARAMETERS: Final = ("proto_version", "in_stream", "parallel")
 """The parameters of the layouts, in the engines' order."""
 
 STATES: Final[Mapping[str, frozenset[str]]] = {

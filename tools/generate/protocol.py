@@ -136,8 +136,8 @@ def _class(head: str, text: str, fields: Iterable[tuple[str, str]]) -> str:
 
 
 def _states(spec: Spec) -> Iterator[str]:
-    names = ", ".join(repr(parameter.name) for parameter in spec.parameters)
-    yield f"PARAMETERS: Final = ({names},)\n" + docstring(["The parameters of the layouts, in the engines' order."], "")
+    names = tuple(parameter.name for parameter in spec.parameters)
+    yield f"PARAMETERS: Final = {names!r}\n" + docstring(["The parameters of the layouts, in the engines' order."], "")
     rows = (f"{state.name!r}: {_set(map(repr, state.sets))}" for state in spec.states)
     text = "Where in the stream a message can stand, the first state first; and the parameters that a state sets."
     yield constant("STATES: Final[Mapping[str, frozenset[str]]]", rows, text)
