@@ -1,5 +1,6 @@
 """What both halves of the codec share: the constants of a generated module, and the frame of a function."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -59,7 +60,7 @@ class Module:
         return name
 
 
-class Function:
+class Function(ABC):
     """One generated function, whose fields of fixed size wait to be read or written by one struct."""
 
     def __init__(self, module: Module) -> None:
@@ -87,9 +88,9 @@ class Function:
             yield
             self.flush()
 
+    @abstractmethod
     def flush(self) -> None:
         """Write what reads or writes the fields that wait."""
-        raise NotImplementedError
 
 
 def without_extension(structure: Structure) -> Structure:
