@@ -16,16 +16,29 @@ import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.columns import SCHEMA, checksums, upgraded
 from pgoutput_construct.changelog.events import OPTIONS_CHANGED, log_events
+from pgoutput_construct.changelog.index import SegmentIndex, check_index
 from pgoutput_construct.changelog.names import PRUNED, SegmentName, chosen, segment_name
 from pgoutput_construct.changelog.options import LOG_FORMAT, READABLE_FORMATS, LogOptions
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["Position", "Segment", "durable_file", "list_segments", "read_segment", "write_segment"]
+__all__ = [
+    "DAMAGE",
+    "Position",
+    "Segment",
+    "damaged",
+    "durable_file",
+    "first_kept",
+    "fsync_directory",
+    "list_segments",
+    "read_segment",
+    "write_segment",
+]
 
 _KEY = b"pgoutput_construct"
 _CHECK = b"pgoutput_construct.crc32"
-_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
+_INDEX = b"pgoutput_construct.index"
+DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,8 @@ class Segment:
     """How many of its rows are events."""
     said_options: tuple[str, ...] = ()
     """The options of which its events say that they changed."""
+    index: bytes | None = field(default=None, repr=False, compare=False)
+    """Its index, as in its footer; None in format 1, and where only the payloads are to be read."""
 
     @property
     def name(self) -> str:
@@ -117,8 +132,8 @@ def read_segment(segment: Segment) -> pa.Table:
         checks = checksums(table)
         if changed := [name for name, check in segment.checks.items() if checks.get(name) != check]:
             raise ValueError(f"the checksum of {', '.join(changed)} does not match")
-    except _DAMAGE as error:
-        raise _damaged(_damaged_place(segment), error) from error
+    except DAMAGE as error:
+        raise damaged(_damaged_place(segment), error) from error
     return table
 
 
@@ -132,7 +147,7 @@ def _damaged_place(segment: Segment) -> str:
                 names = (name for name in file.schema_arrow.names if not _is_readable(file, group, name))
                 bad += [(first, end - 1, name) for name in names]
                 first = end
-    except _DAMAGE:
+    except DAMAGE:
         return f"{segment.path}"
     if not bad:
         return f"{segment.path}, seq {segment.first_seq} to {segment.last_seq}"
@@ -142,20 +157,23 @@ def _damaged_place(segment: Segment) -> str:
 def _is_readable(file: pq.ParquetFile, group: int, name: str) -> bool:
     try:
         file.read_row_group(group, columns=[name])
-    except _DAMAGE:
+    except DAMAGE:
         return False
     return True
 
 
-def write_segment(directory: Path, table: pa.Table, options: LogOptions, position: Position) -> Segment:
+def write_segment(
+    directory: Path, table: pa.Table, options: LogOptions, position: Position, index: SegmentIndex
+) -> Segment:
     """Write one segment so that it is either complete and durable or not there: beside, fsync, rename, fsync.
 
-    ``table`` has the columns of ``SCHEMA`` and at least one row. Raises ChangeLogError when the file exists.
+    ``table`` has the columns of ``SCHEMA`` and at least one row, ``index`` is that of its rows. Raises
+    ChangeLogError when the file exists.
     """
     first, last = table["seq"][0].as_py(), table["seq"][-1].as_py()
     path = directory / segment_name(first, last)
     options = replace(options, log_format=LOG_FORMAT)
-    segment = Segment(path, options, first, last, position, checksums(table), *_told(table))
+    segment = Segment(path, options, first, last, position, checksums(table), *_told(table), index.to_bytes())
     if path.exists():
         raise ChangeLogError(f"{path}: exists already, another program writes into this directory")
     settings = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
@@ -194,9 +212,10 @@ def fsync_directory(directory: Path) -> None:
 
 
 def _footer(segment: Segment) -> dict[bytes, bytes]:
-    content = {key: value for key, value in asdict(segment).items() if key != "path"}
+    content = {key: value for key, value in asdict(segment).items() if key not in ("path", "index")}
     text = json.dumps(content).encode()
-    return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text)}
+    index = {} if segment.index is None else {_INDEX: segment.index}
+    return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text), **index}
 
 
 def _told(table: pa.Table) -> tuple[int, tuple[str, ...]]:
@@ -214,18 +233,22 @@ def _read_footer(path: Path, name: SegmentName) -> Segment:
             raise ValueError("it is not a segment of a change log")
         if pairs[_CHECK] != b"%08x" % zlib.crc32(pairs[_KEY]):
             raise ValueError("the checksum of its footer does not match")
-        segment = _segment(path, json.loads(pairs[_KEY]))
+        if _INDEX in pairs:
+            check_index(pairs[_INDEX])
+        segment = _segment(path, json.loads(pairs[_KEY]), pairs.get(_INDEX))
         last_named = segment.last_seq if name.last_seq is None else name.last_seq
         if (name.first_seq, last_named) != (segment.first_seq, segment.last_seq) or metadata.num_rows != segment.rows:
             is_of = segment_name(segment.first_seq, segment.last_seq)
             raise ValueError(f"its footer is of {is_of} with {segment.rows} rows")
-    except _DAMAGE as error:
-        raise _damaged(path, error) from error
+    except DAMAGE as error:
+        raise damaged(path, error) from error
     return segment
 
 
-def _segment(path: Path, content: dict[str, Any]) -> Segment:
+def _segment(path: Path, content: dict[str, Any], index: bytes | None) -> Segment:
     options = content.pop("options")
+    if (index is None) != (options["log_format"] == 1):
+        raise ValueError("its footer has no index")
     if options["log_format"] not in READABLE_FORMATS:
         raise ValueError(f"its format is {options['log_format']}, this program reads {sorted(READABLE_FORMATS)}")
     names = {known.name for known in fields(LogOptions)}
@@ -234,10 +257,13 @@ def _segment(path: Path, content: dict[str, Any]) -> Segment:
     position = content.pop("position")
     content["said_options"] = tuple(content.get("said_options", ()))
     lsn, finished = Lsn(position["complete_lsn"]), tuple(position["finished"])
-    return Segment(path, LogOptions(**options), position=Position(lsn, position["prepared"], finished), **content)
+    return Segment(
+        path, LogOptions(**options), position=Position(lsn, position["prepared"], finished), **content, index=index
+    )
 
 
-def _damaged(place: Path | str, error: BaseException) -> ChangeLogError:
+def damaged(place: Path | str, error: BaseException) -> ChangeLogError:
+    """Say that a segment is damaged, where, and what to do."""
     return ChangeLogError(
         f"segment {place}: damaged, or not of a change log: {error}. Restore it from a copy, or begin a "
         "new log in an empty directory with a new copy of the tables"
