@@ -122,7 +122,7 @@ def test_a_missing_segment_is_noticed(tmp_path: Path) -> None:
     (tmp_path / _name(0, 1)).unlink()
     with pytest.raises(ChangeLogError, match="seqs 0 to 4 are missing"):
         ChangeLog(tmp_path)
-    (tmp_path / "pruned.json").write_text('{"first_seq": 5}')
+    (tmp_path / "pruned.json").write_text('{"first_seq": 5, "lsn": 0, "time": 0}')
     assert [entry.seq for entry in ChangeLog(tmp_path)] == [5, 6, 7, 8]
     (tmp_path / "pruned.json").write_text("{}")
     with pytest.raises(ChangeLogError, match=r"pruned\.json: damaged"):
