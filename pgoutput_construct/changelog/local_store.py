@@ -44,6 +44,15 @@ class LocalStore(LogStore):
             except FileNotFoundError:
                 return {}
 
+    def has(self, name: str) -> bool:
+        """Tell whether a file is there."""
+        return (self.directory / name).exists()
+
+    def modified(self, name: str) -> float:
+        """Return when a file was written, in seconds since 1970."""
+        with self.explained("cannot be read", name):
+            return (self.directory / name).stat().st_mtime
+
     def open(self, name: str) -> pa.NativeFile:
         """Open a file for random reading."""
         with self.explained("cannot be read", name):
@@ -83,7 +92,8 @@ class LocalStore(LogStore):
     def lock(self, name: str, seconds: float | None = None) -> LogLock:
         """Lock ``.name.lock`` for as long as it is held, or its process lives; ``seconds`` are of no use here."""
         with self.explained("the directory of the change log cannot be locked"):
-            return _FileLock(self, self.directory / f".{name}.lock", name)
+            # A capture's is that of earlier versions, which must keep out this one.
+            return _FileLock(self, self.directory / (".lock" if name == "capture" else f".{name}.lock"), name)
 
     def sweep(self) -> None:
         """Remove unfinished files that no process has locked."""
@@ -113,7 +123,7 @@ class _FileLock(LogLock):
         except BlockingIOError:
             self.release()
             raise ChangeLogError(
-                f"{store}: another {purpose} works in this directory; wait until it ends, stop it, or choose another"
+                f"{store}: another {purpose} writes into this directory; stop it, or choose another one"
             ) from None
         except BaseException:
             self.release()

@@ -72,9 +72,7 @@ def advance(address: Address | LogStore, name: str, next_seq: int, lsn: int = 0)
     if reader is None:
         raise ChangeLogError(f"{store}: no reader {name!r} is registered: register it with the seq that it needs")
     if next_seq < reader.next_seq:
-        raise ChangeLogError(
-            f"{store}: reader {name!r} is at seq {reader.next_seq}, {next_seq} is before that"
-        )
+        raise ChangeLogError(f"{store}: reader {name!r} is at seq {reader.next_seq}, {next_seq} is before that")
     reader = replace(reader, next_seq=next_seq, lsn=Lsn(lsn), time=time.time())
     _write(store, reader)
     return reader

@@ -56,6 +56,20 @@ class RemoteStore(LogStore):
         files = (info for info in infos if info.type == fs.FileType.File)
         return {info.base_name: info.size for info in files if not info.base_name.startswith(".")}
 
+    def has(self, name: str) -> bool:
+        """Tell whether a file is there."""
+        with self.explained("cannot be read", name):
+            found: bool = self._system.get_file_info(self._path(name)).type == fs.FileType.File
+            return found
+
+    def modified(self, name: str) -> float:
+        """Return when a file was written, in seconds since 1970 by the store's clock."""
+        with self.explained("cannot be read", name):
+            info = self._system.get_file_info(self._path(name))
+            if info.type == fs.FileType.NotFound:
+                raise FileNotFoundError("no such file")
+            return float(info.mtime_ns or 0) / 1e9
+
     def open(self, name: str) -> pa.NativeFile:
         """Open a file for random reading."""
         with self.explained("cannot be read", name):

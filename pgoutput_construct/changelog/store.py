@@ -83,6 +83,14 @@ class LogStore(ABC):
         """
 
     @abstractmethod
+    def has(self, name: str) -> bool:
+        """Tell whether a file is there."""
+
+    @abstractmethod
+    def modified(self, name: str) -> float:
+        """Return when a file was written, in seconds since 1970 by the store's clock; raises as ``open``."""
+
+    @abstractmethod
     def open(self, name: str) -> pa.NativeFile:
         """Open a file for random reading; raises MissingFileError, or ChangeLogError with a remedy."""
 

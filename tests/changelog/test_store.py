@@ -95,7 +95,7 @@ def test_a_directory_is_locked_by_one_process(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     with store.lock("capture") as lock:
         lock.check()
-        with pytest.raises(ChangeLogError, match="another capture works in this directory"):
+        with pytest.raises(ChangeLogError, match="another capture writes into this directory"):
             store.lock("capture")
         store.lock("compaction").release()
     with store.lock("capture"):
@@ -113,7 +113,7 @@ def test_an_exchanged_directory_is_noticed(tmp_path: Path) -> None:
         store.prepare()
         with pytest.raises(ChangeLogError, match="removed or exchanged"):
             lock.check()
-        (tmp_path / "log" / ".capture.lock").touch()
+        (tmp_path / "log" / ".lock").touch()
         with pytest.raises(ChangeLogError, match="removed or exchanged"):
             lock.check()
 
