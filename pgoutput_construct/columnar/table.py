@@ -16,6 +16,7 @@ from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.columnar.typed.column import Cast, Values
+from pgoutput_construct.columnar.typed.fixed import ENTRIES, READ, Number, lay_out
 from pgoutput_construct.columnar.typed.registry import find_cast
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
@@ -107,6 +108,11 @@ class _Table:
             for position, column in enumerate(self.relation.columns)
             if column.name in wanted
         }
+        self.plan = np.zeros((self.width, ENTRIES), np.int64)
+        """How the walk over the rows reads those columns of numbers that it can."""
+        for position, column in self.readers.items():
+            for name, number in column.numbers.items():
+                self.plan[position] = number.entry(column.target, SENT[name])
         key = RelationColumnFlags.KEY
         self.others = [i for i, column in enumerate(self.relation.columns) if not column.flags & key]
         """The columns that are no part of a key, and null in old rows that are one."""
@@ -179,6 +185,11 @@ class _Column:
     """The kernel for each of the formats of SENT, None where values go one by one."""
     reader: ColumnReader
 
+    @property
+    def numbers(self) -> dict[str, Number]:
+        """The casts that the walk over the rows does, by format."""
+        return {name: cast for name, cast in self.casts.items() if isinstance(cast, Number)}
+
 
 def _column(column: RelationColumn, types: Mapping[int, Type], target: pa.DataType) -> _Column:
     oid = base_oid(column.type_oid, types)
@@ -211,8 +222,9 @@ class _Side:
         """How often each tag stands in a column, and how many bytes its values have."""
         (find,) = kernels.TUPLES.values()
         given = table.index.given(rows[self.rows], places)
+        self.plan, self.numbers = lay_out(table.plan, len(places))
         found = self.tags, self.starts, self.lengths, self.seen, self.sizes
-        self.fits = find(*given, table.width, self.counts, *found)
+        self.fits = find(*given, table.width, self.plan, self.numbers, self.counts, *found)
         """Whether all rows have as many values as there are columns."""
         self.refused: dict[str, dict[int, str]] = {}
         """PostgreSQL's text of values that their column cannot hold, by column and row."""
@@ -230,7 +242,7 @@ class _Side:
         """Read all columns that have values."""
         for position, column in self.table.readers.items() if self.have else ():
             formats = [name for name, code in SENT.items() if self.seen[position, code]]
-            if formats:
+            if formats or self.seen[position, READ]:
                 self.arrays[column.name] = self._read(position, column, formats)
 
     def column(self, name: str, target: pa.DataType) -> pa.Array:
@@ -266,11 +278,14 @@ class _Side:
         return {prefix + name: texts for name, texts in self.refused.items() if texts}
 
     def _read(self, position: int, column: _Column, formats: Sequence[str]) -> pa.Array:
-        if len(formats) == 1:
-            return self._cast(position, column, formats[0])
         tags = self.tags[position]
-        pieces = [(tags == SENT[name], self._cast(position, column, name)) for name in formats]
-        return scatter([(np.flatnonzero(own), array.filter(own)) for own, array in pieces], len(tags), column.target)
+        pieces = [(SENT[name], self._cast(position, column, name)) for name in formats]
+        for number in column.numbers.values() if self.seen[position, READ] else ():
+            pieces.append((READ, number.array(column.target, self.plan[position], self.numbers, tags)))
+        if len(pieces) == 1:
+            return pieces[0][1]
+        given = [(np.flatnonzero(tags == tag), array.filter(tags == tag)) for tag, array in pieces]
+        return scatter(given, len(tags), column.target)
 
     def _cast(self, position: int, column: _Column, name: str) -> pa.Array:
         """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""
