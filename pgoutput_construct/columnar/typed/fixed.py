@@ -98,12 +98,14 @@ class Number:
         width = max((self.bits_of or target).bit_width // 8, 1)
         return [code, self.size, sign, self.low, self.high, self.more, width, 0]
 
-    def array(self, target: pa.DataType, line: Plan, out: Bytes, tags: Bytes) -> pa.Array:
-        """Return the values of a column that were read; the others are null. ``line`` is the column's in the plan."""
-        read = tags == READ
-        validity = None if read.all() else pa.py_buffer(np.packbits(read, bitorder="little"))
-        content = pa.py_buffer(_packed(target, out[line[FIRST] : line[FIRST] + len(tags) * line[WIDTH]]))
-        array = pa.Array.from_buffers(self.bits_of or target, len(tags), [validity, content])
+    def array(self, target: pa.DataType, line: Plan, out: Bytes, count: int, tags: Bytes | None) -> pa.Array:
+        """Return the values of a column that were read; the others are null. Without tags all were.
+
+        ``line`` is the column's in the plan, ``count`` how many rows there are.
+        """
+        validity = None if tags is None else pa.py_buffer(np.packbits(tags == READ, bitorder="little"))
+        content = pa.py_buffer(_packed(target, out[line[FIRST] : line[FIRST] + count * line[WIDTH]]))
+        array = pa.Array.from_buffers(self.bits_of or target, count, [validity, content])
         return array if self.bits_of in (None, target) else array.cast(target)
 
 
