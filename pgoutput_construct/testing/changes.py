@@ -10,11 +10,12 @@ from hypothesis.strategies import SearchStrategy
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import StreamState
 from pgoutput_construct.testing.primitives import complete
-from pgoutput_construct.testing.strategies import STRATEGIES
+from pgoutput_construct.testing.strategies import any_of
 from pgoutput_construct.testing.tables import Table, tables
 from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.options import options
-from pgoutput_construct.wire.protocol import DeleteOldKind, MessageFlags, UpdateOldKind
+from pgoutput_construct.wire.protocol import PARAMETERS, DeleteOldKind, MessageFlags, UpdateOldKind
 from pgoutput_construct.wire.types import Extended, Lsn, Timestamp
 
 __all__ = ["Changes", "Sent", "Transaction"]
@@ -184,7 +185,7 @@ class Changes:
 @cache
 def _strategy(cls: type, parameters: tuple[int, ...]) -> SearchStrategy[Any]:
     with complete():
-        return STRATEGIES[cls][1](*parameters)
+        return any_of(cls, DEFINITIONS[cls], dict(zip(PARAMETERS, parameters, strict=True)))
 
 
 def _shaped(value: Any, like: Any) -> Any:

@@ -14,7 +14,6 @@ from tools.generate.messages import emit_messages
 from tools.generate.protocol import emit_protocol
 from tools.generate.reference import emit_reference
 from tools.generate.reference_table import emit_fields
-from tools.generate.strategies import emit_strategies
 from tools.generate.text import GENERATED
 from tools.language import load
 from tools.language.builtin_types import load_types
@@ -33,7 +32,6 @@ class Output:
 
 
 WIRE = "pgoutput_construct/wire"
-TESTING = "pgoutput_construct/testing"
 
 OUTPUTS = (
     Output(f"{WIRE}/messages.py", "pgoutput.yaml", partial(emit_messages, union="PgoutputMessage")),
@@ -57,8 +55,6 @@ OUTPUTS = (
     ),
     Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
-    Output(f"{TESTING}/strategies.py", "pgoutput.yaml", partial(emit_strategies, messages="messages")),
-    Output(f"{TESTING}/frame_strategies.py", "replication.yaml", partial(emit_strategies, messages="frames")),
 )
 
 
