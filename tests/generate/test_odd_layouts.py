@@ -137,7 +137,7 @@ def test_every_message_survives(parameters: dict[str, int], generated: dict[str,
     messages = generated["odd_messages"]
     definitions = generated["odd_definitions"].DEFINITIONS
     reference = Reference(messages.BY_TAG, definitions)
-    form = jsonable._Object(messages.First)
+    form = jsonable._object(messages.First)
 
     @settings(max_examples=40)
     @given(any_of(messages.First, definitions[messages.First], parameters), st.data())
