@@ -80,11 +80,13 @@ class LogOptions(StreamOptions):
     """The cluster (``IDENTIFY_SYSTEM``): positions of another cannot be compared."""
     database: str
     """The database that was captured."""
+    timeline: int = 0
+    """The timeline of its WAL (``IDENTIFY_SYSTEM``); 0 in a log that does not say."""
     log_format: int = LOG_FORMAT
     """The version of the log's format."""
 
     def differences(self, other: "LogOptions") -> list[str]:
         """Name the options in which ``other`` cannot go on with this log, as ``name: here, not there``."""
         mine, theirs = asdict(self), asdict(other)
-        keys = [key for key in mine if key != "server_version" and mine[key] != theirs[key]]
+        keys = [key for key in mine if key not in ("server_version", "timeline") and mine[key] != theirs[key]]
         return [f"{key}: {mine[key]!r}, not {theirs[key]!r}" for key in keys]

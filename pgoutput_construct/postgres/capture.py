@@ -14,7 +14,7 @@ import psycopg
 from pgoutput_construct.changelog.options import LogOptions, best_proto_version
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
-from pgoutput_construct.postgres import slots
+from pgoutput_construct.postgres import publications, server, slots
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.pump import CaptureProgress, Ending, Pump
 from pgoutput_construct.postgres.replication import ReplicationStream
@@ -131,13 +131,13 @@ class _Capture:
                 self.last_contact = time.monotonic()
 
     def _check(self, connection: psycopg.Connection[Any]) -> LogOptions:
-        server = slots.identify(connection)
-        slots.check_wal_level(connection)
-        slots.check_publications(connection, self.publications)
+        facts = server.identify(connection)
+        server.check_wal_level(connection)
+        publications.check_publications(connection, self.publications)
         confirmed = slots.check_slot(connection, self.slot)
-        options = self._resolve(server, self.writer.options)
+        options = self._resolve(facts, self.writer.options)
         self.writer.use(options)
-        self._check_positions(confirmed, slots.current_lsn(connection))
+        self._check_positions(confirmed, server.current_lsn(connection))
         return options
 
     def _resolve(self, server: dict[str, Any], earlier: LogOptions | None) -> LogOptions:
