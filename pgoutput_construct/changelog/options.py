@@ -80,8 +80,8 @@ class LogOptions(StreamOptions):
     """The cluster (``IDENTIFY_SYSTEM``): positions of another cannot be compared."""
     database: str
     """The database that was captured."""
-    timeline: int = 0
-    """The timeline of its WAL (``IDENTIFY_SYSTEM``); 0 in a log that does not say."""
+    timeline: int | None = None
+    """The server's timeline (``IDENTIFY_SYSTEM``); None in a log that did not keep it."""
     log_format: int = LOG_FORMAT
     """The version of the log's format."""
 

@@ -1,7 +1,6 @@
 """The writing end of the change log: one writer a directory, rows in memory until a segment is durable."""
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -12,7 +11,9 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from pgoutput_construct.changelog.note import NOTE_NAME, Note, read_note
 from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.place import check_place
 from pgoutput_construct.changelog.segments import (
     SCHEMA,
     Position,
@@ -29,7 +30,7 @@ from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 __all__ = ["LogWriter", "SegmentLimits"]
 
-_POSITION = ".confirmed.json"
+_LOCK = ".lock"
 _INT64_MAX = 2**63 - 1
 
 
@@ -66,6 +67,8 @@ class LogWriter:
         self.options: LogOptions | None = None
         self.position = Position()
         self.next_seq = 0
+        self._durable = 0  # seqs before this one are in segments: what a note may vouch for
+        self._written: LogOptions | None = None
         self._rows: list[tuple[Any, ...]] = []
         self._bytes = 0
         self._oldest = 0.0
@@ -84,7 +87,14 @@ class LogWriter:
     @property
     def noted_lsn(self) -> Lsn:
         """The highest position that was confirmed; a slot beyond it was moved by somebody else."""
-        return max(self.position.complete_lsn, self._noted)
+        return max(self.position.complete_lsn, self._note.confirmed_lsn)
+
+    @property
+    def noted_timeline(self) -> int | None:
+        """The timeline of the server on which ``noted_lsn`` was reached; None where the log does not say."""
+        if self._note.confirmed_lsn > self.position.complete_lsn:
+            return self._note.timeline
+        return self._written.timeline if self._written else None
 
     def use(self, options: LogOptions) -> None:
         """Set the ``options``; raise ChangeLogError when the log was written with others."""
@@ -133,8 +143,9 @@ class LogWriter:
             raise ChangeLogError("set the options of the log before its first segment")
         if position.complete_lsn > _INT64_MAX:
             raise _beyond(position.complete_lsn)
+        check_place(self.directory / _LOCK, self._lock)
         segment = write_segment(self.directory, self._table(), self.options, position)
-        self.position = position
+        self.position, self._written, self._durable = position, self.options, segment.last_seq + 1
         self._rows, self._bytes = [], 0
         return segment
 
@@ -142,11 +153,13 @@ class LogWriter:
         """Write down, durably, that ``lsn`` is about to be confirmed although no segment says so (an idle
         server).
         """
+        check_place(self.directory / _LOCK, self._lock)
         if lsn > self.noted_lsn:
-            path = self.directory / _POSITION
+            path = self.directory / NOTE_NAME
+            note = Note(lsn, self._durable, self.options.timeline if self.options else None)
             with _explained(path, "the confirmed position cannot be written"), durable_file(path) as file:
-                file.write(json.dumps({"confirmed_lsn": int(lsn)}).encode())
-            self._noted = lsn
+                file.write(note.content())
+            self._note = note
 
     def close(self) -> None:
         """Release the directory; rows that were not published are gone."""
@@ -162,13 +175,15 @@ class LogWriter:
         with _explained(self.directory, "an unfinished file cannot be removed"):
             for temporary in self.directory.glob(".*.tmp"):
                 temporary.unlink()
-        path = self.directory / _POSITION
+        path = self.directory / NOTE_NAME
         with _explained(path, "the confirmed position cannot be read"):
-            self._noted = _read_position(path)
+            self._note = read_note(path)
         if segments := list_segments(self.directory):
             last = segments[-1]
             self.options, self.position = last.options, last.position
-            self.next_seq = last.last_seq + 1
+            self.next_seq = self._durable = last.last_seq + 1
+            self._written = last.options
+        self._note.check_end(self.next_seq, self.directory)
 
     def _table(self) -> pa.Table:
         try:
@@ -197,7 +212,7 @@ def _lock(directory: Path) -> int:
     with _explained(directory, "the directory of the change log cannot be made"):
         _make_durably(directory)
     with _explained(directory, "the directory of the change log cannot be locked"):
-        descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -225,12 +240,3 @@ def _beyond(lsn: Lsn) -> ChangeLogError:
 
 def _storage(field: pa.Field) -> pa.DataType:
     return pa.int64() if pa.types.is_timestamp(field.type) else field.type
-
-
-def _read_position(path: Path) -> Lsn:
-    if not path.exists():
-        return Lsn(0)
-    try:
-        return Lsn(json.loads(path.read_text("ascii"))["confirmed_lsn"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ChangeLogError(f"{path}: damaged; it only guards against a moved slot: remove it to go on") from error

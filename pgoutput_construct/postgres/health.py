@@ -70,9 +70,14 @@ class SlotHealth:
     """What keeps it where it is: its reader, nobody, or the oldest transaction that still writes."""
 
     @property
+    def lost(self) -> bool:
+        """True when the server removed what the slot needs: it never gives changes again."""
+        return self.invalidation_reason is not None or self.wal_status == "lost"
+
+    @property
     def problem(self) -> str | None:
         """What is wrong with it, and what to do; None when nothing is."""
-        if self.invalidation_reason is not None or self.wal_status == "lost":
+        if self.lost:
             reason = self.invalidation_reason or "wal_removed"
             return f"slot {self.name!r} is lost ({reason}): the server removed what it needs to go on; {_NEW_LOG}"
         if self.wal_status == "unreserved":

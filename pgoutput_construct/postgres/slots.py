@@ -31,7 +31,7 @@ def check_slot(connection: Connection, slot: str) -> Lsn:
         raise ReplicationError(f"slot {slot!r} is of {health.plugin or 'physical replication'}, not of pgoutput")
     if health.database != connection.info.dbname:
         raise ReplicationError(f"slot {slot!r} is of database {health.database!r}, not {connection.info.dbname!r}")
-    if health.wal_status == "lost" or health.invalidation_reason:
+    if health.lost:
         raise ReplicationError(str(health.problem), sqlstate="55000")
     return health.confirmed_lsn or Lsn(0)
 

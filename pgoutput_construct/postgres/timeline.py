@@ -44,12 +44,12 @@ def parse_history(content: Any) -> dict[int, Lsn]:
     return {int(words[0]): Lsn(words[1]) for words in lines if len(words) > 1 and not words[0].startswith("#")}
 
 
-def check_timeline(server: Timeline, logged: int, position: Lsn, log: object) -> None:
+def check_timeline(server: Timeline, logged: int | None, position: Lsn, log: object) -> None:
     """Raise ChangeLogError unless ``position``, which ``log`` reached on timeline ``logged``, is in the server's past.
 
-    ``logged`` is 0 for a log that does not say: then only positions can be compared.
+    ``logged`` is None for a log that does not say: then only positions can be compared.
     """
-    if logged in (0, server.number):
+    if logged is None or logged == server.number:
         return
     end = server.ends.get(logged)
     if end is None:

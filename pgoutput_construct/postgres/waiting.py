@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 ANSWER_SECONDS = 60.0
 """How long a server may be silent after a statement before its connection counts as lost."""
 
-_CANCEL_SECONDS = 3.0
+_CANCEL_SECONDS = 2.0
 _SLICE = 0.1  # seconds: how long a signal or stop() may go unnoticed
 _EVENTS = {Wait.R: select.POLLIN, Wait.W: select.POLLOUT, Wait.RW: select.POLLIN | select.POLLOUT}
 _BROKEN = select.POLLERR | select.POLLHUP | select.POLLNVAL
