@@ -1,27 +1,18 @@
 """The writing end of the change log: one writer a directory, rows in memory until a segment is durable."""
 
-import fcntl
-import json
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.indexes import builder_after
+from pgoutput_construct.changelog.listing import list_segments
+from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.segments import (
-    Position,
-    Segment,
-    durable_file,
-    fsync_directory,
-    list_segments,
-    write_segment,
-)
+from pgoutput_construct.changelog.segments import Position, Segment, write_segment
+from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, XLogData
@@ -32,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LogWriter", "SegmentLimits"]
 
-_POSITION = ".confirmed.json"
 _INT64_MAX = 2**63 - 1
 
 
@@ -53,28 +43,31 @@ class SegmentLimits:
 
 
 class LogWriter:
-    """Appends payloads and publishes them as segments; a context manager that holds the directory's lock.
+    """Appends payloads and publishes them as segments; a context manager that holds the log's lock.
 
     What is appended is lost in a crash until ``publish`` returns. ``position`` is what
     the last durable segment says: the position to resume from.
     """
 
-    def __init__(self, directory: str | Path, limits: SegmentLimits | None = None) -> None:
-        """Lock ``directory``, remove unfinished files, and find where its log ends; raises ChangeLogError.
+    def __init__(self, address: Address | LogStore, limits: SegmentLimits | None = None) -> None:
+        """Lock the log at an address, remove unfinished files, and find where its log ends; raises ChangeLogError.
 
         ``limits`` say when a segment is cut, SegmentLimits() where they are left out.
         """
-        self.directory = Path(directory)
+        self.store = open_store(address)
         self.limits = limits or SegmentLimits()
         self.options: LogOptions | None = None
         self.position = Position()
         self.next_seq = 0
+        self._durable = 0  # seqs before this one are in segments: what a note may vouch for
+        self._written: LogOptions | None = None
         self._rows: list[tuple[Any, ...]] = []
         self._bytes = 0
         self._oldest = 0.0
         self._open_xid = NO_XID
         self._builder: IndexBuilder | None = None
-        self._lock = _lock(self.directory)
+        self.store.prepare()
+        self._lock = self.store.lock("capture")
         try:
             self._recover()
         except BaseException:
@@ -89,13 +82,20 @@ class LogWriter:
     @property
     def noted_lsn(self) -> Lsn:
         """The highest position that was confirmed; a slot beyond it was moved by somebody else."""
-        return max(self.position.complete_lsn, self._noted)
+        return max(self.position.complete_lsn, self._note.confirmed_lsn)
+
+    @property
+    def noted_timeline(self) -> int | None:
+        """The timeline of the server on which ``noted_lsn`` was reached; None where the log does not say."""
+        if self._note.confirmed_lsn > self.position.complete_lsn:
+            return self._note.timeline
+        return self._written.timeline if self._written else None
 
     def use(self, options: LogOptions) -> None:
         """Set the ``options``; raise ChangeLogError when the log was written with others."""
         if self.options is not None and (differences := self.options.differences(options)):
             raise ChangeLogError(
-                f"{self.directory}: the change log there was captured with other options "
+                f"{self.store}: the change log there was captured with other options "
                 f"({'; '.join(differences)}); use these, or another directory and another slot"
             )
         self.options = options
@@ -138,8 +138,10 @@ class LogWriter:
             raise ChangeLogError("set the options of the log before its first segment")
         if position.complete_lsn > _INT64_MAX:
             raise _beyond(position.complete_lsn)
+        self._lock.check()
         segment = self._write(self.options, position)
-        self.position = position
+        self._lock.check()  # else it went elsewhere, and may not be confirmed
+        self.position, self._written, self._durable = position, self.options, segment.last_seq + 1
         self._rows, self._bytes = [], 0
         return segment
 
@@ -147,15 +149,15 @@ class LogWriter:
         """Write down, durably, that ``lsn`` is about to be confirmed although no segment says so (an idle
         server).
         """
+        self._lock.check()
         if lsn > self.noted_lsn:
-            path = self.directory / _POSITION
-            with _explained(path, "the confirmed position cannot be written"), durable_file(path) as file:
-                file.write(json.dumps({"confirmed_lsn": int(lsn)}).encode())
-            self._noted = lsn
+            note = Note(lsn, self._durable, self.options.timeline if self.options else None)
+            write_note(self.store, note)
+            self._note = note
 
     def close(self) -> None:
         """Release the directory; rows that were not published are gone."""
-        os.close(self._lock)
+        self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -164,24 +166,22 @@ class LogWriter:
         self.close()
 
     def _recover(self) -> None:
-        with _explained(self.directory, "an unfinished file cannot be removed"):
-            for temporary in self.directory.glob(".*.tmp"):
-                temporary.unlink()
-        path = self.directory / _POSITION
-        with _explained(path, "the confirmed position cannot be read"):
-            self._noted = _read_position(path)
-        if segments := list_segments(self.directory):
+        self.store.sweep()
+        self._note = read_note(self.store)
+        if segments := list_segments(self.store):
             last = segments[-1]
             self.options, self.position = last.options, last.position
-            self.next_seq = last.last_seq + 1
+            self.next_seq = self._durable = last.last_seq + 1
+            self._written = last.options
+        self._note.check_end(self.next_seq, self.store)
 
     def _write(self, options: LogOptions, position: Position) -> Segment:
-        builder = self._builder or builder_after(list_segments(self.directory))
+        builder = self._builder or builder_after(list_segments(self.store))
         self._builder = None  # it has gone on: where the segment cannot be written, another one begins
         block = self._block(options)
         builder.add(block)
         table, index = segment_table([block], self.next_seq - len(block)), builder.finish(position.complete_lsn)
-        segment = write_segment(self.directory, table, options, position, index)
+        segment = write_segment(self.store, table, options, position, index)
         self._builder, self._open_xid = builder, block.open_xid
         return segment
 
@@ -191,53 +191,5 @@ class LogWriter:
         return Block.of(payloads, wal_start, send_time, options.layout(), said, scopes, self._open_xid)
 
 
-@contextmanager
-def _explained(place: Path, what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes | Path) else place
-        reason = f"{error.strerror or error}" + (f" ({named})" if named != place else "")
-        raise ChangeLogError(
-            f"{place}: {what}: {reason}; make this possible for the user of the capture, or give another directory"
-        ) from error
-
-
-def _lock(directory: Path) -> int:
-    """Create a directory, and lock it for as long as the file that is returned is open, or its process lives."""
-    with _explained(directory, "the directory of the change log cannot be made"):
-        _make_durably(directory)
-    with _explained(directory, "the directory of the change log cannot be locked"):
-        descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise ChangeLogError(
-            f"{directory}: another capture writes into this directory; stop it, or choose another one"
-        ) from error
-    return descriptor
-
-
-def _make_durably(directory: Path) -> None:
-    """Make a directory and those above it so that a crash of the machine takes none of their names."""
-    missing = [path for path in (directory, *directory.parents) if not path.exists()]
-    for path in reversed(missing):
-        path.mkdir(exist_ok=True)
-        fsync_directory(path.parent)
-    if not missing:
-        directory.mkdir(exist_ok=True)  # raises where it is a file
-        fsync_directory(directory.parent)  # who made it may have crashed before
-
-
 def _beyond(lsn: Lsn) -> ChangeLogError:
     return ChangeLogError(f"WAL position {lsn} is beyond 7FFFFFFF/FFFFFFFF: the log cannot hold it")
-
-
-def _read_position(path: Path) -> Lsn:
-    if not path.exists():
-        return Lsn(0)
-    try:
-        return Lsn(json.loads(path.read_text("ascii"))["confirmed_lsn"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ChangeLogError(f"{path}: damaged; it only guards against a moved slot: remove it to go on") from error

@@ -13,19 +13,7 @@ from typing import Any
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.logged import ABORTED, COMMITTED, ROLLED_BACK, EndedTransaction, LoggedTransaction
 from pgoutput_construct.stream.state import ControlMessage, StreamState
-from pgoutput_construct.wire.messages import (
-    Begin,
-    BeginPrepare,
-    Commit,
-    CommitPrepared,
-    Prepare,
-    RollbackPrepared,
-    StreamAbort,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-    StreamStop,
-)
+from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import StreamStartFirstSegment
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
@@ -59,8 +47,8 @@ class Spans:
     """Subtransactions that were rolled back, by the index of the span."""
 
 
-_Ending = Commit | StreamCommit | CommitPrepared
-_Opening = Begin | BeginPrepare | StreamStart
+_Ending = m.Commit | m.StreamCommit | m.CommitPrepared
+_Opening = m.Begin | m.BeginPrepare | m.StreamStart
 _Span = tuple[int, int, int, int, int, int, int, frozenset[int]]
 """One span, in the order of the fields of Spans."""
 
@@ -89,26 +77,26 @@ class TransactionReader:
         """Take in the next control message; rows, messages and descriptions may come too and change nothing."""
         seq, _, message = control
         match message:
-            case Begin():
+            case m.Begin():
                 self._enter(message, LoggedTransaction(message.xid, final_lsn=int(message.final_lsn), since=seq))
-            case BeginPrepare():
+            case m.BeginPrepare():
                 self._enter(message, LoggedTransaction(message.xid, gid=message.gid, since=seq))
-            case StreamStart():
+            case m.StreamStart():
                 self._enter(message, self._segment(seq, message), seq)
-            case StreamStop():
+            case m.StreamStop():
                 self._leave(seq, message)
-            case Commit() | Prepare():
+            case m.Commit() | m.Prepare():
                 self._end(seq, message)
-            case StreamCommit():
+            case m.StreamCommit():
                 self._publish(seq, self._streamed(seq, message.xid), message)
-            case StreamPrepare():
+            case m.StreamPrepare():
                 self._prepared[message.gid] = self._streamed(seq, message.xid)
                 self._prepared[message.gid].gid = message.gid
-            case StreamAbort():
+            case m.StreamAbort():
                 self._abort(seq, message)
-            case CommitPrepared():
+            case m.CommitPrepared():
                 self._publish(seq, self._commit_prepared(seq, message), message)
-            case RollbackPrepared():
+            case m.RollbackPrepared():
                 self._rollback_prepared(seq, message)
 
     def interrupt(self) -> None:
@@ -160,7 +148,7 @@ class TransactionReader:
             del self._streams[self._open.xid]
         self._open = None
 
-    def _leave(self, seq: int, message: Commit | Prepare | StreamStop) -> LoggedTransaction:
+    def _leave(self, seq: int, message: m.Commit | m.Prepare | m.StreamStop) -> LoggedTransaction:
         try:
             self._state.advance(message)
         except ProtocolError as error:
@@ -171,18 +159,18 @@ class TransactionReader:
         self._open, transaction.since = None, None
         return transaction
 
-    def _end(self, seq: int, message: Commit | Prepare) -> None:
+    def _end(self, seq: int, message: m.Commit | m.Prepare) -> None:
         transaction = self._leave(seq, message)
         # pgoutput_begin_txn() and pgoutput_commit_txn() send the same position, so do the two of a prepare.
         match message:
-            case Commit() if transaction.final_lsn == message.commit_lsn:
+            case m.Commit() if transaction.final_lsn == message.commit_lsn:
                 self._publish(seq, transaction, message)
-            case Prepare() if (transaction.xid, transaction.gid) == (message.xid, message.gid):
+            case m.Prepare() if (transaction.xid, transaction.gid) == (message.xid, message.gid):
                 self._prepared[message.gid] = transaction
             case _:
                 raise ProtocolError(f"seq {seq}: {message} is not the end of {transaction}")
 
-    def _segment(self, seq: int, start: StreamStart) -> LoggedTransaction:
+    def _segment(self, seq: int, start: m.StreamStart) -> LoggedTransaction:
         if start.first_segment:
             self._streams[start.xid] = LoggedTransaction(start.xid, streamed=True)
             return self._streams[start.xid]
@@ -196,7 +184,7 @@ class TransactionReader:
             raise ProtocolError(f"seq {seq}: of the streamed transaction {xid} an earlier segment is missing")
         return transaction
 
-    def _abort(self, seq: int, abort: StreamAbort) -> None:
+    def _abort(self, seq: int, abort: m.StreamAbort) -> None:
         # PostgreSQL 18 may send this for what it never streamed (ReorderBufferCheckAndTruncateAbortedTXN()).
         if abort.xid != abort.subxid:
             if abort.xid in self._streams:
@@ -205,7 +193,7 @@ class TransactionReader:
             lsn, time = abort.abort_lsn, abort.abort_time
             self.ended.append(EndedTransaction(seq, ABORTED, transaction, _number(lsn), _number(lsn), _number(time)))
 
-    def _commit_prepared(self, seq: int, commit: CommitPrepared) -> LoggedTransaction:
+    def _commit_prepared(self, seq: int, commit: m.CommitPrepared) -> LoggedTransaction:
         transaction = self._prepared.pop(commit.gid, None)
         if transaction is None or transaction.xid != commit.xid:
             # What was prepared before the slot knew of two phases is sent completely before this, too.
@@ -214,7 +202,7 @@ class TransactionReader:
             )
         return transaction
 
-    def _rollback_prepared(self, seq: int, end: RollbackPrepared) -> None:
+    def _rollback_prepared(self, seq: int, end: m.RollbackPrepared) -> None:
         prepared = self._prepared.get(end.gid)
         if prepared is not None and prepared.xid == end.xid:
             del self._prepared[end.gid]
@@ -232,10 +220,10 @@ def _opening(transaction: LoggedTransaction) -> _Opening:
     """Return a message that opens a piece of a transaction; its positions say nothing."""
     xid, lsn, time = transaction.xid, Lsn(0), Timestamp(0)
     if transaction.streamed:
-        return StreamStart(xid, StreamStartFirstSegment.FIRST_SEGMENT)
+        return m.StreamStart(xid, StreamStartFirstSegment.FIRST_SEGMENT)
     if transaction.gid is not None:
-        return BeginPrepare(lsn, lsn, time, xid, transaction.gid)
-    return Begin(lsn, time, xid)
+        return m.BeginPrepare(lsn, lsn, time, xid, transaction.gid)
+    return m.Begin(lsn, time, xid)
 
 
 def _number(value: int | None) -> int | None:
