@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,7 +81,7 @@ class Evidence:
 @pytest.fixture(scope="module")
 def evidence(attacked18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
     """A small workload, captured without any fault."""
-    directory: Path = tmp_path_factory.mktemp("judge") / "log"
+    directory = tmp_path_factory.mktemp("judge") / "log"
     with attacked18.connect() as admin:
         admin.execute("CREATE DATABASE judge")
     with attacked18.connect(dbname="judge") as connection:
@@ -90,8 +89,15 @@ def evidence(attacked18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactor
         create_slot(connection, SLOT, two_phase=True)
         for statement in (statement for transaction in WORKLOAD for statement in transaction):
             connection.execute(statement.encode())
-        dsn = f"{attacked18.dsn} dbname=judge" if "://" not in attacked18.dsn else connection.info.dsn
-        capture(dsn, SLOT, [PUBLICATION], directory, until_lsn=current_lsn(connection), two_phase=True, messages=True)
+        capture(
+            connection.info.dsn,
+            SLOT,
+            [PUBLICATION],
+            directory,
+            until_lsn=current_lsn(connection),
+            two_phase=True,
+            messages=True,
+        )
         witness = read_witness(connection, messages=True)
         drop_slot(connection, SLOT)
     log = ChangeLog(directory)
@@ -128,7 +134,9 @@ def test_a_transaction_repeated(evidence: Evidence) -> None:
 def test_a_change_repeated(evidence: Evidence) -> None:
     """The same row inserted twice."""
     place = evidence.places(Insert)[1]
-    verdict = evidence.judge([*evidence.entries[:place], *evidence.entries[place - 1 : place], *evidence.entries[place:]])
+    verdict = evidence.judge(
+        [*evidence.entries[:place], *evidence.entries[place - 1 : place], *evidence.entries[place:]]
+    )
     assert (verdict.lost, verdict.repeated, verdict.visible) == (0, 1, 0)
 
 
@@ -163,7 +171,9 @@ def test_a_value_altered(evidence: Evidence) -> None:
     """One byte of one value."""
     place = evidence.places(Insert)[0]
     insert = dict(evidence.messages())[place]
-    verdict = evidence.judge(evidence.replaced(place, Insert(insert.xid, insert.relation_oid, (*insert.new[:2], b"y", b"1"))))
+    verdict = evidence.judge(
+        evidence.replaced(place, Insert(insert.xid, insert.relation_oid, (*insert.new[:2], b"y", b"1")))
+    )
     assert verdict.altered == 1 and not verdict.lost
 
 

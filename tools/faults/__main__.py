@@ -73,11 +73,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_faults(capture)
     add = capture.add_argument
-    add("--versions", type=_versions, default=VERSIONS, metavar="16,18", help="PostgreSQL's, each attacked in each mode")
+    add(
+        "--versions", type=_versions, default=VERSIONS, metavar="16,18", help="PostgreSQL's, each attacked in each mode"
+    )
     names = [mode.name for mode in MODES]
     add("--modes", nargs="+", choices=names, metavar="NAME", help=f"only these: {', '.join(names)}")
     add("--seconds", type=float, default=10.0, metavar="S", help="how long writers write in each round at least")
-    add("--seed", type=int, default=random.randrange(10**6), metavar="N", help="of what is drawn; timing is not repeated")
+    add(
+        "--seed",
+        type=int,
+        default=random.randrange(10**6),
+        metavar="N",
+        help="of what is drawn; timing is not repeated",
+    )
     add("--directory", type=Path, metavar="FOLDER", help="where files go; those of a failure are kept")
     return parser
 

@@ -18,7 +18,7 @@ from tools.faults.errors import FaultsError
 from tools.faults.judge import Verdict, judge
 from tools.faults.modes import Mode
 from tools.faults.proxy import Proxy
-from tools.faults.witness import PUBLICATION, create_tables, read_witness
+from tools.faults.witness import PUBLICATION, create_tables, read_witness, write_witness
 from tools.faults.writers import Writers, finish_prepared
 
 __all__ = ["SERVER_SETTINGS", "Counts", "Faults", "Round", "RoundReport"]
@@ -51,7 +51,9 @@ class Faults:
     def share(self, part: int, parts: int) -> "Faults":
         """Return the share of the round ``part`` when these are spread over ``parts`` rounds."""
         names = [name.name for name in fields(self) if name.name != "seconds"]
-        shares = {name: (part + 1) * getattr(self, name) // parts - part * getattr(self, name) // parts for name in names}
+        shares = {
+            name: (part + 1) * getattr(self, name) // parts - part * getattr(self, name) // parts for name in names
+        }
         return Faults(**shares, seconds=self.seconds)
 
     def events(self) -> list[str]:
@@ -135,8 +137,7 @@ class Round:
     def _attack(self, dbname: str, process: CaptureProcess, proxy: Proxy, chance: random.Random) -> None:
         begun, events = time.monotonic(), self.faults.events()
         chance.shuffle(events)
-        prepare = True
-        with Writers(lambda **options: self._connect(dbname, **options), self.seed, prepare) as writers:
+        with Writers(lambda **options: self._connect(dbname, **options), self.seed) as writers:
             for event in events:
                 process.ensure()
                 self._wait_for_a_moment(process, chance)
@@ -210,11 +211,14 @@ class Round:
             process.finish(str(current_lsn(connection)), _CATCH_UP_SECONDS)
             witness = read_witness(connection, self.mode.messages)
         contents = read_log(ChangeLog(log.directory))
+        verdict = judge(contents, witness)
+        if not verdict.good:
+            write_witness(witness, self.directory / "witness.jsonl")
         counts = self.counts
         counts.transactions, counts.changes = len(witness.transactions), witness.changes
         counts.segments, counts.entries = len(list(log.directory.glob("segment-*"))), contents.entries
         counts.ended = sum(1 for status in process.ended if status)
-        return RoundReport(self.directory.name, counts, judge(contents, witness))
+        return RoundReport(self.directory.name, counts, verdict)
 
     def _drop(self, dbname: str) -> None:
         with self.server.connect() as admin:

@@ -12,7 +12,7 @@ from typing import Any
 from tools.faults.errors import FaultsError
 from tools.faults.modes import Mode
 
-__all__ = ["CapturedLog", "CaptureProcess"]
+__all__ = ["CaptureProcess", "CapturedLog"]
 
 ROOT = Path(__file__).parents[2]
 _LIMITS: tuple[dict[str, Any], ...] = (

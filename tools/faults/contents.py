@@ -59,7 +59,7 @@ def read_contents(entries: Iterable[LogEntry], layout: dict[str, Any]) -> Conten
     notes: Counter[str] = Counter()
     count = 0
     for entry in entries:
-        message = parse(entry.payload, **layout, **entry.states)
+        message = parse(entry.payload, **{**layout, **entry.states})
         transactions.read(ControlMessage(entry.seq, entry.stream_xid, message))
         found[entry.seq] = [*_changes(reader, message)]
         match message:

@@ -19,7 +19,8 @@ _CHANGED_COLUMNS = ("third", "fourth")
 _BODY = "(SELECT string_agg(md5(random()::text), '') FROM generate_series(1, %s))"
 # Rows that another transaction holds are left to it: writers wait for each other where a lock is the point only.
 _CHOSEN = """WITH chosen AS MATERIALIZED (
-    SELECT id FROM {table} WHERE id >= (SELECT last_value * %s FROM marks)::bigint ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)
+    SELECT id FROM {table} WHERE id >= (SELECT last_value * %s FROM marks)::bigint
+    ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)
 """
 
 
@@ -50,7 +51,9 @@ def _delete(table: str) -> Step:
 
 
 def _document(cursor: Cursor, chance: random.Random) -> None:
-    query = f"INSERT INTO document SELECT nextval('marks'), nextval('marks'), 'new', {_BODY} FROM generate_series(1, %s)"
+    query = (
+        f"INSERT INTO document SELECT nextval('marks'), nextval('marks'), 'new', {_BODY} FROM generate_series(1, %s)"
+    )
     cursor.execute(query, (chance.randint(70, 300), chance.randint(1, 5)))
 
 
@@ -95,22 +98,15 @@ def _schema(cursor: Cursor, chance: random.Random) -> None:
     )
 
 
-def _message(cursor: Cursor, _chance: random.Random) -> None:
-    cursor.execute(
-        """WITH said AS (INSERT INTO witness (op, relation, new)
-               SELECT 'message', '', jsonb_build_object('mark', nextval('marks')::text) RETURNING new ->> 'mark' AS mark)
-           SELECT pg_logical_emit_message(true, %s, mark) FROM said""",
-        (MESSAGE_PREFIX,),
-    )
+def _said(op: str, transactional: bool, prefix: str) -> Step:
+    query = """WITH said AS (INSERT INTO witness (op, relation, new)
+                   SELECT %s, '', jsonb_build_object('mark', nextval('marks')::text) RETURNING new ->> 'mark' AS mark)
+               SELECT pg_logical_emit_message(%s, %s, mark) FROM said"""
 
+    def step(cursor: Cursor, _chance: random.Random) -> None:
+        cursor.execute(query, (op, transactional, prefix))
 
-def _note(cursor: Cursor, _chance: random.Random) -> None:
-    cursor.execute(
-        """WITH said AS (INSERT INTO witness (op, relation, new)
-               SELECT 'note', '', jsonb_build_object('mark', nextval('marks')::text) RETURNING new ->> 'mark' AS mark)
-           SELECT pg_logical_emit_message(false, %s, mark) FROM said""",
-        (NOTE_PREFIX,),
-    )
+    return step
 
 
 def _ticket(cursor: Cursor, chance: random.Random) -> None:
@@ -145,11 +141,11 @@ STEPS: dict[str, Step] = {
 }
 """What a transaction is made of, by name."""
 
-STEPS_TO_KEEP: dict[str, Step] = {"message": _message}
+STEPS_TO_KEEP: dict[str, Step] = {"message": _said("message", True, MESSAGE_PREFIX)}
 """What stands outside savepoints only: in a stream a logical message carries the xid of the whole transaction, so
 that one of a subtransaction that was rolled back cannot be told from others (pgoutput_message())."""
 
-NOTE_STEP: Step = _note
+NOTE_STEP: Step = _said("note", False, NOTE_PREFIX)
 """A message that is sent when it is decoded, whatever becomes of the transaction."""
 
 TICKET_STEP: Step = _ticket

@@ -1,17 +1,19 @@
 """What really happened, as the triggers wrote it down."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import psycopg
+from typing import TYPE_CHECKING, Any
 
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 from tools.faults.changes import Change
 
-__all__ = ["PUBLICATION", "Witness", "create_tables", "read_witness"]
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["PUBLICATION", "Witness", "create_tables", "read_witness", "write_witness"]
 
 PUBLICATION = "faults"
 
@@ -49,6 +51,15 @@ def read_witness(connection: "psycopg.Connection[Any]", messages: bool) -> Witne
         elif op != "message" or messages:
             transactions.setdefault(xid, []).append(Change(op, relation, old, new))
     return Witness(transactions, _commit_times(connection), notes)
+
+
+def write_witness(witness: Witness, path: Path) -> None:
+    """Write one JSON object for each change, for who looks for the reason of a difference."""
+    with path.open("w", encoding="utf-8") as file:
+        for xid, changes in witness.transactions.items():
+            for change in changes:
+                said = {"xid": xid, "op": change.op, "relation": change.relation, "old": change.old, "new": change.new}
+                print(json.dumps(said), file=file)
 
 
 def _commit_times(connection: "psycopg.Connection[Any]") -> dict[int, int]:

@@ -23,19 +23,16 @@ _TRANSIENT = (errors.DeadlockDetected, errors.LockNotAvailable, errors.UniqueVio
 """What writers cause each other: the transaction is rolled back, and the next begins."""
 _SETTINGS = "-c lock_timeout=300ms"
 _RETRY_SECONDS = 0.1
+_PAUSE_SECONDS = 0.02
+"""Between two transactions, in the mean."""
 
 
 class Writers:
     """Several writers in threads of their own; a context manager that stops them and finishes what they prepared."""
 
-    def __init__(self, connect: Connect, seed: int, prepare: bool = True, pause: float = 0.02) -> None:
-        """``connect`` opens connections, ``prepare`` says whether transactions are prepared as well as committed.
-
-        ``pause`` is the mean number of seconds between transactions; ``seed`` makes the choices, not their timing.
-        """
+    def __init__(self, connect: Connect, seed: int) -> None:
+        """``connect`` opens connections; ``seed`` makes the choices, not their timing."""
         self._connect = connect
-        self._prepare = prepare
-        self._pause = pause
         self._stop = threading.Event()
         self._rolled_back: list[str] = []
         self._pool = ThreadPoolExecutor(WRITERS, "writer")
@@ -82,7 +79,7 @@ class Writers:
                 self._transaction(cursor, chance)
             except _TRANSIENT:
                 self._roll_back(cursor, "ROLLBACK")
-            time.sleep(chance.expovariate(1 / self._pause))
+            time.sleep(chance.expovariate(1 / _PAUSE_SECONDS))
 
     def _transaction(self, cursor: Any, chance: random.Random) -> None:
         cursor.execute("BEGIN")
@@ -118,7 +115,7 @@ class Writers:
         drawn = chance.random()
         if drawn < 0.15:
             self._roll_back(cursor, "ROLLBACK")
-        elif self._prepare and drawn < 0.35:
+        elif drawn < 0.35:
             self._end_prepared(cursor, chance)
         else:
             if drawn < 0.45:
