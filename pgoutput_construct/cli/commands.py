@@ -18,6 +18,7 @@ class Place(NamedTuple):
 
 COMMANDS: Final[Mapping[str, Place]] = {
     "build": Place("pgoutput_construct.cli.build", "build_command"),
+    "capture": Place("pgoutput_construct.cli.capture", "capture_command", ("cli", "postgres")),
     "decode": Place("pgoutput_construct.cli.decode", "decode_command"),
     "demo": Place("pgoutput_construct.cli.demo", "demo_command", ("demo",)),
     "inspect": Place("pgoutput_construct.cli.inspect", "inspect_command"),

@@ -20,6 +20,7 @@ with needing("postgres"):
     from pgoutput_construct.errors import ReplicationError
     from pgoutput_construct.postgres.capture import capture
     from pgoutput_construct.postgres.connection import SESSION_SETTINGS, connect, redact
+    from pgoutput_construct.postgres.health import SlotHealth, slot_health
     from pgoutput_construct.postgres.pump import CaptureProgress
     from pgoutput_construct.postgres.replication import ReplicationStream
     from pgoutput_construct.postgres.slots import (
@@ -45,6 +46,7 @@ __all__ = [
     "ReplicationError",
     "ReplicationStream",
     "SegmentLimits",
+    "SlotHealth",
     "StreamOptions",
     "best_proto_version",
     "capture",
@@ -59,4 +61,5 @@ __all__ = [
     "fetch_table",
     "identify",
     "redact",
+    "slot_health",
 ]
