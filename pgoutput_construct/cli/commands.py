@@ -22,5 +22,6 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "decode": Place("pgoutput_construct.cli.decode", "decode_command"),
     "demo": Place("pgoutput_construct.cli.demo", "demo_command", ("demo",)),
     "inspect": Place("pgoutput_construct.cli.inspect", "inspect_command"),
+    "tail": Place("pgoutput_construct.cli.tail", "tail_command", ("cli", "postgres")),
     "tables": Place("pgoutput_construct.cli.tables", "tables_command", ("cli", "spark")),
 }
