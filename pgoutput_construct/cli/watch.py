@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgoutput_construct.cli.logs import LOGGER
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:
     from pgoutput_construct.cli.meter import Meter
@@ -34,7 +35,7 @@ class SlotWatch(threading.Thread):
         self.up = False
         """Whether the server answered the last time, and somebody reads the slot."""
         self._connection: Any = None
-        self._known: set[str] = set()
+        self._problem: str | None = None
         self._end = threading.Event()
 
     def run(self) -> None:
@@ -60,15 +61,13 @@ class SlotWatch(threading.Thread):
         self.health = found[0] if found else None
         self.up = bool(found) and found[0].active_pid is not None
         if self.health is not None:
-            self.meter.see(self.health.server_lsn)
-            self._tell(self.health)
+            self.meter.see(Lsn((self.health.confirmed_lsn or 0) + (self.health.lag_bytes or 0)))
+            self._tell(self.health.problem)
 
-    def _tell(self, health: "SlotHealth") -> None:
-        # That nobody reads it is the capture's own affair: it says that it connects again.
-        problems = set(health.problems) if health.active_pid is not None else set()
-        for problem in sorted(problems - self._known):
-            LOGGER.warning("slot %r: %s", self.slot, problem)
-        self._known = problems
+    def _tell(self, problem: str | None) -> None:
+        if problem not in (None, self._problem):
+            LOGGER.warning("%s", problem)
+        self._problem = problem
 
     def _close(self) -> None:
         if self._connection is not None:

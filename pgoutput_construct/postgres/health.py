@@ -1,143 +1,143 @@
-"""How the logical slots of a server are: who reads them, how far behind they are, what they hold, what is wrong."""
+"""How the replication slots of a server are: what each holds back, who reads it, and what is wrong with it."""
 
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg.rows import dict_row
 
-from pgoutput_construct.postgres.connection import describe_error
+from pgoutput_construct.postgres.connection import connect, describe_error
+from pgoutput_construct.postgres.slots import Connection, current_lsn
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["SlotHealth", "slot_health"]
 
-# All columns, whatever they are: wal_status came with PostgreSQL 13, inactive_since and invalidation_reason with 17.
-_SLOTS = """
-SELECT slot.*, slot.restart_lsn - '0/0' AS restart, slot.confirmed_flush_lsn - '0/0' AS confirmed,
-    server.lsn - '0/0' AS server_position, server.lsn - slot.confirmed_flush_lsn AS lag,
-    server.lsn - slot.restart_lsn AS retained, age(slot.catalog_xmin) AS catalog_age,
-    reader.application_name, reader.client_addr::text AS client, reader.state AS reader_state
-FROM (SELECT CASE WHEN pg_is_in_recovery()
-        THEN greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
-        ELSE pg_current_wal_flush_lsn() END AS lsn) AS server
-    CROSS JOIN pg_replication_slots AS slot
-    LEFT JOIN pg_stat_replication AS reader ON reader.pid = slot.active_pid
-WHERE slot.slot_type = 'logical' ORDER BY slot.slot_name"""
+_NEW_LOG = "drop_slot() removes it; then create a new slot, and begin a new log with a new copy of the tables"
 
-# A slot's restart_lsn cannot pass the begin of a transaction that still runs, nor that of one that is prepared.
-_OLDEST = """
-SELECT 'transaction ' || backend_xid || ' of pid ' || pid || ' (' || coalesce(state, 'unknown state') || ')' AS holder,
-    xact_start AS since, age(backend_xid) AS age FROM pg_stat_activity WHERE backend_xid IS NOT NULL
-UNION ALL
-SELECT 'prepared transaction ' || quote_literal(gid), prepared, age(transaction) FROM pg_prepared_xacts
-ORDER BY age DESC LIMIT 1"""
+_SLOTS = """SELECT to_jsonb(s), greatest(age(s.xmin), age(s.catalog_xmin)),
+    concat_ws(', ', 'user ' || a.usename, 'application ' || nullif(a.application_name, ''), 'host ' || a.client_addr)
+    FROM pg_replication_slots s LEFT JOIN pg_stat_activity a ON a.pid = s.active_pid
+    WHERE %s::text IS NULL OR s.slot_name = %s ORDER BY s.slot_name"""
 
-_LOST = "begin a new log with a new slot and a new copy of the tables"
-_STATUS = {
-    "unreserved": "its WAL is removed at the next checkpoint unless its reader catches up: raise "
-    "max_slot_wal_keep_size, or speed up the reader",
-    "lost": f"the server has removed WAL that it needs; drop it, and {_LOST}",
-}
+_OLDEST_WRITER = """SELECT 'transaction ' || xid || ' of ' || who || ', open since ' || since FROM (
+    SELECT backend_xid AS xid, concat_ws(', ', 'pid ' || pid, 'user ' || usename) AS who, xact_start AS since
+    FROM pg_stat_activity WHERE backend_xid IS NOT NULL
+    UNION ALL SELECT transaction, format('the prepared transaction %%L of %%s', gid, owner), prepared
+    FROM pg_prepared_xacts) w ORDER BY age(xid) DESC LIMIT 1"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SlotHealth:
-    """One logical slot, as the server saw it at one moment; None where its version does not say."""
+    """One replication slot, as the server describes it (view pg_replication_slots); None where it does not say."""
 
     name: str
-    plugin: str
-    database: str
+    """Its name."""
+    plugin: str | None
+    """The output plugin; None for a slot of physical replication."""
+    database: str | None
+    """The database whose changes it gives; None for a physical one."""
     temporary: bool
+    """It ends with the connection that made it."""
     active_pid: int | None
-    """The server process of its reader, None when nobody reads."""
-    reader: str
-    """Who reads: application name, address and state; empty when nobody does."""
-    inactive_since: datetime | None
-    restart_lsn: Lsn | None
-    """The server keeps all WAL from here on."""
-    confirmed_lsn: Lsn | None
-    """Its reader has everything before this durably."""
-    server_lsn: Lsn
-    """The end of the server's WAL (of a standby's, that it has received)."""
-    lag_bytes: int | None
-    """WAL behind ``confirmed_lsn``."""
-    retained_bytes: int | None
-    """WAL that is kept because of this slot."""
-    safe_wal_size: int | None
-    """Bytes of WAL that can be written before the slot is in danger of being lost; None also without a limit."""
+    """The process that serves its reader; None when nobody reads it."""
+    reader: str | None
+    """User, application and host of its reader, as far as they may be seen."""
     wal_status: str | None
-    """``reserved``, ``extended``, ``unreserved`` or ``lost``."""
+    """``reserved``, ``extended``, ``unreserved`` (soon lost) or ``lost``."""
     invalidation_reason: str | None
-    catalog_xmin_age: int | None
-    """Transactions since the oldest whose removed catalog rows VACUUM must keep for it."""
+    """Why it is lost, such as ``wal_removed`` (PostgreSQL 17; 16 says ``conflict`` on a standby)."""
+    restart_lsn: Lsn | None
+    """The server keeps the WAL from here on."""
+    confirmed_lsn: Lsn | None
+    """The reader confirmed everything before this position."""
+    lag_bytes: int | None
+    """From the confirmed position to the end of the WAL."""
+    retained_bytes: int | None
+    """From the restart position to the end of the WAL: the WAL that the slot keeps on the disk."""
+    safe_wal_size: int | None
+    """Bytes that may still be written before the slot is in danger (max_slot_wal_keep_size)."""
+    xmin_age: int | None
+    """How many transactions old the rows of the catalog are that VACUUM must keep for it."""
     two_phase: bool
+    """Prepared transactions are sent at PREPARE TRANSACTION."""
     failover: bool
-    """Whether it is synchronized to standbys (PostgreSQL 17)."""
+    """It is synchronized to standbys (PostgreSQL 17)."""
     synced: bool
-    """Whether it is such a copy on a standby."""
-    holder: str
-    """The oldest transaction that is open on the server, which keeps every ``restart_lsn`` from moving on."""
+    """It is the copy, on a standby, of a slot of its primary (PostgreSQL 17)."""
+    inactive_since: str | None
+    """Since when nobody reads it (PostgreSQL 17)."""
+    held_by: str
+    """What keeps it where it is: its reader, nobody, or the oldest transaction that still writes."""
 
     @property
-    def problems(self) -> tuple[str, ...]:
-        """What is wrong with it, in words; empty for a healthy slot."""
-        found = []
-        if self.invalidation_reason and self.wal_status != "lost":
-            found.append(f"invalidated ({self.invalidation_reason}): drop it, and {_LOST}")
-        if self.wal_status in _STATUS:
-            reason = f" ({self.invalidation_reason})" if self.invalidation_reason else ""
-            found.append(f"{self.wal_status}{reason}: {_STATUS[self.wal_status]}")
-        elif self.active_pid is None and not self.synced:
-            found.append("nobody reads it, and it keeps WAL: start its reader, or drop it")
-        return tuple(found)
+    def problem(self) -> str | None:
+        """What is wrong with it, and what to do; None when nothing is."""
+        if self.invalidation_reason is not None or self.wal_status == "lost":
+            reason = self.invalidation_reason or "wal_removed"
+            return f"slot {self.name!r} is lost ({reason}): the server removed what it needs to go on; {_NEW_LOG}"
+        if self.wal_status == "unreserved":
+            return f"slot {self.name!r} is about to be lost (max_slot_wal_keep_size): let its reader catch up"
+        return None
 
 
-def slot_health(connection: psycopg.Connection[Any], slot: str | None = None) -> list[SlotHealth]:
-    """Return the logical slots of a server by name, or only one; raise ReplicationError when it cannot be asked.
+def slot_health(source: str | Connection, slot: str | None = None) -> list[SlotHealth]:
+    """Describe the replication slots of a server, or the one named ``slot``, ordered by name.
 
-    ``connection`` is any connection to it; a role that may not read pg_stat_activity of others sees less of readers
-    and holders (grant it pg_monitor).
+    ``source`` is a connection string or an open connection. Raises ReplicationError.
     """
+    opened = connect(source, replication=False) if isinstance(source, str) else nullcontext(source)
+    with opened as connection:
+        rows = fetch(connection, _SLOTS, [slot, slot], doing="the slots cannot be read")
+        if not rows:
+            return []
+        end = current_lsn(connection)
+        writers = fetch(connection, _OLDEST_WRITER, doing="the open transactions cannot be read")
+        writer = str(writers[0][0]) if writers and writers[0][0] else None
+        return [_health(row, age, reader or None, end, writer) for row, age, reader in rows]
+
+
+def fetch(connection: Connection, query: str, arguments: list[Any] | None = None, *, doing: str) -> list[Any]:
+    """Run a query; raise ReplicationError that says what was tried."""
     try:
-        with connection.cursor(row_factory=dict_row) as cursor:
-            rows = cursor.execute(_SLOTS).fetchall()
-            oldest = cursor.execute(_OLDEST).fetchone()
+        return connection.execute(query.encode(), arguments).fetchall()
     except psycopg.Error as error:
-        raise describe_error(error, "the replication slots cannot be read") from error
-    holder = f"{oldest['holder']} since {oldest['since']}" if oldest and oldest["holder"] else ""
-    return [_health(row, holder) for row in rows if slot in (None, row["slot_name"])]
+        raise describe_error(error, doing) from error
 
 
-def _health(row: dict[str, Any], holder: str) -> SlotHealth:
-    parts = (row["application_name"], row["client"], row["reader_state"])
+def _health(row: Mapping[str, Any], age: int | None, reader: str | None, end: Lsn, writer: str | None) -> SlotHealth:
+    restart, confirmed = _lsn(row["restart_lsn"]), _lsn(row.get("confirmed_flush_lsn"))
     return SlotHealth(
         name=row["slot_name"],
         plugin=row["plugin"],
         database=row["database"],
         temporary=row["temporary"],
         active_pid=row["active_pid"],
-        reader=", ".join(filter(None, parts)),
-        inactive_since=row.get("inactive_since"),
-        restart_lsn=_lsn(row["restart"]),
-        confirmed_lsn=_lsn(row["confirmed"]),
-        server_lsn=Lsn(int(row["server_position"] or 0)),
-        lag_bytes=_bytes(row["lag"]),
-        retained_bytes=_bytes(row["retained"]),
-        safe_wal_size=_bytes(row.get("safe_wal_size")),
+        reader=reader,
         wal_status=row.get("wal_status"),
-        invalidation_reason=row.get("invalidation_reason"),
-        catalog_xmin_age=row["catalog_age"],
+        invalidation_reason=row.get("invalidation_reason") or ("conflict" if row.get("conflicting") else None),
+        restart_lsn=restart,
+        confirmed_lsn=confirmed,
+        lag_bytes=None if confirmed is None else max(end - confirmed, 0),
+        retained_bytes=None if restart is None else max(end - restart, 0),
+        safe_wal_size=row.get("safe_wal_size"),
+        xmin_age=age,
         two_phase=bool(row.get("two_phase")),
         failover=bool(row.get("failover")),
         synced=bool(row.get("synced")),
-        holder=holder,
+        inactive_since=row.get("inactive_since"),
+        held_by=_holder(row, reader, writer),
     )
 
 
-def _lsn(value: Any) -> Lsn | None:
-    return None if value is None else Lsn(int(value))
+def _holder(row: Mapping[str, Any], reader: str | None, writer: str | None) -> str:
+    if row["active_pid"] is None:
+        since = row.get("inactive_since")
+        return "nobody reads it" + (f" since {since}" if since else "")
+    who = f"its reader, pid {row['active_pid']}" + (f" ({reader})" if reader else "")
+    # The restart position cannot pass the beginning of a transaction that still writes.
+    return f"{who}, or {writer}" if writer else who
 
 
-def _bytes(value: Any) -> int | None:
-    return None if value is None else max(int(value), 0)
+def _lsn(text: str | None) -> Lsn | None:
+    return None if text is None else Lsn(text)
