@@ -6,10 +6,11 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from pgoutput_construct.cli.readers import is_log
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["LISTEN", "LSN", "LSN_OR_TIME", "NAMES", "SECONDS", "Listen"]
+__all__ = ["LISTEN", "LOG", "LSN", "LSN_OR_TIME", "NAMES", "SECONDS", "Listen"]
 
 
 class _Parsed(click.ParamType[Any]):
@@ -54,6 +55,12 @@ def _listen(text: str) -> Listen:
     return Listen(host.strip("[]") or "0.0.0.0", int(port))
 
 
+def _log(text: str) -> str:
+    if not is_log(text):
+        raise PgoutputError(f"Directory {text!r} does not exist.")
+    return text
+
+
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
@@ -63,6 +70,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 LSN: Final = _Parsed("lsn", Lsn)
 """A WAL position, as PostgreSQL writes it."""
+LOG: Final = _Parsed("log", _log)
+"""The address of a change log: a directory that exists, or a URI."""
 LSN_OR_TIME: Final = _Parsed("lsn|time", _lsn_or_time)
 """A position, or a moment in ISO 8601; UTC where it names no zone."""
 LISTEN: Final = _Parsed("[host:]port", _listen)

@@ -17,7 +17,7 @@ from pgoutput_construct.wire.messages import Commit, CommitPrepared, Message, Pg
 from pgoutput_construct.wire.protocol import CHANGES, MessageFlags
 
 if TYPE_CHECKING:
-    from pgoutput_construct.changelog import ChangeLog, LogEntry
+    from pgoutput_construct.changelog import ChangeLog, LogEntry, LogEvent
 
 __all__ = ["tail_log"]
 
@@ -52,6 +52,11 @@ class _Transaction(NamedTuple):
     aborted: frozenset[int]
     """Subtransactions that were rolled back."""
 
+    @property
+    def lsn(self) -> Lsn:
+        """The position of its commit."""
+        return self.header.commit_lsn
+
 
 def tail_log(address: str, wanted: Wanted, from_lsn: Lsn | None, follow: bool) -> None:
     """Show what has committed at ``from_lsn`` or later; with ``follow`` also what a capture adds, until interrupted.
@@ -76,7 +81,7 @@ class _Reader:
         self.log = log
         self.wanted = wanted
         self.place = _Place(RelationHistory())
-        self.items: dict[int, _Transaction | Message] = {}
+        self.items: dict[int, _Transaction | Message | LogEvent] = {}
         """What is to be shown, by the seq of its end."""
         self.starts = [segment.first_seq for segment in log.segments]
         self._table = lru_cache(_TABLES)(lambda index: log.table(log.segments[index]))
@@ -88,17 +93,19 @@ class _Reader:
         for seq, item in sorted(self.items.items()):
             if seq > after_seq and not self.wanted.enough:
                 after_seq = seq
-                self._show(seq, item, from_lsn)
+                if item.lsn >= from_lsn:
+                    self._show(seq, item)
         return after_seq
 
-    def _show(self, seq: int, item: "_Transaction | Message", from_lsn: Lsn) -> None:
-        match item:
-            case _Transaction() if item.header.commit_lsn >= from_lsn:
-                self.wanted.begin(item.header)
-                self._show_changes(item)
-                self.wanted.end()
-            case Message() if item.lsn >= from_lsn:
-                self.wanted.take(seq, item, ())
+    def _show(self, seq: int, item: "_Transaction | Message | LogEvent") -> None:
+        if isinstance(item, _Transaction):
+            self.wanted.begin(item.header)
+            self._show_changes(item)
+            self.wanted.end()
+        elif isinstance(item, Message):
+            self.wanted.take(seq, item, ())
+        else:
+            self.wanted.event(item.name, item.lsn, item.time, item.details)
 
     def _show_changes(self, transaction: _Transaction) -> None:
         reader, before = RowReader(self.place, "raw"), 0
@@ -141,6 +148,7 @@ class _Reader:
             elif isinstance(message, Commit | StreamCommit | CommitPrepared):
                 ends[message.commit_lsn] = entry.seq
         self._add(transactions.spans(), ends)
+        self.items.update({event.seq: event for event in self.log.events()})
 
     def _add(self, spans: Spans, ends: Mapping[int, int]) -> None:
         found: dict[int, _Transaction] = {}

@@ -111,7 +111,7 @@ class _JsonPrinter(Printer):
         self._line({**place, "op": "message", **said, "transactional": header is not None})
 
     def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
-        self._line({"event": name, "lsn": str(lsn), "time": str(time), **details})
+        self._line({"event": name, "lsn": str(lsn), "time": str(time), "details": dict(details)})
 
     def _line(self, value: Mapping[str, Any]) -> None:
         click.echo(json.dumps(value, default=str))

@@ -1,9 +1,11 @@
 """What of the committed transactions is wanted: those that change certain tables, up to a number."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from pgoutput_construct.cli.tail_print import Header, Printer, shown_name
 from pgoutput_construct.stream.rows import RowChange
+from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.messages import Message, PgoutputMessage
 
 __all__ = ["Wanted"]
@@ -40,6 +42,11 @@ class Wanted:
         if isinstance(message, Message) and not self.tables:
             self.printer.message(header, seq, message)
             self._shown = True
+
+    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
+        """Take in what a capture noted in its log."""
+        if not self.tables:
+            self.printer.event(name, lsn, time, details)
 
     def end(self) -> None:
         """End the transaction."""
