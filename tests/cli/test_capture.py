@@ -102,7 +102,6 @@ def test_a_terminal_shows_progress(shop: Shop) -> None:
     master, slave = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
     with _capturing(shop, stderr=slave, text=False, env=environment) as process:
-        os.close(slave)
         shop.execute("INSERT INTO item VALUES (1, 'a')")
         shown = bytearray()
         wait_until(lambda: b"lag" in _read(master, shown) and b"/s" in shown)
@@ -110,6 +109,7 @@ def test_a_terminal_shows_progress(shop: Shop) -> None:
         while process.poll() is None:
             _read(master, shown)
     assert b"ended by SIGINT" in _read(master, shown) and process.returncode == 0
+    os.close(slave)
     os.close(master)
 
 
