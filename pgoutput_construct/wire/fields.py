@@ -252,7 +252,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "BeginPrepare.gid": Described("String", "Name given in PREPARE TRANSACTION."),
     "Prepare": Described(
         "Prepare",
-        "Ends the changes of a prepared transaction; PostgreSQL 18 sends it without a Begin Prepare where there are none (after SELECT FOR UPDATE, say).",
+        "Ends the changes of a prepared transaction; PostgreSQL 18 sends it without a Begin Prepare where there are none.",
     ),
     "Prepare.tag": Described("Byte1('P')", "Marks a Prepare."),
     "Prepare.flags": Described("Int8(0)", "Reserved."),
