@@ -87,7 +87,7 @@ class TransactionReader:
                 self._leave(seq, message)
             case m.Prepare() if self._open is None:
                 # PostgreSQL 18 sends no Begin Prepare where there are no changes (ReorderBufferPrepare()).
-                self._prepared[message.gid] = LoggedTransaction(message.xid, gid=message.gid, since=seq)
+                self._prepared[message.gid] = LoggedTransaction(message.xid, gid=message.gid, spans=[(seq, seq)])
             case m.Commit() | m.Prepare():
                 self._end(seq, message)
             case m.StreamCommit():
@@ -199,7 +199,7 @@ class TransactionReader:
     def _commit_prepared(self, seq: int, commit: m.CommitPrepared) -> LoggedTransaction:
         # What was prepared before the slot knew of two phases is sent completely before this, too. PostgreSQL 15 to 17
         # send nothing else of a transaction without changes (ReorderBufferReplay()).
-        transaction = self._prepared.pop(commit.gid, None) or LoggedTransaction(commit.xid, gid=commit.gid, since=seq)
+        transaction = self._prepared.pop(commit.gid, None) or LoggedTransaction(commit.xid, gid=commit.gid)
         if transaction.xid != commit.xid:
             raise ProtocolError(
                 f"seq {seq}: transaction {commit.xid} is committed, but the one prepared as {commit.gid!r} is "
