@@ -1,6 +1,6 @@
 """The segments of a log in their order, and none missing, while compaction and prune may replace and remove some."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -12,7 +12,7 @@ from pgoutput_construct.changelog.segments import Segment, read_footer
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 
-__all__ = ["Listing", "list_log", "list_segments"]
+__all__ = ["Listing", "Merged", "list_log", "list_segments"]
 
 _LISTINGS: Final = 3
 """How often a log is listed before segments count as lost: a compaction may have replaced them meanwhile."""
@@ -24,6 +24,10 @@ class Merged(NamedTuple):
     manifest: Manifest
     row: int
 
+    def follows(self, other: "Merged") -> bool:
+        """Tell whether it is the next one in the same manifest."""
+        return self.manifest is other.manifest and self.row == other.row + 1
+
 
 class Listing(NamedTuple):
     """A log at one moment."""
@@ -33,12 +37,22 @@ class Listing(NamedTuple):
     merged: dict[str, Merged]
     """Those of which manifests know, by name."""
 
-    def indexes(self) -> Iterator[SegmentIndex | Segment]:
-        """Return what has the indexes, in order: a manifest's of many segments, or a segment that has its own."""
+    @property
+    def manifests(self) -> list[Manifest]:
+        """The manifests that know of any segment, in the order of the log."""
+        return list({id(merged.manifest): merged.manifest for merged in self.merged.values()}.values())
+
+    def indexes(self, without: Callable[[Segment], bool]) -> Iterator[SegmentIndex | Segment]:
+        """Return what has the indexes, in order: a manifest's of many segments, or a segment that has its own.
+
+        Segments ``without`` an index are left out.
+        """
         run: list[Merged] = []
         for segment in self.segments:
+            if without(segment):
+                continue
             merged = self.merged.get(segment.name)
-            if run and (merged is None or merged != (run[-1].manifest, run[-1].row + 1)):
+            if run and (merged is None or not merged.follows(run[-1])):
                 yield _index(run)
                 run = []
             if merged is None:
@@ -77,7 +91,8 @@ def _listed(store: LogStore) -> Listing:
     _check_names(store, names)
     # The last one counts by its own footer: manifests do not have all of it.
     merged = _merged(store, files, {name.name for name in names[:-1]})
-    known = {segment.name: segment for segment in _segments(store, merged.values())}
+    known = {each.name: each for manifest in Listing((), merged).manifests for each in manifest.segments(store)}
+    known = {name: known[name] for name in merged}
     segments = tuple(known.get(name.name) or read_footer(store, name, files[name.name]) for name in names)
     _check_order(store, segments)
     return Listing(segments, merged)
@@ -104,11 +119,6 @@ def _merged(store: LogStore, files: dict[str, int], wanted: set[str]) -> dict[st
         rows = zip(manifest.sizes, there, range(len(manifest)), strict=True)
         found |= {segment: Merged(manifest, row) for segment, is_there, row in rows if is_there}
     return found
-
-
-def _segments(store: LogStore, merged: Iterable[Merged]) -> Iterator[Segment]:
-    for manifest in {id(each.manifest): each.manifest for each in merged}.values():
-        yield from manifest.segments(store)
 
 
 def _index(run: list[Merged]) -> SegmentIndex:

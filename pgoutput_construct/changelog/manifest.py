@@ -9,7 +9,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -49,7 +49,7 @@ class ManifestName(NamedTuple):
 class Manifest:
     """What is known of consecutive segments."""
 
-    table: pa.Table
+    table: pa.Table = field(repr=False)
     """A row a segment: name, size, options and the rest of its footer as JSON, and its index."""
 
     @classmethod

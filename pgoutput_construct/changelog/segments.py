@@ -256,8 +256,9 @@ def options_of(content: dict[str, Any]) -> LogOptions:
     if content["log_format"] not in READABLE_FORMATS:
         raise ValueError(f"its format is {content['log_format']}, this program reads {sorted(READABLE_FORMATS)}")
     names = {known.name for known in fields(LogOptions)}
-    given = {key: value for key, value in content.items() if key in names and value is not None}
-    return LogOptions(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+    given: dict[str, Any] = {key: value for key, value in content.items() if key in names and value is not None}
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+    return LogOptions(**given)
 
 
 def segment_of(
