@@ -1,5 +1,6 @@
 """The change log as its readers see it: segments, entries, and errors that name both."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -108,14 +109,18 @@ class ChangeLog:
 
     def entry(self, seq: int) -> LogEntry:
         """Return one entry; raise ChangeLogError when the log has none of this seq."""
-        for segment in self.segments:
-            if segment.first_seq <= seq <= segment.last_seq:
-                row = self.table(segment).slice(seq - segment.first_seq, 1)
-                for entry in table_entries(row, segment.name):
-                    return entry
-                raise ChangeLogError(f"{self.store}: seq {seq} is an event, no message")
+        segment = self.segment(seq)
+        row = self.table(segment).slice(seq - segment.first_seq, 1)
+        for entry in table_entries(row, segment.name):
+            return entry
+        raise ChangeLogError(f"{self.store}: seq {seq} is an event, no message")
+
+    def segment(self, seq: int) -> Segment:
+        """Return the segment that holds an entry; raise ChangeLogError when the log has none of this seq."""
         first, last = self.segments[0].first_seq, self.segments[-1].last_seq
-        raise ChangeLogError(f"{self.store}: no entry has seq {seq}, the log has {first} to {last}")
+        if not first <= seq <= last:
+            raise ChangeLogError(f"{self.store}: no entry has seq {seq}, the log has {first} to {last}")
+        return self.segments[bisect_right(self.segments, seq, key=lambda segment: segment.first_seq) - 1]
 
     def events(self) -> Iterator[LogEvent]:
         """Iterate over what the capture wrote beside the messages."""
