@@ -8,7 +8,8 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.indexes import builder_after
-from pgoutput_construct.changelog.listing import list_segments
+from pgoutput_construct.changelog.keeper import ManifestKeeper
+from pgoutput_construct.changelog.listing import list_log, list_segments
 from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import Position, Segment, write_segment
@@ -168,12 +169,14 @@ class LogWriter:
     def _recover(self) -> None:
         self.store.sweep()
         self._note = read_note(self.store)
-        if segments := list_segments(self.store):
-            last = segments[-1]
+        listing = list_log(self.store)
+        if listing.segments:
+            last = listing.segments[-1]
             self.options, self.position = last.options, last.position
             self.next_seq = self._durable = last.last_seq + 1
             self._written = last.options
         self._note.check_end(self.next_seq, self.store)
+        self._manifests = ManifestKeeper(self.store, listing)
 
     def _write(self, options: LogOptions, position: Position) -> Segment:
         builder = self._builder or builder_after(list_segments(self.store))
@@ -182,6 +185,7 @@ class LogWriter:
         builder.add(block)
         table, index = segment_table([block], self.next_seq - len(block)), builder.finish(position.complete_lsn)
         segment = write_segment(self.store, table, options, position, index)
+        self._manifests.add(segment, index)
         self._builder, self._open_xid = builder, block.open_xid
         return segment
 
