@@ -2,8 +2,8 @@
 
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
+from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
@@ -28,7 +28,7 @@ class Note:
         return json.dumps(asdict(self)).encode("ascii")
 
     def check_end(self, next_seq: int, place: object) -> None:
-        """Raise ChangeLogError when the segments in ``place`` end, with ``next_seq``, before the note was written."""
+        """Raise ChangeLogError when the log at ``place`` ends, before ``next_seq``, earlier than the note says."""
         if next_seq < self.next_seq:
             raise ChangeLogError(
                 f"{place}: the log ends at seq {next_seq - 1}, but it held seq {next_seq} to {self.next_seq - 1} when "
@@ -37,14 +37,14 @@ class Note:
             )
 
 
-def read_note(path: Path) -> Note:
-    """Read a note; where there is none, nothing was confirmed. Raises ChangeLogError for a damaged one."""
-    if not path.exists():
-        return Note()
+def read_note(store: LogStore) -> Note:
+    """Read the note of a log; where there is none, nothing was confirmed. Raises ChangeLogError for a damaged one."""
     try:
-        content = json.loads(path.read_text("ascii"))
-        timeline = content.get("timeline")
-        seq = int(content.get("next_seq", 0))
-        return Note(Lsn(content["confirmed_lsn"]), seq, None if timeline is None else int(timeline))
+        content = json.loads(store.read(NOTE_NAME))
+        lsn, seq, timeline = content["confirmed_lsn"], content.get("next_seq", 0), content.get("timeline")
+        return Note(Lsn(lsn), int(seq), None if timeline is None else int(timeline))
+    except MissingFileError:
+        return Note()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ChangeLogError(f"{path}: damaged; it only guards against a moved slot: remove it to go on") from error
+        place = store.place(NOTE_NAME)
+        raise ChangeLogError(f"{place}: damaged; it only guards against a moved slot: remove it to go on") from error

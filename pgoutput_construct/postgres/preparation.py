@@ -88,7 +88,7 @@ def _resolve(plan: Plan, facts: dict[str, Any], earlier: LogOptions | None) -> L
 def _check_history(connection: Connection, timeline: int, writer: LogWriter) -> None:
     logged = writer.noted_timeline
     if logged is not None and logged != timeline:
-        check_timeline(read_timeline(connection, timeline), logged, writer.noted_lsn, writer.directory)
+        check_timeline(read_timeline(connection, timeline), logged, writer.noted_lsn, writer.store)
         _LOG.warning("the server is on timeline %d now, after %d: it was promoted or restored", timeline, logged)
 
 
@@ -111,7 +111,7 @@ def _make_slot(connection: Connection, plan: Plan, options: LogOptions, writer: 
     if writer.noted_lsn:
         raise ChangeLogError(
             f"there is no slot {plan.slot!r} any more, and a new one would not have the changes since the log in "
-            f"{writer.directory} ended, at {writer.noted_lsn}; {_NEW_LOG}"
+            f"{writer.store} ended, at {writer.noted_lsn}; {_NEW_LOG}"
         )
     slots.create_slot(connection, plan.slot, two_phase=options.two_phase)
     return True
@@ -121,7 +121,7 @@ def _check_slot_position(slot: str, confirmed: Lsn, writer: LogWriter) -> None:
     noted = writer.noted_lsn
     if noted and confirmed > noted:
         raise ChangeLogError(
-            f"slot {slot!r} is at {confirmed}, but the log in {writer.directory} ends at {noted}: the slot was "
+            f"slot {slot!r} is at {confirmed}, but the log in {writer.store} ends at {noted}: the slot was "
             f"re-created, or moved by another reader, and the changes between are not in the log; {_NEW_LOG}"
         )
 
@@ -133,11 +133,11 @@ def _check_server_position(current: Lsn, standby: bool, writer: LogWriter) -> No
     if standby:
         # After a restart it replays from its last checkpoint, and then asks its primary for what it lacks.
         raise ReplicationError(
-            f"the standby has received and replayed its primary's WAL up to {current}, the log in {writer.directory} "
+            f"the standby has received and replayed its primary's WAL up to {current}, the log in {writer.store} "
             f"ends at {noted}: waiting until it has caught up",
             transient=True,
         )
     raise ChangeLogError(
-        f"the server's WAL ends at {current}, before the log in {writer.directory} does ({noted}): the server has lost "
+        f"the server's WAL ends at {current}, before the log in {writer.store} does ({noted}): the server has lost "
         f"WAL, or was restored from a backup; {_NEW_LOG}"
     )
