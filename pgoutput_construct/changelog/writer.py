@@ -12,13 +12,9 @@ from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.listing import list_segments
-from pgoutput_construct.changelog.note import NOTE_NAME, Note, read_note
+from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.segments import (
-    Position,
-    Segment,
-    write_segment,
-)
+from pgoutput_construct.changelog.segments import Position, Segment, write_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError
@@ -166,9 +162,8 @@ class LogWriter:
         """
         self._lock.check()
         if lsn > self.noted_lsn:
-            note = Note(lsn, self._durable, self.options.timeline if self.options else None)
-            self.store.write(NOTE_NAME, note.content())
-            self._note = note
+            self._note = Note(lsn, self._durable, self.options.timeline if self.options else None)
+            write_note(self.store, self._note)
 
     def close(self) -> None:
         """Release the directory; rows that were not published are gone."""
