@@ -95,7 +95,7 @@ class Shop:
         return capture(
             self.path(self.dsn),
             self.slot,
-            [PUBLICATION],
+            options.pop("publications", [PUBLICATION]),
             self.directory,
             **{"until_lsn": until, **self.options, **options},
         )
