@@ -11,6 +11,7 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import (
     ReplicationError,
     capture,
+    create_slot,
     drop_slot,
     ensure_publication,
     read_publications,
@@ -112,3 +113,9 @@ def test_a_capture_makes_what_is_missing(shop: Shop, caplog: pytest.LogCaptureFi
         with pytest.raises(ValueError, match=r"no slot '.*_made' any more.* begin a new log"):
             capture(shop.dsn, slot, ["made"], shop.directory, **given)  # type: ignore[arg-type]
         assert not slot_health(connection, slot)
+
+
+def test_options_that_the_server_does_not_know_are_named(server16: EmbeddedServer) -> None:
+    """failover came with PostgreSQL 17."""
+    with server16.connect() as connection, pytest.raises(ReplicationError, match="failover needs PostgreSQL 17"):
+        create_slot(connection, "early", failover=True)
