@@ -1,35 +1,26 @@
 """The writing end of the change log: one writer a directory, rows in memory until a segment is durable."""
 
-import fcntl
-import json
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.block import NO_XID, Block
+from pgoutput_construct.changelog.columns import segment_table
+from pgoutput_construct.changelog.listing import list_segments
+from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.segments import (
-    SCHEMA,
-    Position,
-    Segment,
-    durable_file,
-    fsync_directory,
-    list_segments,
-    write_segment,
-)
+from pgoutput_construct.changelog.segments import Position, Segment, write_segment
+from pgoutput_construct.changelog.store import Address, LogStore
+from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, XLogData
 from pgoutput_construct.wire.options import STATE_PARAMETERS
-from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 __all__ = ["LogWriter", "SegmentLimits"]
 
-_POSITION = ".confirmed.json"
 _INT64_MAX = 2**63 - 1
 
 
@@ -50,26 +41,30 @@ class SegmentLimits:
 
 
 class LogWriter:
-    """Appends payloads and publishes them as segments; a context manager that holds the directory's lock.
+    """Appends payloads and publishes them as segments; a context manager that holds the log's lock.
 
     What is appended is lost in a crash until ``publish`` returns. ``position`` is what
     the last durable segment says: the position to resume from.
     """
 
-    def __init__(self, directory: str | Path, limits: SegmentLimits | None = None) -> None:
-        """Lock ``directory``, remove unfinished files, and find where its log ends; raises ChangeLogError.
+    def __init__(self, address: Address | LogStore, limits: SegmentLimits | None = None) -> None:
+        """Lock the log at an address, remove unfinished files, and find where its log ends; raises ChangeLogError.
 
         ``limits`` say when a segment is cut, SegmentLimits() where they are left out.
         """
-        self.directory = Path(directory)
+        self.store = open_store(address)
         self.limits = limits or SegmentLimits()
         self.options: LogOptions | None = None
         self.position = Position()
         self.next_seq = 0
+        self._durable = 0  # seqs before this one are in segments: what a note may vouch for
+        self._written: LogOptions | None = None
         self._rows: list[tuple[Any, ...]] = []
         self._bytes = 0
         self._oldest = 0.0
-        self._lock = _lock(self.directory)
+        self._open_xid = NO_XID
+        self.store.prepare()
+        self._lock = self.store.lock("capture")
         try:
             self._recover()
         except BaseException:
@@ -84,13 +79,20 @@ class LogWriter:
     @property
     def noted_lsn(self) -> Lsn:
         """The highest position that was confirmed; a slot beyond it was moved by somebody else."""
-        return max(self.position.complete_lsn, self._noted)
+        return max(self.position.complete_lsn, self._note.confirmed_lsn)
+
+    @property
+    def noted_timeline(self) -> int | None:
+        """The timeline of the server on which ``noted_lsn`` was reached; None where the log does not say."""
+        if self._note.confirmed_lsn > self.position.complete_lsn:
+            return self._note.timeline
+        return self._written.timeline if self._written else None
 
     def use(self, options: LogOptions) -> None:
         """Set the ``options``; raise ChangeLogError when the log was written with others."""
         if self.options is not None and (differences := self.options.differences(options)):
             raise ChangeLogError(
-                f"{self.directory}: the change log there was captured with other options "
+                f"{self.store}: the change log there was captured with other options "
                 f"({'; '.join(differences)}); use these, or another directory and another slot"
             )
         self.options = options
@@ -103,12 +105,12 @@ class LogWriter:
         """
         if frame.wal_start > _INT64_MAX:
             raise _beyond(frame.wal_start)
-        sent = frame.send_time + UNIX_TO_POSTGRES
         if not self._rows:
             self._oldest = time.monotonic()
         given = {"in_stream": in_stream, **others}
         states = [given.get(name, False) for name in STATE_PARAMETERS]
-        self._rows.append((self.next_seq, int(frame.wal_start), sent, *states, stream_xid, frame.data))
+        scope = OUTSIDE if stream_xid is None else stream_xid
+        self._rows.append((frame.data, int(frame.wal_start), int(frame.send_time), scope, *states))
         self._bytes += len(frame.data)
         self.next_seq += 1
         return self.next_seq - 1
@@ -133,8 +135,10 @@ class LogWriter:
             raise ChangeLogError("set the options of the log before its first segment")
         if position.complete_lsn > _INT64_MAX:
             raise _beyond(position.complete_lsn)
-        segment = write_segment(self.directory, self._table(), self.options, position)
-        self.position = position
+        self._lock.check()
+        segment = write_segment(self.store, self._table(), self.options, position)
+        self._lock.check()  # else it went elsewhere, and may not be confirmed
+        self.position, self._written, self._durable = position, self.options, segment.last_seq + 1
         self._rows, self._bytes = [], 0
         return segment
 
@@ -142,15 +146,14 @@ class LogWriter:
         """Write down, durably, that ``lsn`` is about to be confirmed although no segment says so (an idle
         server).
         """
+        self._lock.check()
         if lsn > self.noted_lsn:
-            path = self.directory / _POSITION
-            with _explained(path, "the confirmed position cannot be written"), durable_file(path) as file:
-                file.write(json.dumps({"confirmed_lsn": int(lsn)}).encode())
-            self._noted = lsn
+            self._note = Note(lsn, self._durable, self.options.timeline if self.options else None)
+            write_note(self.store, self._note)
 
     def close(self) -> None:
         """Release the directory; rows that were not published are gone."""
-        os.close(self._lock)
+        self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -159,78 +162,23 @@ class LogWriter:
         self.close()
 
     def _recover(self) -> None:
-        with _explained(self.directory, "an unfinished file cannot be removed"):
-            for temporary in self.directory.glob(".*.tmp"):
-                temporary.unlink()
-        path = self.directory / _POSITION
-        with _explained(path, "the confirmed position cannot be read"):
-            self._noted = _read_position(path)
-        if segments := list_segments(self.directory):
+        self.store.sweep()
+        self._note = read_note(self.store)
+        if segments := list_segments(self.store):
             last = segments[-1]
             self.options, self.position = last.options, last.position
-            self.next_seq = last.last_seq + 1
+            self.next_seq = self._durable = last.last_seq + 1
+            self._written = last.options
+        self._note.check_end(self.next_seq, self.store)
 
     def _table(self) -> pa.Table:
-        try:
-            columns = zip(SCHEMA, zip(*self._rows, strict=True), strict=True)
-            arrays = [pa.array(column, _storage(field)).cast(field.type) for field, column in columns]
-            return pa.Table.from_arrays(arrays, schema=SCHEMA)
-        except (pa.ArrowException, OverflowError) as error:
-            first, last = self._rows[0][0], self._rows[-1][0]
-            raise ChangeLogError(f"seq {first} to {last} cannot be written: {error}") from error
-
-
-@contextmanager
-def _explained(place: Path, what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes | Path) else place
-        reason = f"{error.strerror or error}" + (f" ({named})" if named != place else "")
-        raise ChangeLogError(
-            f"{place}: {what}: {reason}; make this possible for the user of the capture, or give another directory"
-        ) from error
-
-
-def _lock(directory: Path) -> int:
-    """Create a directory, and lock it for as long as the file that is returned is open, or its process lives."""
-    with _explained(directory, "the directory of the change log cannot be made"):
-        _make_durably(directory)
-    with _explained(directory, "the directory of the change log cannot be locked"):
-        descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise ChangeLogError(
-            f"{directory}: another capture writes into this directory; stop it, or choose another one"
-        ) from error
-    return descriptor
-
-
-def _make_durably(directory: Path) -> None:
-    """Make a directory and those above it so that a crash of the machine takes none of their names."""
-    missing = [path for path in (directory, *directory.parents) if not path.exists()]
-    for path in reversed(missing):
-        path.mkdir(exist_ok=True)
-        fsync_directory(path.parent)
-    if not missing:
-        directory.mkdir(exist_ok=True)  # raises where it is a file
-        fsync_directory(directory.parent)  # who made it may have crashed before
+        assert self.options is not None
+        payloads, wal_start, send_time, scopes, *states = zip(*self._rows, strict=True)
+        said = dict(zip(STATE_PARAMETERS, states, strict=True))
+        block = Block.of(payloads, wal_start, send_time, self.options.layout(), said, scopes, self._open_xid)
+        self._open_xid = block.open_xid
+        return segment_table([block], self.next_seq - len(block))
 
 
 def _beyond(lsn: Lsn) -> ChangeLogError:
     return ChangeLogError(f"WAL position {lsn} is beyond 7FFFFFFF/FFFFFFFF: the log cannot hold it")
-
-
-def _storage(field: pa.Field) -> pa.DataType:
-    return pa.int64() if pa.types.is_timestamp(field.type) else field.type
-
-
-def _read_position(path: Path) -> Lsn:
-    if not path.exists():
-        return Lsn(0)
-    try:
-        return Lsn(json.loads(path.read_text("ascii"))["confirmed_lsn"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ChangeLogError(f"{path}: damaged; it only guards against a moved slot: remove it to go on") from error

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
+from pgoutput_construct.columnar.typed.fixed import READ, read_number
 
 __all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index"]
 
@@ -625,6 +626,8 @@ def find_tuple_data(
     proto_version: int,
     parallel: bool,
     columns: int,
+    plan: Any,
+    numbers: Any,
     counts: Any,
     tags: Any,
     starts: Any,
@@ -635,7 +638,8 @@ def find_tuple_data(
     """Find the values of rows (not those at -1), and count them.
 
     Rows with another number of values than there are columns are counted only, and make the answer False.
-    ``seen`` counts each column's tags, ``sizes`` its bytes.
+    The values that ``plan`` knows are written to ``numbers``, and have the tag READ. ``seen`` counts each
+    column's tags, ``sizes`` the bytes that are found.
     """
     fits = True
     for row in range(len(places)):
@@ -643,6 +647,7 @@ def find_tuple_data(
         if at < 0:
             for column in range(columns):
                 tags[column, row] = lengths[column, row] = 0
+                read_number(data, 0, 0, 0, plan, column, row, numbers)
             continue
         _column_count = u16(data, at)
         at += 2
@@ -651,6 +656,7 @@ def find_tuple_data(
             fits = False
             for column in range(columns):
                 tags[column, row] = lengths[column, row] = 0
+                read_number(data, 0, 0, 0, plan, column, row, numbers)
             continue
         for column in range(columns):
             kind = u8(data, at)
@@ -660,11 +666,14 @@ def find_tuple_data(
                 length = u32(data, at)
                 start = at + 4
                 at = start + length
+            if read_number(data, start, length, kind, plan, column, row, numbers):
+                kind = READ
+            else:
+                starts[column, row] = start
+                lengths[column, row] = length
+                sizes[column] += length
             tags[column, row] = kind
-            starts[column, row] = start
-            lengths[column, row] = length
             seen[column, kind] += 1
-            sizes[column] += length
     return fits
 
 

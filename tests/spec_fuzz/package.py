@@ -76,7 +76,9 @@ def generated(spec: Spec, compiled: bool = False, tidy: bool = False) -> Iterato
 def _moved(text: str, compiled: bool) -> str:
     """Return a module's text with the imports that lead to the other generated modules."""
     text = text.replace("from pgoutput_construct.wire import messages as m", f"from {NAME} import messages as m")
-    return text if compiled else text.replace("pgoutput_construct.columnar.jit", "tests.spec_fuzz.checked_reads")
+    for place in () if compiled else ("jit", "typed.fixed"):
+        text = text.replace(f"pgoutput_construct.columnar.{place} ", "tests.spec_fuzz.checked_reads ")
+    return text
 
 
 def _module(name: str, text: str) -> ModuleType:
