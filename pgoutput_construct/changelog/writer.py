@@ -148,8 +148,9 @@ class LogWriter:
         """
         self._lock.check()
         if lsn > self.noted_lsn:
-            self._note = Note(lsn, self._durable, self.options.timeline if self.options else None)
-            write_note(self.store, self._note)
+            note = Note(lsn, self._durable, self.options.timeline if self.options else None)
+            write_note(self.store, note)
+            self._note = note
 
     def close(self) -> None:
         """Release the directory; rows that were not published are gone."""

@@ -39,6 +39,8 @@ class CaptureProgress:
     """Everything that the server sends before this position was received."""
     confirmed_lsn: Lsn = field(default_factory=Lsn)
     """Everything before this position is durable, and the server was told so."""
+    open_transactions: int = 0
+    """Transactions that are in the log and have not ended: streamed ones that still run, and prepared ones."""
     ended_by: str | None = None
     """``until_lsn``, ``until_idle``, ``duration``, ``stop``, or the signal's name; None while it runs."""
 
