@@ -1,6 +1,5 @@
 """The writing end of the change log: one writer a directory, rows in memory until a segment is durable."""
 
-import json
 import time
 from dataclasses import dataclass
 from typing import Any, Self
@@ -11,13 +10,10 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.listing import list_segments
+from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.segments import (
-    Position,
-    Segment,
-    write_segment,
-)
-from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
+from pgoutput_construct.changelog.segments import Position, Segment, write_segment
+from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, XLogData
@@ -25,7 +21,6 @@ from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["LogWriter", "SegmentLimits"]
 
-_POSITION = ".confirmed.json"
 _INT64_MAX = 2**63 - 1
 
 
@@ -62,6 +57,8 @@ class LogWriter:
         self.options: LogOptions | None = None
         self.position = Position()
         self.next_seq = 0
+        self._durable = 0  # seqs before this one are in segments: what a note may vouch for
+        self._written: LogOptions | None = None
         self._rows: list[tuple[Any, ...]] = []
         self._bytes = 0
         self._oldest = 0.0
@@ -82,7 +79,14 @@ class LogWriter:
     @property
     def noted_lsn(self) -> Lsn:
         """The highest position that was confirmed; a slot beyond it was moved by somebody else."""
-        return max(self.position.complete_lsn, self._noted)
+        return max(self.position.complete_lsn, self._note.confirmed_lsn)
+
+    @property
+    def noted_timeline(self) -> int | None:
+        """The timeline of the server on which ``noted_lsn`` was reached; None where the log does not say."""
+        if self._note.confirmed_lsn > self.position.complete_lsn:
+            return self._note.timeline
+        return self._written.timeline if self._written else None
 
     def use(self, options: LogOptions) -> None:
         """Set the ``options``; raise ChangeLogError when the log was written with others."""
@@ -134,7 +138,7 @@ class LogWriter:
         self._lock.check()
         segment = write_segment(self.store, self._table(), self.options, position)
         self._lock.check()  # else it went elsewhere, and may not be confirmed
-        self.position = position
+        self.position, self._written, self._durable = position, self.options, segment.last_seq + 1
         self._rows, self._bytes = [], 0
         return segment
 
@@ -142,10 +146,11 @@ class LogWriter:
         """Write down, durably, that ``lsn`` is about to be confirmed although no segment says so (an idle
         server).
         """
+        self._lock.check()
         if lsn > self.noted_lsn:
-            self._lock.check()
-            self.store.write(_POSITION, json.dumps({"confirmed_lsn": int(lsn)}).encode())
-            self._noted = lsn
+            note = Note(lsn, self._durable, self.options.timeline if self.options else None)
+            write_note(self.store, note)
+            self._note = note
 
     def close(self) -> None:
         """Release the directory; rows that were not published are gone."""
@@ -159,11 +164,13 @@ class LogWriter:
 
     def _recover(self) -> None:
         self.store.sweep()
-        self._noted = _read_position(self.store)
+        self._note = read_note(self.store)
         if segments := list_segments(self.store):
             last = segments[-1]
             self.options, self.position = last.options, last.position
-            self.next_seq = last.last_seq + 1
+            self.next_seq = self._durable = last.last_seq + 1
+            self._written = last.options
+        self._note.check_end(self.next_seq, self.store)
 
     def _table(self) -> pa.Table:
         assert self.options is not None
@@ -176,13 +183,3 @@ class LogWriter:
 
 def _beyond(lsn: Lsn) -> ChangeLogError:
     return ChangeLogError(f"WAL position {lsn} is beyond 7FFFFFFF/FFFFFFFF: the log cannot hold it")
-
-
-def _read_position(store: LogStore) -> Lsn:
-    try:
-        return Lsn(json.loads(store.read(_POSITION))["confirmed_lsn"])
-    except MissingFileError:
-        return Lsn(0)
-    except (ValueError, KeyError, TypeError) as error:
-        place = store.place(_POSITION)
-        raise ChangeLogError(f"{place}: damaged; it only guards against a moved slot: remove it to go on") from error

@@ -5,10 +5,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
-from pgoutput_construct.postgres.connection import connect, describe_error
-from pgoutput_construct.postgres.slots import Connection, current_lsn
+from pgoutput_construct.postgres.connection import connect
+from pgoutput_construct.postgres.queries import Connection, fetch
+from pgoutput_construct.postgres.server import current_lsn
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["SlotHealth", "slot_health"]
@@ -71,9 +70,14 @@ class SlotHealth:
     """What keeps it where it is: its reader, nobody, or the oldest transaction that still writes."""
 
     @property
+    def lost(self) -> bool:
+        """True when the server removed what the slot needs: it never gives changes again."""
+        return self.invalidation_reason is not None or self.wal_status == "lost"
+
+    @property
     def problem(self) -> str | None:
         """What is wrong with it, and what to do; None when nothing is."""
-        if self.invalidation_reason is not None or self.wal_status == "lost":
+        if self.lost:
             reason = self.invalidation_reason or "wal_removed"
             return f"slot {self.name!r} is lost ({reason}): the server removed what it needs to go on; {_NEW_LOG}"
         if self.wal_status == "unreserved":
@@ -95,14 +99,6 @@ def slot_health(source: str | Connection, slot: str | None = None) -> list[SlotH
         writers = fetch(connection, _OLDEST_WRITER, doing="the open transactions cannot be read")
         writer = str(writers[0][0]) if writers and writers[0][0] else None
         return [_health(row, age, reader or None, end, writer) for row, age, reader in rows]
-
-
-def fetch(connection: Connection, query: str, arguments: list[Any] | None = None, *, doing: str) -> list[Any]:
-    """Run a query; raise ReplicationError that says what was tried."""
-    try:
-        return connection.execute(query.encode(), arguments).fetchall()
-    except psycopg.Error as error:
-        raise describe_error(error, doing) from error
 
 
 def _health(row: Mapping[str, Any], age: int | None, reader: str | None, end: Lsn, writer: str | None) -> SlotHealth:

@@ -1,16 +1,18 @@
 """One connection of a capture: frames into the log, segments cut, positions confirmed when durable."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import DecodeError, ProtocolError, ReplicationError
+from pgoutput_construct.postgres.ending import Ending
+from pgoutput_construct.postgres.health import SlotHealth
 from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, XLogData
 
-__all__ = ["CaptureProgress", "Ending", "Pump"]
+__all__ = ["CaptureProgress", "Pump"]
 
 _SLICE = 0.1  # seconds: how long a signal or stop() may go unnoticed
 _REPORT_INTERVAL = 1.0
@@ -40,33 +42,12 @@ class CaptureProgress:
     """Everything before this position is durable, and the server was told so."""
     open_transactions: int = 0
     """Transactions that are in the log and have not ended: streamed ones that still run, and prepared ones."""
+    connected: bool = False
+    """Whether the slot is being read now."""
+    health: SlotHealth | None = None
+    """The slot when the server was last asked about it; None before that."""
     ended_by: str | None = None
-    """``until_lsn``, ``stop``, or the signal's name; None while it runs."""
-
-
-@dataclass
-class Ending:
-    """Why and when a capture ends."""
-
-    until_lsn: Lsn | None
-    """The position up to which all must be durable."""
-    stop: Callable[[], bool] | None
-    """Asked from time to time; True ends the capture."""
-    signals: Sequence[str] = ()
-    """A live list: the first name that appears in it ends the capture."""
-    _next_question: float = 0.0
-
-    def reason(self, tracker: TransactionTracker | None = None) -> str | None:
-        """Name what ends the capture now, None to go on; ``stop`` is asked at most every 50 ms."""
-        if self.signals:
-            return self.signals[0]
-        until = self.until_lsn
-        if tracker is not None and until is not None and tracker.between and tracker.complete_lsn >= until:
-            return "until_lsn"
-        if self.stop is not None and (now := time.monotonic()) >= self._next_question:
-            self._next_question = now + _SLICE / 2
-            return "stop" if self.stop() else None
-        return None
+    """``until_lsn``, ``until_idle``, ``duration``, ``stop``, or the signal's name; None while it runs."""
 
 
 @dataclass
@@ -140,7 +121,7 @@ class Pump:
             self._confirm()
 
     def _ask(self) -> None:
-        if self.ending.until_lsn is not None and time.monotonic() >= self._next_ask:
+        if self.ending.asks and time.monotonic() >= self._next_ask:
             self.stream.send_status(reply_requested=True)
             self._next_ask = time.monotonic() + 1
 

@@ -88,6 +88,9 @@ class TransactionReader:
                 self._enter(seq, message, self._segment(seq, message))
             case m.StreamStop():
                 self._leave(seq, message)
+            case m.Prepare() if self._open is None:
+                # PostgreSQL 18 sends no Begin Prepare where there are no changes (ReorderBufferPrepare()).
+                self._prepared[message.gid] = _Transaction(message.xid)
             case m.Commit() | m.Prepare():
                 self._end(seq, message)
             case m.StreamCommit():
@@ -159,11 +162,13 @@ class TransactionReader:
             self._streams[abort.xid].aborted.add(abort.subxid)
 
     def _commit_prepared(self, seq: int, commit: m.CommitPrepared) -> _Transaction:
-        transaction = self._prepared.pop(commit.gid, None)
-        if transaction is None or transaction.xid != commit.xid:
-            # What was prepared before the slot knew of two phases is sent completely before this, too.
+        # What was prepared before the slot knew of two phases is sent completely before this, too. PostgreSQL 15 to 17
+        # send nothing else of a transaction without changes (ReorderBufferReplay()).
+        transaction = self._prepared.pop(commit.gid, None) or _Transaction(commit.xid)
+        if transaction.xid != commit.xid:
             raise ProtocolError(
-                f"seq {seq}: transaction {commit.xid}, prepared as {commit.gid!r}, is committed but was never sent"
+                f"seq {seq}: transaction {commit.xid} is committed, but the one prepared as {commit.gid!r} is "
+                f"{transaction.xid}"
             )
         return transaction
 

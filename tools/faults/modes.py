@@ -1,0 +1,42 @@
+"""The modes of a capture that are attacked: options of START_REPLICATION, and whether the slot has two phases."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["MODES", "Mode"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One way to capture."""
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    """Keywords of capture()."""
+    two_phase_slot: bool = False
+    """Whether the slot sends prepared transactions when they are prepared, asked for or not."""
+
+    @property
+    def messages(self) -> bool:
+        """Whether logical messages are captured."""
+        return bool(self.options.get("messages"))
+
+
+def _mode(name: str, proto_version: int, streaming: str = "off", *, slot: bool = False, **options: Any) -> Mode:
+    two_phase_slot = slot or bool(options.get("two_phase"))
+    return Mode(name, {"proto_version": proto_version, "streaming": streaming, **options}, two_phase_slot)
+
+
+MODES = (
+    _mode("v1", 1),
+    _mode("v1-binary-messages", 1, binary=True, messages=True),
+    _mode("v1-two-phase-slot", 1, slot=True),
+    _mode("v2", 2, "on"),
+    _mode("v2-two-phase-slot", 2, "on", slot=True, binary=True),
+    _mode("v3-off-two-phase", 3, two_phase=True, messages=True),
+    _mode("v3-on-two-phase", 3, "on", two_phase=True, messages=True),
+    _mode("v4-on", 4, "on", messages=True),
+    _mode("v4-parallel", 4, "parallel", binary=True),
+    _mode("v4-parallel-two-phase", 4, "parallel", two_phase=True, binary=True, messages=True),
+)
+"""Ten modes: every protocol version, streaming, values' format, two phases and messages, with and without."""
