@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.events import LogEvent, log_events
+from pgoutput_construct.changelog.events import LogEvent
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.indexes import indexes_of
 from pgoutput_construct.changelog.listing import list_segments
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import Segment, read_segment
@@ -71,6 +73,11 @@ class ChangeLog:
         """The segments in order; raises ChangeLogError for a damaged, foreign or missing one."""
         return list_segments(self.store)
 
+    @cached_property
+    def index(self) -> SegmentIndex:
+        """What is to be known without the payloads; raises ChangeLogError for a damaged footer."""
+        return indexes_of(self.segments)
+
     @property
     def options(self) -> LogOptions:
         """The options of the capture, from the latest segment."""
@@ -106,10 +113,17 @@ class ChangeLog:
         raise ChangeLogError(f"{self.store}: no entry has seq {seq}, the log has {first} to {last}")
 
     def events(self) -> Iterator[LogEvent]:
-        """Iterate over what the capture wrote beside the messages; segments without events are not read."""
-        for segment in self.segments:
-            if segment.events:
-                yield from log_events(self.table(segment))
+        """Iterate over what the capture wrote beside the messages."""
+        for row in self.index.entries("events").to_pylist():
+            yield LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"])
+
+    def transactions(self) -> pa.Table:
+        """Return the transactions that ended, in the order of their ends: see ``SegmentIndex.transactions``."""
+        return self.index.transactions
+
+    def open_transactions(self) -> pa.Table:
+        """Return the transactions without an outcome: open, streamed, or prepared; see ``SegmentIndex.open``."""
+        return self.index.open
 
     def table(self, segment: Segment) -> pa.Table:
         """Read one segment as an Arrow table of ``SCHEMA``, all checksums verified; raises ChangeLogError."""

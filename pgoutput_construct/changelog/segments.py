@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.columns import SCHEMA, checksums, upgraded
 from pgoutput_construct.changelog.events import OPTIONS_CHANGED, log_events
+from pgoutput_construct.changelog.index import SegmentIndex, check_index
 from pgoutput_construct.changelog.names import SegmentName, chosen, segment_name
 from pgoutput_construct.changelog.options import LOG_FORMAT, READABLE_FORMATS, LogOptions
 from pgoutput_construct.changelog.pruned import first_kept
@@ -19,11 +20,12 @@ from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["Position", "Segment", "read_footer", "read_segment", "write_segment"]
+__all__ = ["DAMAGE", "Position", "Segment", "damaged", "read_footer", "read_segment", "write_segment"]
 
 _KEY = b"pgoutput_construct"
 _CHECK = b"pgoutput_construct.crc32"
-_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
+_INDEX = b"pgoutput_construct.index"
+DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Position:
     """Ends of the prepares of the latest prepared transactions that are committed or rolled back."""
 
 
-_ELSEWHERE: Final = {"store", "name"}
+_ELSEWHERE: Final = {"store", "name", "index"}
 _TAIL_BYTES: Final = 2**16
 _ENDING_BYTES: Final = 8
 """The length of the footer and the mark that end a Parquet file."""
@@ -69,6 +71,8 @@ class Segment:
     """How many of its rows are events."""
     said_options: tuple[str, ...] = ()
     """The options of which its events say that they changed."""
+    index: bytes | None = field(default=None, repr=False, compare=False)
+    """Its index, as in its footer; None in format 1, and where only the payloads are to be read."""
 
     @property
     def place(self) -> str:
@@ -101,8 +105,8 @@ def read_segment(segment: Segment) -> pa.Table:
         checks = checksums(table)
         if changed := [name for name, check in segment.checks.items() if checks.get(name) != check]:
             raise ValueError(f"the checksum of {', '.join(changed)} does not match")
-    except _DAMAGE as error:
-        raise _damaged(_damaged_place(segment, content), error) from error
+    except DAMAGE as error:
+        raise damaged(_damaged_place(segment, content), error) from error
     return table
 
 
@@ -133,7 +137,7 @@ def _damaged_place(segment: Segment, content: pa.BufferReader) -> str:
                 names = (name for name in file.schema_arrow.names if not _is_readable(file, group, name))
                 bad += [(first, end - 1, name) for name in names]
                 first = end
-    except _DAMAGE:
+    except DAMAGE:
         return segment.place
     if not bad:
         return f"{segment.place}, seq {segment.first_seq} to {segment.last_seq}"
@@ -143,22 +147,28 @@ def _damaged_place(segment: Segment, content: pa.BufferReader) -> str:
 def _is_readable(file: pq.ParquetFile, group: int, name: str) -> bool:
     try:
         file.read_row_group(group, columns=[name])
-    except _DAMAGE:
+    except DAMAGE:
         return False
     return True
 
 
 def write_segment(
-    store: LogStore, table: pa.Table, options: LogOptions, position: Position, group_rows: int = GROUP_ROWS
+    store: LogStore,
+    table: pa.Table,
+    options: LogOptions,
+    position: Position,
+    index: SegmentIndex,
+    group_rows: int = GROUP_ROWS,
 ) -> Segment:
     """Write one segment so that it is either complete and durable or not there.
 
-    ``table`` has the columns of ``SCHEMA`` and at least one row. Raises ChangeLogError when the file exists.
+    ``table`` has the columns of ``SCHEMA`` and at least one row, ``index`` is that of its rows. Raises
+    ChangeLogError when the file exists.
     """
     first, last = table["seq"][0].as_py(), table["seq"][-1].as_py()
     name = segment_name(first, last)
     options = replace(options, log_format=LOG_FORMAT)
-    segment = Segment(store, name, options, first, last, position, checksums(table), *_told(table))
+    segment = Segment(store, name, options, first, last, position, checksums(table), *_told(table), index.to_bytes())
     if store.has(name):
         raise ChangeLogError(f"{segment.place}: exists already, another program writes into this directory")
     settings = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
@@ -174,7 +184,8 @@ def write_segment(
 def _footer(segment: Segment) -> dict[bytes, bytes]:
     content = {known.name: getattr(segment, known.name) for known in fields(segment) if known.name not in _ELSEWHERE}
     text = json.dumps(content, default=asdict).encode()
-    return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text)}
+    index = {} if segment.index is None else {_INDEX: segment.index}
+    return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text), **index}
 
 
 def _told(table: pa.Table) -> tuple[int, tuple[str, ...]]:
@@ -194,13 +205,15 @@ def read_footer(store: LogStore, name: SegmentName) -> Segment:
             raise ValueError("it is not a segment of a change log")
         if pairs[_CHECK] != b"%08x" % zlib.crc32(pairs[_KEY]):
             raise ValueError("the checksum of its footer does not match")
-        segment = _segment(store, name.name, json.loads(pairs[_KEY]))
+        if _INDEX in pairs:
+            check_index(pairs[_INDEX])
+        segment = _segment(store, name.name, json.loads(pairs[_KEY]), pairs.get(_INDEX))
         last_named = segment.last_seq if name.last_seq is None else name.last_seq
         if (name.first_seq, last_named) != (segment.first_seq, segment.last_seq) or metadata.num_rows != segment.rows:
             is_of = segment_name(segment.first_seq, segment.last_seq)
             raise ValueError(f"its footer is of {is_of} with {segment.rows} rows")
-    except _DAMAGE as error:
-        raise _damaged(store.place(name.name), error) from error
+    except DAMAGE as error:
+        raise damaged(store.place(name.name), error) from error
     return segment
 
 
@@ -211,8 +224,10 @@ def _tail(store: LogStore, name: str) -> bytes:
     return store.read(name, last=footer) if footer > len(tail) == _TAIL_BYTES else tail
 
 
-def _segment(store: LogStore, name: str, content: dict[str, Any]) -> Segment:
+def _segment(store: LogStore, name: str, content: dict[str, Any], index: bytes | None) -> Segment:
     options = content.pop("options")
+    if (index is None) != (options["log_format"] == 1):
+        raise ValueError("its footer has no index")
     if options["log_format"] not in READABLE_FORMATS:
         raise ValueError(f"its format is {options['log_format']}, this program reads {sorted(READABLE_FORMATS)}")
     names = {known.name for known in fields(LogOptions)}
@@ -222,11 +237,17 @@ def _segment(store: LogStore, name: str, content: dict[str, Any]) -> Segment:
     content["said_options"] = tuple(content.get("said_options", ()))
     lsn, finished = Lsn(position["complete_lsn"]), tuple(position["finished"])
     return Segment(
-        store, name, LogOptions(**options), position=Position(lsn, position["prepared"], finished), **content
+        store,
+        name,
+        LogOptions(**options),
+        position=Position(lsn, position["prepared"], finished),
+        **content,
+        index=index,
     )
 
 
-def _damaged(place: str, error: BaseException) -> ChangeLogError:
+def damaged(place: str, error: BaseException) -> ChangeLogError:
+    """Say that a segment is damaged, where, and what to do."""
     return ChangeLogError(
         f"segment {place}: damaged, or not of a change log: {error}. Restore it from a copy, or begin a "
         "new log in an empty directory with a new copy of the tables"

@@ -1,7 +1,7 @@
 """Which Relation describes the rows of an OID: now, and at any position of a log."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -101,6 +101,24 @@ class RelationHistory(RelationCache):
         """Every Relation of the log, in order; rows name theirs by its index in this."""
         self._indexes: dict[int, int] = {}
         self._changes: dict[tuple[int | None, int], tuple[list[int], list[int]]] = {}
+
+    def inherit(self, stream_xid: int | None, description: Description) -> None:
+        """Begin with what is in force where the part of a log begins that is read; the types stay the caller's."""
+        if description.seq not in self._indexes:
+            self._indexes[description.seq] = len(self.descriptions)
+            self.descriptions.append(description)
+        self._latest.setdefault(stream_xid, {})[description.relation.relation_oid] = description
+        self._change(description.seq, stream_xid, description, self._indexes[description.seq])
+
+    def in_force(self) -> Iterator[tuple[int | None, Description]]:
+        """Yield what describes an OID now, and in which stream (None outside)."""
+        for stream_xid, by_oid in self._latest.items():
+            yield from ((stream_xid, description) for description in by_oid.values())
+
+    def changed(self) -> Iterator[tuple[int, int | None, int, int]]:
+        """Yield all of ``changes``: from which position, in which stream, which OID, index of what describes it."""
+        for (stream_xid, oid), (seqs, indexes) in self._changes.items():
+            yield from ((seq, stream_xid, oid, index) for seq, index in zip(seqs, indexes, strict=True))
 
     def changes(self, relation_oid: int, stream_xid: int | None = None) -> tuple[Sequence[int], Sequence[int]]:
         """Return from which positions on an OID had which description (its index, -1 for none)."""
