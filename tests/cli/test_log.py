@@ -16,6 +16,7 @@ def test_what_a_log_holds(run: Run, shop: Shop) -> None:
     shop.execute(
         "INSERT INTO item SELECT g, 'a' FROM generate_series(1, 10) g", "UPDATE item SET name = 'b' WHERE id < 3"
     )
+    shop.capture()
     shop.execute("ALTER TABLE item ADD COLUMN note varchar", "ALTER TABLE item REPLICA IDENTITY FULL", "TRUNCATE item")
     shop.execute("BEGIN; INSERT INTO item VALUES (99, 'waits'); PREPARE TRANSACTION 'waiting'")
     shop.capture()
@@ -30,7 +31,6 @@ def test_what_a_log_holds(run: Run, shop: Shop) -> None:
     [waiting] = report["open_transactions"]
     assert waiting["gid"] == "waiting" and waiting["since_lsn"] < str(end)
     assert report["transactions"]["committed"] == 3 and report["lag_bytes"] > 0
-    assert [event["event"] for event in report["events"]][:1] == ["connected"]
     assert report["segments"][0]["first_seq"] == 0 and report["segments"][-1]["last_seq"] == report["last_seq"]
     assert sum(segment["bytes"] for segment in report["segments"]) == report["bytes"] > 0
     shown = run("log", shop.directory).stdout
