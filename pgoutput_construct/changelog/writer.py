@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import NO_XID, Block
-from pgoutput_construct.changelog.columns import segment_table
+from pgoutput_construct.changelog.columns import Part, segment_table
 from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.indexes import builder_after
 from pgoutput_construct.changelog.keeper import ManifestKeeper
@@ -196,7 +196,7 @@ class LogWriter:
         builder = self._builder or builder_after(list_segments(self.store))
         self._builder = None  # it has gone on: where the segment cannot be written, another one begins
         block = self._block(options)
-        parts = [*self._events, block]
+        parts: list[Part] = [*self._events, block]
         for part in parts:
             builder.add(part)
         first_seq = self.next_seq - len(block) - len(self._events)

@@ -43,7 +43,7 @@ def test_a_lost_first_segment_is_noticed(shop: Shop) -> None:
         shop.capture()
     min(shop.directory.glob("segment*")).unlink()
     for opened in (LogWriter, lambda directory: shop.log().entries()):
-        with pytest.raises(ChangeLogError, match="the seqs 0 to .* are missing"):
+        with pytest.raises(ChangeLogError, match=r"the seqs 0 to .* are missing"):
             next(iter(opened(shop.directory)))  # type: ignore[call-overload]
 
 
