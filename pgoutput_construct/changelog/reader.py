@@ -12,7 +12,7 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import indexes_of
-from pgoutput_construct.changelog.listing import list_segments
+from pgoutput_construct.changelog.listing import Listing, list_log
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import Segment, read_segment
 from pgoutput_construct.changelog.store import Address, LogStore
@@ -70,14 +70,19 @@ class ChangeLog:
             raise ChangeLogError(f"{self.store}: no change log here (no segment-*.parquet)")
 
     @cached_property
+    def listing(self) -> Listing:
+        """The segments, and where their indexes are; raises ChangeLogError for a damaged, foreign or missing one."""
+        return list_log(self.store)
+
+    @property
     def segments(self) -> tuple[Segment, ...]:
-        """The segments in order; raises ChangeLogError for a damaged, foreign or missing one."""
-        return list_segments(self.store)
+        """The segments in order."""
+        return self.listing.segments
 
     @cached_property
     def index(self) -> SegmentIndex:
         """What is to be known without the payloads; raises ChangeLogError for a damaged footer."""
-        return indexes_of(self.segments)
+        return indexes_of(self.listing)
 
     @property
     def options(self) -> LogOptions:
