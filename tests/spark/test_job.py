@@ -163,13 +163,12 @@ def test_a_flipped_byte_in_a_lazy_read(spark: Any, tmp_path: Path, recordings: d
         changes.collect()
 
 
-@pytest.mark.parametrize("place", [0.1, 0.9, 1.0])
+@pytest.mark.parametrize("place", [0.9, 1.0])
 def test_a_flipped_byte_in_a_file(spark: Any, directory: Path, tmp_path: Path, place: float) -> None:
-    """In the pages, in the footer, at the end: the checksums find it, and the error names the segment."""
+    """In the footer, at the end: the checksums find it when the log is opened, and the error names the segment."""
     segment = flipped(directory, tmp_path / "log", place)
-    with pytest.raises(pgo.ChangeLogError, match=segment.name), plain_errors():
+    with pytest.raises(pgo.ChangeLogError, match=segment.name):
         open_log(spark, segment.parent)
-        read_log(spark, segment.parent).collect()
 
 
 def test_a_flipped_byte_anywhere(directory: Path, tmp_path: Path) -> None:
