@@ -1,6 +1,5 @@
 """From a slot into the change log: captured, made durable, and only then confirmed."""
 
-import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -31,7 +30,6 @@ from pgoutput_construct.wire.protocol import GivenOptions
 
 __all__ = ["capture"]
 
-_LOG = logging.getLogger("pgoutput_construct")
 _SLICE = 0.1  # seconds
 
 
@@ -133,13 +131,13 @@ class _Capture:
             except Stopped as asked:
                 reason = str(asked)
             except ReplicationError as error:
+                self.progress.connected = False
                 pause = retry.failed(error, _activity(self.progress))
                 self.progress.reconnects += 1
                 self._report()
                 reason = self._sleep(pause)
-        self.progress.ended_by = reason
+        self.progress.ended_by, self.progress.connected = reason, False
         self._report()
-        _LOG.info("the capture ended (%s), confirmed up to %s", reason, self.progress.confirmed_lsn)
         return self.progress
 
     def _connection(self, retry: Retry) -> str:
@@ -151,6 +149,7 @@ class _Capture:
             connection.close()
             raise
         retry.connected(f"slot {self.plan.slot!r} from {stream.confirmed_lsn}, timeline {prepared.options.timeline}")
+        self.progress.connected = True
         announce(self.writer, prepared)
         self.watch.start()
         self.ending.connected(prepared.current_lsn)
@@ -181,7 +180,7 @@ class _Capture:
 
     def _report(self) -> None:
         if self.on_progress is not None:
-            self.on_progress(replace(self.progress))
+            self.on_progress(replace(self.progress, health=self.watch.health))
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:
