@@ -11,7 +11,8 @@ from pgoutput_construct.postgres.connection import describe_error
 from pgoutput_construct.postgres.health import slot_health
 from pgoutput_construct.postgres.queries import Connection, fetch
 from pgoutput_construct.postgres.server import check_wal_level
-from pgoutput_construct.postgres.slot_wait import SlotWait, patient_for
+from pgoutput_construct.postgres.slot_wait import SlotWait
+from pgoutput_construct.postgres.waiting import Stopped
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["check_slot", "create_slot", "drop_slot", "ensure_slot", "given_before"]
@@ -72,12 +73,15 @@ def create_slot(
     for name in arguments:
         if connection.info.server_version < _ARGUMENTS[name]:
             raise ReplicationError(f"{name} needs PostgreSQL {_ARGUMENTS[name] // 10000}")
-    wait = SlotWait(connection, slot, timeout, on_wait)
-    with patient_for(connection), wait:
+    with SlotWait(connection, slot, timeout, on_wait) as wait:
         try:
             return _create(connection, slot, arguments)
         except psycopg.Error as error:
-            raise wait.timed_out() or _refused(slot, error) from error
+            raise wait.failure() or _refused(slot, error) from error
+        except Stopped:
+            if failure := wait.failure():
+                raise failure from None
+            raise
 
 
 def ensure_slot(connection: Connection, slot: str, **options: Any) -> bool:
