@@ -47,6 +47,7 @@ __all__ = ["capture_command"]
     metavar="SECONDS",
     help="Write a small message into the server's WAL so often, so that the slot of a quiet database holds no WAL.",
 )
+@click.option("--transactional-heartbeat", is_flag=True, help="Make each of them a transaction.")
 @click.option(
     "--reconnect-seconds",
     type=SECONDS,
@@ -98,7 +99,7 @@ def capture_command(
       pgoutput capture service=shop changelog/ --slot warehouse --publication shop --until-idle 5
     """
     require(*COMMANDS["capture"].extras, *(["metrics"] if metrics else []))
-    chosen = {**{name: value for name, value in settings.items() if value}, **given}
+    chosen = {**{name: value for name, value in settings.items() if value is not None}, **given}
     with logging_to_stderr(log_format):
         try:
             progress = _run(dsn, log, slot, publications, metrics, log_format == "text", chosen)
@@ -121,17 +122,15 @@ def _run(
 ) -> "CaptureProgress":
     from pgoutput_construct.cli.display import showing
     from pgoutput_construct.cli.meter import Meter
-    from pgoutput_construct.cli.watch import watching
     from pgoutput_construct.postgres import CaptureProgress, capture, redact
 
     meter = Meter(CaptureProgress())
     LOGGER.info("capturing slot %r of %s into %s", slot, redact(dsn) or "the environment's server", log)
     with ExitStack() as stack:
-        watch = stack.enter_context(watching(dsn, slot, meter))
         if metrics is not None:
             from pgoutput_construct.cli.metrics import serve_metrics
 
-            port = stack.enter_context(serve_metrics(metrics, slot, meter, watch))
+            port = stack.enter_context(serve_metrics(metrics, slot, meter))
             LOGGER.info("metrics at http://%s:%d/metrics", metrics.host, port)
         show = stack.enter_context(showing(meter, as_text))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:
-    from pgoutput_construct.postgres import CaptureProgress
+    from pgoutput_construct.postgres import CaptureProgress, SlotHealth
 
 __all__ = ["Meter", "Speed"]
 
@@ -35,16 +35,17 @@ class _Sample(NamedTuple):
 
 
 class Meter:
-    """Fed by one thread each (reports, positions of the server); ``speed`` may be called from any other."""
+    """Fed by one thread; ``speed`` may be called from any other."""
 
     def __init__(self, progress: "CaptureProgress", clock: Callable[[], float] = time.monotonic) -> None:
         """Begin with what a capture says first; ``clock`` returns seconds."""
         self.progress = progress
         """The latest report."""
         self.server_lsn = Lsn(0)
-        """The end of the server's WAL when it was last asked: the stream itself does not tell."""
+        """The end of the server's WAL when it was last asked: the stream itself does not tell it."""
         self._clock = clock
         self._samples: deque[_Sample] = deque([_Sample(clock(), progress.rows, progress.payload_bytes)])
+        self._health: SlotHealth | None = None
         self._ends: deque[tuple[float, Lsn]] = deque(maxlen=_REMEMBERED)
 
     def report(self, progress: "CaptureProgress") -> None:
@@ -53,13 +54,7 @@ class Meter:
         self._samples.append(_Sample(now, progress.rows, progress.payload_bytes))
         while len(self._samples) > 2 and self._samples[1].at < now - _WINDOW:
             self._samples.popleft()
-
-    def see(self, server_lsn: Lsn) -> None:
-        """Take in where the server's WAL ends now."""
-        self.server_lsn = server_lsn
-        self._ends.append((self._clock(), server_lsn))
-        while self._ends and self._ends[0][1] <= self.progress.confirmed_lsn:
-            self._ends.popleft()
+        self._see(now, progress.health)
 
     def speed(self) -> Speed:
         """Return the rates over the last seconds, and the lag now."""
@@ -69,3 +64,11 @@ class Meter:
         missing_since = next((at for at, lsn in list(self._ends) if lsn > confirmed), now)
         lag = max(self.server_lsn - confirmed, 0)
         return Speed(messages / seconds, size / seconds, lag, now - missing_since)
+
+    def _see(self, now: float, health: "SlotHealth | None") -> None:
+        if health is not None and health is not self._health:
+            self._health = health
+            self.server_lsn = Lsn((health.confirmed_lsn or 0) + (health.lag_bytes or 0))
+            self._ends.append((now, self.server_lsn))
+        while self._ends and self._ends[0][1] <= self.progress.confirmed_lsn:
+            self._ends.popleft()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -11,9 +11,6 @@ from prometheus_client.registry import Collector
 
 from pgoutput_construct.cli.meter import Meter
 from pgoutput_construct.cli.params import Listen
-
-if TYPE_CHECKING:
-    from pgoutput_construct.cli.watch import SlotWatch
 
 __all__ = ["serve_metrics"]
 
@@ -40,10 +37,9 @@ _WAL_STATUS: Final = ("reserved", "extended", "unreserved", "lost")
 
 
 class _CaptureCollector(Collector):
-    def __init__(self, slot: str, meter: Meter, watch: "SlotWatch") -> None:
+    def __init__(self, slot: str, meter: Meter) -> None:
         self.slot = slot
         self.meter = meter
-        self.watch = watch
 
     def collect(self) -> Iterator[Metric]:
         progress, speed = self.meter.progress, self.meter.speed()
@@ -57,8 +53,8 @@ class _CaptureCollector(Collector):
         yield from self._slot()
 
     def _slot(self) -> Iterator[Metric]:
-        health = self.watch.health
-        yield self._gauge("up", "1 while the server answers and the slot is read, else 0.", self.watch.up)
+        health = self.meter.progress.health
+        yield self._gauge("up", "1 while the slot is being read, else 0.", self.meter.progress.connected)
         if health is None:
             return
         if health.retained_bytes is not None:
@@ -85,13 +81,13 @@ class _CaptureCollector(Collector):
 
 
 @contextmanager
-def serve_metrics(listen: Listen, slot: str, meter: Meter, watch: "SlotWatch") -> Iterator[int]:
+def serve_metrics(listen: Listen, slot: str, meter: Meter) -> Iterator[int]:
     """Answer Prometheus under ``/metrics`` until the block ends, and yield the port (one that is free for port 0).
 
     Raises OSError where the address cannot be listened at.
     """
     registry = CollectorRegistry()
-    registry.register(_CaptureCollector(slot, meter, watch))
+    registry.register(_CaptureCollector(slot, meter))
     ProcessCollector(registry=registry)
     server, thread = start_http_server(listen.port, listen.host, registry)
     try:

@@ -1,4 +1,4 @@
-"""The committed transactions of a change log, in the order of their commits."""
+"""The committed transactions of a change log, in the order of their commits, and what stands between them."""
 
 import time
 from bisect import bisect_right
@@ -7,14 +7,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pgoutput_construct.cli.tail_print import Header
+from pgoutput_construct.cli.tail_relations import LogRelations
 from pgoutput_construct.cli.tail_wanted import Wanted
-from pgoutput_construct.stream import RelationCache, RowReader
-from pgoutput_construct.stream.relations import RelationHistory
-from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import Spans, TransactionReader
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.stream import RowReader
 from pgoutput_construct.wire import Lsn, Timestamp, parse
-from pgoutput_construct.wire.messages import Commit, CommitPrepared, Message, PgoutputMessage, Relation, StreamCommit
-from pgoutput_construct.wire.protocol import CHANGES, MessageFlags
+from pgoutput_construct.wire.messages import Message, PgoutputMessage
+from pgoutput_construct.wire.protocol import MessageFlags
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog import ChangeLog, LogEntry, LogEvent
@@ -25,24 +24,6 @@ _PAUSE: Final = 1.0
 """Seconds between two looks at a log that is followed; longer where opening it takes longer."""
 _TABLES: Final = 2
 """Segments in memory at a time."""
-
-
-class _Place(RelationCache):
-    """What describes each OID at one position of a log, whichever was read before."""
-
-    def __init__(self, history: RelationHistory) -> None:
-        super().__init__()
-        self.history = history
-        self.types = history.types
-        self.entry: LogEntry
-
-    def update(self, message: Any) -> None:
-        """Change nothing: the history has it."""
-
-    def get(self, relation_oid: int) -> Relation:
-        """Return the Relation of an OID for the entry."""
-        index = self.history.index(relation_oid, self.entry.seq, self.entry.stream_xid)
-        return self.history.descriptions[index].relation
 
 
 class _Transaction(NamedTuple):
@@ -68,34 +49,68 @@ def tail_log(address: str, wanted: Wanted, from_lsn: Lsn | None, follow: bool) -
     last_seq = -1
     while True:
         began = time.monotonic()
-        last_seq = _Reader(ChangeLog(address), wanted).show(last_seq, from_lsn or Lsn(0))
+        reader = _Reader(ChangeLog(address), wanted)
+        if not follow:
+            reader.check()
+        last_seq = reader.show(last_seq, from_lsn or Lsn(0))
         if wanted.enough or not follow:
             return
         time.sleep(max(_PAUSE, 2 * (time.monotonic() - began)))
 
 
 class _Reader:
-    """Shows what a log holds now."""
+    """Shows what a log holds now, segment after segment."""
 
     def __init__(self, log: "ChangeLog", wanted: Wanted) -> None:
         self.log = log
         self.wanted = wanted
-        self.place = _Place(RelationHistory())
-        self.items: dict[int, _Transaction | Message | LogEvent] = {}
-        """What is to be shown, by the seq of its end."""
-        self.starts = [segment.first_seq for segment in log.segments]
-        self._table = lru_cache(_TABLES)(lambda index: log.table(log.segments[index]))
-        self._plan()
+        self.relations = LogRelations(log.index)
+        self._table = lru_cache(_TABLES)(lambda place: log.table(log.segments[place]))
+        self._starts = [segment.first_seq for segment in log.segments]
+        self._complete = log.index.table["complete_lsn"].to_pylist()
+
+    def check(self) -> None:
+        """Raise ChangeLogError for a wanted table that the log does not know."""
+        if unknown := sorted(set(self.wanted.tables) - (known := self.relations.names())):
+            raise ChangeLogError(f"{self.log.store}: no table {unknown[0]!r}: the log has {', '.join(sorted(known))}")
 
     def show(self, after_seq: int, from_lsn: Lsn) -> int:
-        """Show what ended after a seq, and at a position or later; return the seq of the end of the last."""
-        self.wanted.printer.values.types = self.place.types
-        for seq, item in sorted(self.items.items()):
-            if seq > after_seq and not self.wanted.enough:
-                after_seq = seq
-                if item.lsn >= from_lsn:
-                    self._show(seq, item)
-        return after_seq
+        """Show what ended after a seq, and at a position or later; return the seq up to which the log was read."""
+        self.wanted.printer.values.types = self.relations.types
+        for place, segment in enumerate(self.log.segments):
+            if segment.last_seq > after_seq and self._complete[place] >= from_lsn:
+                for seq, item in sorted(self._items(place).items()):
+                    if self.wanted.enough:
+                        return seq
+                    if seq > after_seq and item.lsn >= from_lsn:
+                        self._show(seq, item)
+        return self.log.segments[-1].last_seq
+
+    def _items(self, place: int) -> "dict[int, _Transaction | Message | LogEvent]":
+        """Return what ended in a segment, by the seq of its end."""
+        from pgoutput_construct.changelog import LogEvent
+
+        one = slice(place, place + 1)
+        rows = self.log.index.entries("transactions", one).to_pylist()
+        found: dict[int, Any] = {row["seq"]: _transaction(row) for row in rows if row["outcome"] == "committed"}
+        if not self.wanted.tables:
+            found |= self._messages(place)
+            events = self.log.index.entries("events", one).to_pylist()
+            found |= {row["seq"]: LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"]) for row in events}
+        return found
+
+    def _messages(self, place: int) -> dict[int, Message]:
+        """Return the logical messages of a segment that belong to no transaction."""
+        import pyarrow.compute as pc
+
+        table = self._table(place)
+        entries = self._table_entries(table.filter(pc.equal(table["tag"], Message.TAG[0])), place)
+        found = {entry.seq: self._parse(entry, place) for entry in entries}
+        return {
+            seq: message
+            for seq, message in found.items()
+            if isinstance(message, Message) and not message.flags & MessageFlags.TRANSACTIONAL
+        }
 
     def _show(self, seq: int, item: "_Transaction | Message | LogEvent") -> None:
         if isinstance(item, _Transaction):
@@ -108,53 +123,34 @@ class _Reader:
             self.wanted.event(item.name, item.lsn, item.time, item.details)
 
     def _show_changes(self, transaction: _Transaction) -> None:
-        reader, before = RowReader(self.place, "raw"), 0
+        reader, before = RowReader(self.relations, "raw"), 0
         for first, last in transaction.spans:
-            for entry in self._entries(first, last):
-                message = self._parse(entry)
+            for entry, message in self._between(first, last):
                 if getattr(message, "xid", None) not in transaction.aborted:
-                    self.place.entry = entry
+                    self.relations.go_to(entry)
                     self.wanted.take(before + entry.seq - first, message, reader.read(message))
             before += last - first + 1
 
-    def _entries(self, first: int, last: int) -> "Iterator[LogEntry]":
+    def _between(self, first: int, last: int) -> "Iterator[tuple[LogEntry, PgoutputMessage]]":
+        place = bisect_right(self._starts, first) - 1
+        while place < len(self._starts) and self._starts[place] <= last:
+            start = self._starts[place]
+            low = max(first, start)
+            for entry in self._table_entries(self._table(place).slice(low - start, last - low + 1), place):
+                yield entry, self._parse(entry, place)
+            place += 1
+
+    def _table_entries(self, table: Any, place: int) -> "Iterator[LogEntry]":
         from pgoutput_construct.changelog.reader import table_entries
 
-        index = self._segment(first)
-        while index < len(self.starts) and self.starts[index] <= last:
-            start, name = self.starts[index], self.log.segments[index].name
-            low = max(first, start)
-            yield from table_entries(self._table(index).slice(low - start, last - low + 1), name)
-            index += 1
+        return table_entries(table, self.log.segments[place].name)
 
-    def _segment(self, seq: int) -> int:
-        return bisect_right(self.starts, seq) - 1
+    def _parse(self, entry: "LogEntry", place: int) -> PgoutputMessage:
+        return parse(entry.payload, **{**self.log.segments[place].options.layout(), **entry.states})
 
-    def _parse(self, entry: "LogEntry") -> PgoutputMessage:
-        layout = self.log.segments[self._segment(entry.seq)].options.layout()
-        return parse(entry.payload, **{**layout, **entry.states})
 
-    def _plan(self) -> None:
-        rows, transactions, ends = {cls.TAG for cls in CHANGES}, TransactionReader(), dict[int, int]()
-        for entry in self.log.entries():
-            if entry.payload[:1] in rows:
-                continue
-            message = self._parse(entry)
-            control = ControlMessage(entry.seq, entry.stream_xid, message)
-            transactions.read(control)
-            self.place.history.read(control)
-            if isinstance(message, Message) and not message.flags & MessageFlags.TRANSACTIONAL:
-                self.items[entry.seq] = message
-            elif isinstance(message, Commit | StreamCommit | CommitPrepared):
-                ends[message.commit_lsn] = entry.seq
-        self._add(transactions.spans(), ends)
-        self.items.update({event.seq: event for event in self.log.events()})
-
-    def _add(self, spans: Spans, ends: Mapping[int, int]) -> None:
-        found: dict[int, _Transaction] = {}
-        for index, lsn in enumerate(spans.commit_lsn):
-            span = (spans.first_seq[index], spans.last_seq[index])
-            header = Header(Lsn(lsn), Timestamp(spans.commit_time[index]), spans.xid[index])
-            earlier = found[lsn].spans if lsn in found else ()
-            found[lsn] = _Transaction(header, (*earlier, span), spans.aborted.get(index, frozenset()))
-        self.items.update({ends[lsn]: transaction for lsn, transaction in found.items()})
+def _transaction(row: Mapping[str, Any]) -> _Transaction:
+    header = Header(Lsn(row["commit_lsn"]), Timestamp(row["commit_time"]), row["xid"])
+    return _Transaction(
+        header, tuple((span["first"], span["last"]) for span in row["spans"]), frozenset(row["aborted"])
+    )

@@ -8,11 +8,12 @@ from typing import Any, Final, NamedTuple
 import click
 
 from pgoutput_construct.cli.values import ABSENT, Values, printable, quoted
+from pgoutput_construct.cli.words import qualified
 from pgoutput_construct.stream.rows import RowChange
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.messages import Message
 
-__all__ = ["PRINTERS", "Header", "Printer", "shown_name"]
+__all__ = ["PRINTERS", "Header", "Printer"]
 
 _COLORS: Final = {"insert": "green", "update": "yellow", "delete": "red", "truncate": "red"}
 
@@ -67,7 +68,7 @@ class _TextPrinter(Printer):
         new, old = self.plain(change, change.new), self.plain(change, change.old)
         pairs = ", ".join(self._pairs(change, new, old or {}))
         op = click.style(change.op, fg=_COLORS.get(change.op))
-        click.echo(f"  {op} {printable(shown_name(change))}{pairs and f' ({pairs})'}")
+        click.echo(f"  {op} {printable(qualified(change.relation))}{pairs and f' ({pairs})'}")
 
     def message(self, header: Header | None, seq: int, message: Message) -> None:
         self._begin(header)
@@ -102,7 +103,11 @@ class _JsonPrinter(Printer):
     def change(self, header: Header, seq: int, change: RowChange) -> None:
         row = {"new": self.plain(change, change.new), "old": self.plain(change, change.old)}
         relation = change.relation
-        table = {"table": shown_name(change), "schema": relation.namespace or "pg_catalog", "name": relation.name}
+        table = {
+            "table": qualified(change.relation),
+            "schema": relation.namespace or "pg_catalog",
+            "name": relation.name,
+        }
         self._line({**_place(header, seq), "op": change.op, **table, **row, "unchanged": [*change.unchanged]})
 
     def message(self, header: Header | None, seq: int, message: Message) -> None:
@@ -118,11 +123,6 @@ class _JsonPrinter(Printer):
 
 
 PRINTERS: Final[Mapping[str, type[Printer]]] = {"text": _TextPrinter, "json": _JsonPrinter}
-
-
-def shown_name(change: RowChange) -> str:
-    """Return ``schema.table``; an empty schema on the wire is pg_catalog."""
-    return f"{change.relation.namespace or 'pg_catalog'}.{change.relation.name}"
 
 
 def _place(header: Header, seq: int) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Words that several commands print."""
 
-__all__ = ["counted", "sized"]
+from pgoutput_construct.wire.messages import Relation
+
+__all__ = ["counted", "qualified", "sized"]
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -16,3 +18,8 @@ def sized(size: float) -> str:
     while size >= 1000 and power < len(_UNITS) - 1:
         size, power = size / 1024, power + 1
     return f"{size:,.0f} {_UNITS[power]}" if power == 0 or size >= 100 else f"{size:,.1f} {_UNITS[power]}"
+
+
+def qualified(relation: Relation) -> str:
+    """Return ``schema.table``; an empty schema on the wire is pg_catalog."""
+    return f"{relation.namespace or 'pg_catalog'}.{relation.name}"

@@ -1,15 +1,14 @@
 """From a slot into the change log: captured, made durable, and only then confirmed."""
 
-import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Unpack
 
 import psycopg
 
+from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.announcements import announce
@@ -31,7 +30,6 @@ from pgoutput_construct.wire.protocol import GivenOptions
 
 __all__ = ["capture"]
 
-_LOG = logging.getLogger("pgoutput_construct")
 _SLICE = 0.1  # seconds
 
 
@@ -39,7 +37,7 @@ def capture(
     dsn: str,
     slot: str,
     publications: Iterable[str],
-    directory: str | Path,
+    directory: Address,
     *,
     limits: SegmentLimits | None = None,
     until_lsn: Lsn | None = None,
@@ -70,7 +68,7 @@ def capture(
         slot: The replication slot, which must exist (``create_slot``).
         publications: The publications, which must exist, and be older than the slot. They may be others than in
             earlier captures into the log: an event in the log tells.
-        directory: The directory of the change log; it is made where there is none.
+        directory: The address of the change log: a directory, which is made where there is none, or a URI.
         limits: When a segment is cut.
         until_lsn: The position up to which changes are captured; None to go on.
         until_idle: Ends when the server had nothing more to send for so many seconds.
@@ -133,13 +131,13 @@ class _Capture:
             except Stopped as asked:
                 reason = str(asked)
             except ReplicationError as error:
+                self.progress.connected = False
                 pause = retry.failed(error)
                 self.progress.reconnects += 1
                 self._report()
                 reason = self._sleep(pause)
-        self.progress.ended_by = reason
+        self.progress.ended_by, self.progress.connected = reason, False
         self._report()
-        _LOG.info("the capture ended (%s), confirmed up to %s", reason, self.progress.confirmed_lsn)
         return self.progress
 
     def _connection(self, retry: Retry) -> str:
@@ -151,6 +149,7 @@ class _Capture:
             connection.close()
             raise
         retry.connected(f"slot {self.plan.slot!r} from {stream.confirmed_lsn}, timeline {prepared.options.timeline}")
+        self.progress.connected = True
         announce(self.writer, prepared)
         self.watch.start()
         self.ending.connected(prepared.current_lsn)
@@ -181,7 +180,7 @@ class _Capture:
 
     def _report(self) -> None:
         if self.on_progress is not None:
-            self.on_progress(replace(self.progress))
+            self.on_progress(replace(self.progress, health=self.watch.health))
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import DecodeError, ProtocolError, ReplicationError
 from pgoutput_construct.postgres.ending import Ending
+from pgoutput_construct.postgres.health import SlotHealth
 from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, XLogData
@@ -41,6 +42,10 @@ class CaptureProgress:
     """Everything before this position is durable, and the server was told so."""
     open_transactions: int = 0
     """Transactions that are in the log and have not ended: streamed ones that still run, and prepared ones."""
+    connected: bool = False
+    """Whether the slot is being read now."""
+    health: SlotHealth | None = None
+    """The slot when the server was last asked about it; None before that."""
     ended_by: str | None = None
     """``until_lsn``, ``until_idle``, ``duration``, ``stop``, or the signal's name; None while it runs."""
 
@@ -123,7 +128,7 @@ class Pump:
     def _publish(self) -> None:
         segment = self.writer.publish(self.tracker.position)
         if segment is not None:
-            self.progress.rows += segment.rows
+            self.progress.rows += segment.rows - segment.events
             self.progress.segments += 1
             self._show()
 

@@ -131,6 +131,22 @@ def test_the_environment_names_the_server(shop: Shop) -> None:
     assert committed_ids(shop.log()) == [1]
 
 
+def test_from_nothing(run: Run, shop: Shop) -> None:
+    """Publication and slot are created in this order, once; a time without changes ends each capture."""
+    arguments = [shop.dsn, shop.directory, "--slot", f"{shop.slot}_new", "--publication", "new", "--create-slot"]
+    arguments += ["--create-publication", "item", "--heartbeat", 0.1]
+    try:
+        for number, ending in ((1, "--until-idle"), (2, "--duration")):
+            result = run("capture", *arguments, ending, 1)
+            assert result.exit_code == 0, result.output
+            assert f"ended by {ending[2:].replace('-', '_')}" in result.stderr
+            shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
+        assert run("capture", *arguments, "--until-lsn", shop.execute()).exit_code == 0
+    finally:
+        shop.execute(f"SELECT pg_drop_replication_slot('{shop.slot}_new')")
+    assert committed_ids(shop.log()) == [1, 2]
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_an_error_is_one_line(run: Run, shop: Shop, form: str) -> None:
     """What is wrong is the last line, with the remedy in the command's words, and no password anywhere."""

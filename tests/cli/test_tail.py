@@ -82,6 +82,8 @@ def test_what_is_wanted(run: Run, shop: Shop) -> None:
         run("tail", shop.directory, "--json", "--from-lsn", start, "--limit", 1, "--table", "public.item").stdout
     )
     assert [line["new"]["id"] for line in some] == [1]
+    unknown = run("tail", shop.directory, "--table", "public.others")
+    assert unknown.exit_code == 1 and "the log has public.item, public.other" in unknown.output
 
 
 @pytest.mark.server
