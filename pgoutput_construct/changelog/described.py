@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -96,12 +97,8 @@ class Descriptions:
         return [{**self._sent[seq], "stream_xid": scope} for scope, seq in [*sorted(types), *found]]
 
     def _changes(self, first_seq: int) -> list[Sent]:
-        known = self.history.descriptions
-        return [
-            {"seq": seq, "stream_xid": scope, "oid": oid, "description": known[index].seq if index >= 0 else index}
-            for seq, scope, oid, index in sorted(self.history.changed(), key=lambda change: change[0])
-            if seq >= first_seq
-        ]
+        found = sorted((change for change in self.history.changed() if change[0] >= first_seq), key=itemgetter(0))
+        return [dict(zip(("seq", "stream_xid", "oid", "description"), change, strict=True)) for change in found]
 
     def _named(self, in_force: Iterable[tuple[int | None, Description]]) -> list[Sent]:
         """Name what is in force, and the Types that it takes."""

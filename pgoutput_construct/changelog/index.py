@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pgoutput_construct.wire import Lsn
 
@@ -168,6 +170,11 @@ class SegmentIndex:
         """Return the entries of a column of lists (``COLUMNS``) as a table, of all segments or of some."""
         column = self.table[name] if of is None else self.table[name][of]
         return pa.Table.from_struct_array(pc.list_flatten(column))
+
+    def located(self, name: str) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Return the entries of a column of lists as a table, and the place of the segment that each is of."""
+        column = self.table[name].combine_chunks()
+        return pa.Table.from_struct_array(pc.list_flatten(column)), pc.list_parent_indices(column).to_numpy()
 
     @property
     def transactions(self) -> pa.Table:

@@ -8,26 +8,36 @@ from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.columns import parts_of
 from pgoutput_construct.changelog.described import Sent
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.segments import DAMAGE, Segment, damaged, read_segment
+from pgoutput_construct.changelog.listing import Listing
+from pgoutput_construct.changelog.names import SegmentName
+from pgoutput_construct.changelog.segments import DAMAGE, Segment, damaged, read_footer, read_segment
 
 __all__ = ["builder_after", "index_of", "indexes_of"]
 
 
-def indexes_of(segments: Sequence[Segment]) -> SegmentIndex:
+def indexes_of(listing: Listing) -> SegmentIndex:
     """Return the index of consecutive segments; raises ChangeLogError for a damaged one.
 
     Those of format 1 are read as a whole, and must come first.
     """
-    old = [segment for segment in segments if segment.index is None]
-    computed = list(_computed(old))
-    return SegmentIndex.concat([*computed, *(index_of(segment) for segment in segments if segment.index is not None)])
+    computed = list(_computed(segment for segment in listing.segments if _has_none(segment)))
+    indexes = (each if isinstance(each, SegmentIndex) else index_of(each) for each in listing.indexes(_has_none))
+    return SegmentIndex.concat([*computed, *indexes])
+
+
+def _has_none(segment: Segment) -> bool:
+    return segment.options.log_format == 1
 
 
 def index_of(segment: Segment) -> SegmentIndex:
     """Return the index in a segment's footer; raise ChangeLogError where it is damaged."""
-    assert segment.index is not None
+    content = segment.index
+    if content is None:  # a manifest has it, but not all of it
+        name = SegmentName(segment.first_seq, segment.last_seq, segment.name)
+        content = read_footer(segment.store, name, segment.size).index
+    assert content is not None
     try:
-        index = SegmentIndex.from_bytes(segment.index)
+        index = SegmentIndex.from_bytes(content)
         if (len(index), index.first_seq, index.last_seq) != (1, segment.first_seq, segment.last_seq):
             raise ValueError(f"its index is of seq {index.first_seq} to {index.last_seq}")
     except DAMAGE as error:
@@ -39,8 +49,8 @@ def builder_after(segments: Sequence[Segment]) -> IndexBuilder:
     """Return what builds the index of what comes after these segments."""
     if not segments:
         return IndexBuilder()
-    if segments[-1].index is None:
-        last = indexes_of(segments)
+    if _has_none(segments[-1]):
+        last = indexes_of(Listing(tuple(segments), {}))
         return IndexBuilder(last.one(len(last) - 1), lambda seqs: _among(last, set(seqs)))
     return IndexBuilder(index_of(segments[-1]), lambda seqs: _sent_by(segments, seqs))
 
@@ -59,9 +69,9 @@ def _sent_by(segments: Sequence[Segment], seqs: Iterable[int]) -> Iterator[Sent]
     wanted = set(seqs)
     firsts = [segment.first_seq for segment in segments]
     places = sorted({place for seq in wanted if (place := bisect_right(firsts, seq) - 1) >= 0})
-    indexed = [index_of(segments[place]) for place in places if segments[place].index is not None]
-    if any(segments[place].index is None for place in places):
-        indexed.append(indexes_of(segments[: places[-1] + 1]))
+    indexed = [index_of(segments[place]) for place in places if not _has_none(segments[place])]
+    if any(_has_none(segments[place]) for place in places):
+        indexed.append(indexes_of(Listing(tuple(segments[: places[-1] + 1]), {})))
     for index in indexed:
         yield from _among(index, wanted)
 

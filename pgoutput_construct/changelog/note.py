@@ -24,7 +24,7 @@ class Note:
     """The timeline of the server that was told; None in a note that does not say."""
 
     def check_end(self, next_seq: int, place: object) -> None:
-        """Raise ChangeLogError when the segments in ``place`` end, with ``next_seq``, before the note was written."""
+        """Raise ChangeLogError when the log at ``place`` ends, before ``next_seq``, earlier than the note says."""
         if next_seq < self.next_seq:
             raise ChangeLogError(
                 f"{place}: the log ends at seq {next_seq - 1}, but it held seq {next_seq} to {self.next_seq - 1} when "

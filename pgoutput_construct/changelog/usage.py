@@ -85,8 +85,5 @@ def _counted(table: pa.Table) -> pa.Table:
 
 def _described(history: RelationHistory, oids: Numbers, scopes: Numbers, seqs: Numbers) -> Numbers:
     """Return the seq of the Relation that describes each row, -1 for none."""
-    order = np.argsort(seqs, kind="stable") if len(seqs) > 1 and (np.diff(seqs) < 0).any() else slice(None)
     known = np.array([*(description.seq for description in history.descriptions), -1], np.int64)
-    found = np.full(len(seqs), -1, np.int64)
-    found[order] = known[find_descriptions(history, oids[order], scopes[order], seqs[order])]
-    return found
+    return known[find_descriptions(history, oids, scopes, seqs)]

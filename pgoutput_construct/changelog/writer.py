@@ -1,21 +1,24 @@
 """The writing end of the change log: one writer a directory, rows in memory until a segment is durable."""
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import NO_XID, Block
-from pgoutput_construct.changelog.columns import segment_table
+from pgoutput_construct.changelog.columns import Part, segment_table
+from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.indexes import builder_after
-from pgoutput_construct.changelog.listing import list_segments
+from pgoutput_construct.changelog.keeper import ManifestKeeper
+from pgoutput_construct.changelog.listing import list_log, list_segments
 from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import Position, Segment, write_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.wire import Lsn, XLogData
+from pgoutput_construct.wire import Lsn, Timestamp, XLogData
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ class LogWriter:
         self._durable = 0  # seqs before this one are in segments: what a note may vouch for
         self._written: LogOptions | None = None
         self._rows: list[tuple[Any, ...]] = []
+        self._events: list[LogEvent] = []
         self._bytes = 0
         self._oldest = 0.0
         self._open_xid = NO_XID
@@ -91,14 +95,25 @@ class LogWriter:
             return self._note.timeline
         return self._written.timeline if self._written else None
 
-    def use(self, options: LogOptions) -> None:
-        """Set the ``options``; raise ChangeLogError when the log was written with others."""
-        if self.options is not None and (differences := self.options.differences(options)):
+    def use(self, options: LogOptions, said: Collection[str] = ()) -> None:
+        """Set the ``options``; raise ChangeLogError when they cannot be those of this log.
+
+        ``said`` are the options whose change the next segment tells of, by an event (OPTIONS_CHANGED).
+        """
+        if self.options is not None and (differences := self.options.differences(options, said)):
             raise ChangeLogError(
                 f"{self.store}: the change log there was captured with other options "
                 f"({'; '.join(differences)}); use these, or another directory and another slot"
             )
         self.options = options
+
+    def append_event(self, name: str, lsn: Lsn, **details: Any) -> int:
+        """Add an event before the rows of the next segment, and return its seq; rows must not be in memory."""
+        if self._rows:
+            raise ChangeLogError(f"the event {name!r} comes after rows: publish them before")
+        self._events.append(LogEvent(name, lsn, Timestamp.now(), details))
+        self.next_seq += 1
+        return self.next_seq - 1
 
     def append(self, frame: XLogData, in_stream: bool, stream_xid: int | None, **others: bool) -> int:
         """Add the payload of ``frame`` with the state in which it is to be parsed; return its seq.
@@ -142,7 +157,7 @@ class LogWriter:
         segment = self._write(self.options, position)
         self._lock.check()  # else it went elsewhere, and may not be confirmed
         self.position, self._written, self._durable = position, self.options, segment.last_seq + 1
-        self._rows, self._bytes = [], 0
+        self._rows, self._events, self._bytes = [], [], 0
         return segment
 
     def note(self, lsn: Lsn) -> None:
@@ -168,20 +183,26 @@ class LogWriter:
     def _recover(self) -> None:
         self.store.sweep()
         self._note = read_note(self.store)
-        if segments := list_segments(self.store):
-            last = segments[-1]
+        listing = list_log(self.store)
+        if listing.segments:
+            last = listing.segments[-1]
             self.options, self.position = last.options, last.position
             self.next_seq = self._durable = last.last_seq + 1
             self._written = last.options
         self._note.check_end(self.next_seq, self.store)
+        self._manifests = ManifestKeeper(self.store, listing)
 
     def _write(self, options: LogOptions, position: Position) -> Segment:
         builder = self._builder or builder_after(list_segments(self.store))
         self._builder = None  # it has gone on: where the segment cannot be written, another one begins
         block = self._block(options)
-        builder.add(block)
-        table, index = segment_table([block], self.next_seq - len(block)), builder.finish(position.complete_lsn)
+        parts: list[Part] = [*self._events, block]
+        for part in parts:
+            builder.add(part)
+        first_seq = self.next_seq - len(block) - len(self._events)
+        table, index = segment_table(parts, first_seq), builder.finish(position.complete_lsn)
         segment = write_segment(self.store, table, options, position, index)
+        self._manifests.add(segment, index)
         self._builder, self._open_xid = builder, block.open_xid
         return segment
 

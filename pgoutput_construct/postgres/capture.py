@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Unpack
 
 import psycopg
 
+from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.announcements import announce
@@ -37,7 +37,7 @@ def capture(
     dsn: str,
     slot: str,
     publications: Iterable[str],
-    directory: str | Path,
+    directory: Address,
     *,
     limits: SegmentLimits | None = None,
     until_lsn: Lsn | None = None,
@@ -68,7 +68,7 @@ def capture(
         slot: The replication slot, which must exist (``create_slot``).
         publications: The publications, which must exist, and be older than the slot. They may be others than in
             earlier captures into the log: an event in the log tells.
-        directory: The directory of the change log; it is made where there is none.
+        directory: The address of the change log: a directory, which is made where there is none, or a URI.
         limits: When a segment is cut.
         until_lsn: The position up to which changes are captured; None to go on.
         until_idle: Ends when the server had nothing more to send for so many seconds.

@@ -128,7 +128,7 @@ class Pump:
     def _publish(self) -> None:
         segment = self.writer.publish(self.tracker.position)
         if segment is not None:
-            self.progress.rows += segment.rows
+            self.progress.rows += segment.rows - segment.events
             self.progress.segments += 1
             self._show()
 

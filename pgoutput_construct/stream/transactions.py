@@ -199,7 +199,8 @@ class TransactionReader:
     def _commit_prepared(self, seq: int, commit: m.CommitPrepared) -> LoggedTransaction:
         # What was prepared before the slot knew of two phases is sent completely before this, too. PostgreSQL 15 to 17
         # send nothing else of a transaction without changes (ReorderBufferReplay()).
-        transaction = self._prepared.pop(commit.gid, None) or LoggedTransaction(commit.xid, gid=commit.gid)
+        empty = LoggedTransaction(commit.xid, gid=commit.gid, spans=[(seq, seq)])
+        transaction = self._prepared.pop(commit.gid, None) or empty
         if transaction.xid != commit.xid:
             raise ProtocolError(
                 f"seq {seq}: transaction {commit.xid} is committed, but the one prepared as {commit.gid!r} is "

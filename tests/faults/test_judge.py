@@ -55,7 +55,7 @@ class Evidence:
     def judge(self, entries: Any) -> Verdict:
         """Judge other entries in their place, numbered anew."""
         renumbered = (entry._replace(seq=seq) for seq, entry in enumerate(entries))
-        return judge(read_contents(renumbered, self.layout), self.witness)
+        return judge(read_contents(renumbered, {entry.segment: self.layout for entry in self.entries}), self.witness)
 
     def messages(self) -> Iterator[tuple[int, Any]]:
         """Parse them, each with its place."""

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for report in _rounds(options, directory):
             print(line(report), flush=True)
             total, good = total + report.counts, good and report.verdict.good
-            if report.verdict.good:
+            if report.verdict.good and not options.keep:
                 shutil.rmtree(directory / report.name)
     except PgoutputError as error:
         print(f"faults: {type(error).__name__}: {error}", file=sys.stderr)
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     print(verdict_line(total, good, options.seed, directory))
-    if good:
+    if good and not options.keep:
         shutil.rmtree(directory)
     return 0 if good else 1
 
@@ -89,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         help="of what is drawn; timing is not repeated",
     )
     add("--directory", type=Path, metavar="FOLDER", help="where files go; those of a failure are kept")
+    add("--keep", action="store_true", help="keep the files of good rounds, too")
     return parser
 
 

@@ -22,6 +22,9 @@ _LIMITS: tuple[dict[str, Any], ...] = (
 )
 """When segments are cut: each process has one of these, so that kills meet small and large ones."""
 
+_COMMANDS = 0.25
+"""How many of the captures are the command, which cuts a segment each two seconds; the others call the function."""
+
 
 @dataclass(frozen=True)
 class CapturedLog:
@@ -35,10 +38,25 @@ class CapturedLog:
     """The change log's."""
     mode: Mode
 
-    def keywords(self) -> dict[str, Any]:
-        """Return the keywords of capture() that stay the same; a status each half second finds dead connections."""
+    def function(self, chance: random.Random, until_lsn: str | None) -> list[str]:
+        """Return arguments of Python that call capture(); a status each half second finds dead connections early."""
         names = {"dsn": self.dsn, "slot": self.slot, "publications": [self.publication]}
-        return {**names, "directory": str(self.directory), "status_interval": 0.5, **self.mode.options}
+        others = {"directory": str(self.directory), "status_interval": 0.5, "limits": chance.choice(_LIMITS)}
+        given = {**names, **others, "until_lsn": until_lsn, **self.mode.drawn(chance)}
+        return ["-m", "tools.faults.child", json.dumps(given)]
+
+    def command(self, chance: random.Random, until_lsn: str | None) -> list[str]:
+        """Return arguments of Python that are the command ``pgoutput capture``."""
+        options = {
+            "slot": self.slot,
+            "publication": self.publication,
+            "until-lsn": until_lsn,
+            **self.mode.drawn(chance),
+        }
+        flags = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is True]
+        valued = {name: value for name, value in options.items() if value not in (None, True, False)}
+        pairs = [text for name, value in valued.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+        return ["-m", "pgoutput_construct.cli", "capture", self.dsn, str(self.directory), *flags, *pairs]
 
 
 @dataclass
@@ -90,8 +108,8 @@ class CaptureProcess:
             raise FaultsError(f"the capture ended with status {status}; {self._said()}")
 
     def _start(self, until_lsn: str | None) -> "subprocess.Popen[bytes]":
-        given = {**self.log.keywords(), "limits": self.chance.choice(_LIMITS), "until_lsn": until_lsn}
-        command = [sys.executable, "-m", "tools.faults.child", json.dumps(given)]
+        way = self.log.command if self.chance.random() < _COMMANDS else self.log.function
+        command = [sys.executable, *way(self.chance, until_lsn)]
         with self.errors.open("ab") as errors:
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
             return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=errors, stderr=errors)

@@ -1,7 +1,7 @@
 """What a change log says was committed, read from its entries one after the other."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,18 +48,18 @@ class Contents:
 
 def read_log(log: ChangeLog) -> Contents:
     """Read a log; raises PgoutputError for one that is damaged, or makes no sense."""
-    return read_contents(log.entries(), log.options.layout())
+    return read_contents(log.entries(), {segment.name: segment.options.layout() for segment in log.segments})
 
 
-def read_contents(entries: Iterable[LogEntry], layout: dict[str, Any]) -> Contents:
-    """Read entries in order, whose payloads are laid out as ``layout`` says (keywords of parse)."""
+def read_contents(entries: Iterable[LogEntry], layouts: Mapping[str, dict[str, Any]]) -> Contents:
+    """Read entries in order; ``layouts`` say by segment how payloads are laid out (keywords of parse)."""
     transactions, reader = TransactionReader(), RowReader()
     found: dict[int, list[tuple[int | None, Change]]] = {}
     commits: list[int] = []
     notes: Counter[str] = Counter()
     count = 0
     for entry in entries:
-        message = parse(entry.payload, **{**layout, **entry.states})
+        message = parse(entry.payload, **{**layouts[entry.segment], **entry.states})
         transactions.read(ControlMessage(entry.seq, entry.stream_xid, message))
         found[entry.seq] = [*_changes(reader, message)]
         match message:

@@ -120,10 +120,9 @@ class _Function(Function):
             self.value(repeat.item, repeat.class_name, item)
 
     def _choice(self, choice: Choice, value: str, kind: str) -> None:
-        test = _shows if choice.valued else _says
         for number, each in enumerate(sorted(choice.alternatives, key=lambda a: a.python != "bytes")):
-            condition = f" and {each.condition}" if each.condition else ""
-            with self.block(f"{'elif' if number else 'if'} {test(each, value, kind)}{condition}:"):
+            test = _shows(each, value) if choice.valued else f"{kind} == {each.letter!r}"
+            with self.block(f"{'elif' if number else 'if'} {each.when(test)}:"):
                 self.waiting.append(("B", str(each.tag[0])))
                 self._branch(each, value, choice.valued)
         self.write(f"elif {kind} is not None or {value} is not None:" if choice.optional else "else:", REJECT)
@@ -137,13 +136,6 @@ class _Function(Function):
             self.write(f"if {value} is not None:", REJECT)
 
 
-def _shows(alternative: Alternative, value: str, _kind: str) -> str:
+def _shows(alternative: Alternative, value: str) -> str:
     """Return the test of a branch that shows in the value."""
-    python = str(alternative.python)
-    name = python if python in ("None", "bytes") else f"m.{python}"
-    return f"{value} is {name}" if alternative.then is None else f"type({value}) is {name}"
-
-
-def _says(alternative: Alternative, _value: str, kind: str) -> str:
-    """Return the test of a branch whose tag stands beside the value."""
-    return f"{kind} == {alternative.letter!r}"
+    return f"{value} is {alternative.value}" if alternative.then is None else f"type({value}) is {alternative.value}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tools.generate.codec_module import AHEAD, REJECT, Module, without_extension
-from tools.generate.codec_read import Fixed, Reading, length_code, size_of
+from tools.generate.codec_read import Fixed, Reading, size_of
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat
 from tools.language.elements import Element, Structure
 
@@ -135,7 +135,7 @@ class _Function(Reading):
     def _items(self, item: Structure, repeat: Repeat, count: str) -> str:
         """Write what reads the items of a repeat, in the quickest way that its one field allows."""
         alone = item.single if len(item.elements) == 1 else None
-        if isinstance(alone, Choice) and (code := length_code(alone)):
+        if isinstance(alone, Choice) and (code := _length_code(alone)):
             return self._looking_ahead(alone, code, repeat, count)
         return self._appended(item, repeat, count)
 
@@ -174,7 +174,7 @@ class _Function(Reading):
         unpack, ahead = self.module.unpack("B" + code), self.module.ahead("B" + code)
         if alternative.then is None:
             if alternative.python != "None":
-                self.line(f"{target} = m.{alternative.python}")
+                self.line(f"{target} = {alternative.value}")
             self.line(f"tag, length = {unpack}(data, at - {head - 1})", "at += 1")
             return
         value = target if alternative.python == "bytes" else "value"
@@ -184,7 +184,7 @@ class _Function(Reading):
         with self.block("else:"):
             self.line(f"{value} = data[at:end]", f"tag, length = {unpack}(data, end)")
         if value != target:
-            self.line(f"{target} = m.{alternative.python}(value)")
+            self.line(f"{target} = {alternative.value}(value)")
         self.line(f"at = end + {head}")
 
     def _choice(self, choice: Choice, found: dict[str, str]) -> None:
@@ -203,16 +203,22 @@ class _Function(Reading):
 
     def _branch(self, alternative: Alternative, target: str) -> None:
         if alternative.then is None:
-            value = "None" if alternative.python is None else alternative.python
+            value = "None" if alternative.python is None else alternative.value
         elif isinstance(alternative.then, str):
             self.line(f"{target}, at = {self._call(alternative.then)}")
             value = target
         else:
             value = self.value(alternative.then, None)
-        if alternative.python not in (None, "None", "bytes"):
-            value = f"m.{value}" if alternative.then is None else f"m.{alternative.python}({value})"
+        if alternative.then is not None and alternative.python not in (None, "None", "bytes"):
+            value = f"{alternative.value}({value})"
         if value not in ("None", target):
             self.line(f"{target} = {value}")
+
+
+def _length_code(choice: Choice) -> str | None:
+    """Return the code of the length that every branch with a content starts with, None where they differ."""
+    found = {a.length.code if a.length else None for a in choice.alternatives if a.then is not None}
+    return found.pop() if len(found) == 1 else None
 
 
 def _likely_first(choice: Choice) -> list[Alternative]:
@@ -221,5 +227,4 @@ def _likely_first(choice: Choice) -> list[Alternative]:
 
 
 def _taken(alternative: Alternative) -> str:
-    condition = f" and {alternative.condition}" if alternative.condition else ""
-    return f"tag == {alternative.tag[0]}{condition}:  # {alternative.name}"
+    return f"{alternative.when(f'tag == {alternative.tag[0]}')}:  # {alternative.name}"

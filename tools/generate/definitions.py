@@ -119,13 +119,9 @@ def _construct(element: Element) -> str:
 
 
 def _valued(choice: Choice) -> str:
-    values = "".join(f"{a.letter!r}: {_python(a)},\n" for a in choice.alternatives)
+    values = "".join(f"{a.letter!r}: {a.value},\n" for a in choice.alternatives)
     cases = "".join(f"{a.letter!r}: {_then(a)},\n" for a in choice.alternatives if a.then)
     return f"Valued({{\n{values}}}, {{\n{cases}}}{_since(choice)})"
-
-
-def _python(alternative: Alternative) -> str:
-    return alternative.python if alternative.python in ("None", "bytes") else f"m.{alternative.python}"
 
 
 def _primitive(field: Field) -> str:

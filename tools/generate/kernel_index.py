@@ -203,7 +203,7 @@ class _Find(Steps):
         self.write("kind = u8(data, at)", "at += 1", "start, length = at, 0")
         by_size: dict[str, list[str]] = {}
         for alternative in choice.alternatives:
-            size = _length(alternative)
+            size = alternative.length
             if size is not None:
                 lines = f"length = {number_at(size)}\nstart = at + {size.size}\nat = start + length"
                 by_size.setdefault(lines, []).append(tag_name(alternative))
@@ -233,11 +233,3 @@ class _Find(Steps):
         if self.in_value and field.length:
             self.write(f"start, length = at, {self.local(field.length)}")
         super().field(field)
-
-
-def _length(alternative: Alternative) -> Field | None:
-    """Return the length of a value that is nothing but its length and its bytes, as PostgreSQL's are."""
-    match alternative.then:
-        case Structure(elements=(Field() as size, Field() as content)) if content.length == size.name:
-            return size
-    return None

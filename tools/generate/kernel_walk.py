@@ -196,9 +196,8 @@ class Steps:
             self.refuse("at >= end")
             self.write("kind = u8(data, at)")
         for index, alternative in enumerate(choice.alternatives):
-            condition = f" and {alternative.condition}" if alternative.condition else ""
-            head = f"{'elif' if index else 'if'} kind == {tag_name(alternative)}{condition}:"
-            with self.write.block(head):
+            test = alternative.when(f"kind == {tag_name(alternative)}")
+            with self.write.block(f"{'elif' if index else 'if'} {test}:"):
                 self.write("at += 1")
                 self.alternative(choice, alternative)
         if not choice.optional and self.checked:

@@ -158,6 +158,23 @@ class Alternative:
         """When it can be taken, as a Python expression of the parameters; empty when it always can."""
         return _since(self.since)
 
+    def when(self, test: str) -> str:
+        """Return a test in a generated module, and the condition where it has one."""
+        return f"{test} and {self.condition}" if self.condition else test
+
+    @property
+    def value(self) -> str:
+        """Its python value in a generated module, which calls the module of the message classes ``m``."""
+        return self.python if self.python in ("None", "bytes") else f"m.{self.python}"
+
+    @property
+    def length(self) -> Field | None:
+        """The length of a content that is nothing but its length and its bytes, as PostgreSQL's values are."""
+        match self.then:
+            case Structure(elements=(Field() as size, Field() as content)) if content.length == size.name:
+                return size
+        return None
+
     @property
     def defines(self) -> tuple[str, ...]:
         """The names that its python value brings: a class, or a constant and its class; none for None and bytes."""
