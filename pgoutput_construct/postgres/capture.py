@@ -125,14 +125,14 @@ class _Capture:
         """Capture until the end, over as many connections as it takes."""
         reason = None
         while reason is None:
-            retry.begin()
+            retry.begin(_activity(self.progress))
             try:
                 reason = self._connection(retry)
             except Stopped as asked:
                 reason = str(asked)
             except ReplicationError as error:
                 self.progress.connected = False
-                pause = retry.failed(error)
+                pause = retry.failed(error, _activity(self.progress))
                 self.progress.reconnects += 1
                 self._report()
                 reason = self._sleep(pause)
