@@ -32,6 +32,7 @@ __all__ = ["capture_command"]
     help="A publication; can be repeated. It may be another one the next time.",
 )
 @click.option("--create-slot", is_flag=True, help="Create the slot, unless it exists.")
+@click.option("--failover", is_flag=True, help="Let standbys keep a copy of the slot that is created (PostgreSQL 17).")
 @click.option(
     "--create-publication",
     type=NAMES,
