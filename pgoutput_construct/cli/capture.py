@@ -145,12 +145,13 @@ def _run(
 
 
 def _conclude(progress: "CaptureProgress") -> None:
-    counts = f"{counted(progress.rows, 'message')}, {counted(progress.transactions, 'transaction')}"
+    counts = (counted(progress.rows, "message"), counted(progress.transactions, "transaction"))
+    lsn = progress.confirmed_lsn
     LOGGER.info(
-        "ended by %s: %s in %s; everything before %s is durable, and confirmed",
+        "ended by %s: %s in %s; %s",
         progress.ended_by,
-        counts,
+        ", ".join(counts),
         counted(progress.segments, "segment"),
-        progress.confirmed_lsn,
-        extra={"ended_by": progress.ended_by, "confirmed_lsn": str(progress.confirmed_lsn)},
+        f"everything before {lsn} is durable, and confirmed" if lsn else "nothing was confirmed",
+        extra={"ended_by": progress.ended_by, "confirmed_lsn": str(lsn)},
     )
