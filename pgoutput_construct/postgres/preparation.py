@@ -33,6 +33,8 @@ class Plan:
     """Options of START_REPLICATION; None and what is left out is chosen."""
     create_slot: bool = False
     """Create the slot where there is none and the log is empty."""
+    failover: bool = False
+    """Standbys keep a copy of the slot that is created."""
     publication_tables: tuple[str, ...] = ()
     """Create the publication for these tables where there is none."""
     writes: bool = False
@@ -123,7 +125,7 @@ def _make_slot(connection: Connection, plan: Plan, options: LogOptions, writer: 
             f"there is no slot {plan.slot!r} any more, and a new one would not have the changes since the log in "
             f"{writer.store} ended, at {writer.noted_lsn}; {_NEW_LOG}"
         )
-    slots.create_slot(connection, plan.slot, two_phase=options.two_phase)
+    slots.create_slot(connection, plan.slot, two_phase=options.two_phase, failover=plan.failover)
     return True
 
 
