@@ -12,8 +12,11 @@ from click.testing import CliRunner, Result
 from pgoutput_construct import Lsn, Session, Timestamp, XLogData
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
+from tests.changelog.conftest import s3_address, s3_server
 from tests.live.recording import Recording
 from tests.postgres.shop import Shop
+
+__all__ = ["Run", "s3_address", "s3_server"]
 
 Run = Callable[..., Result]
 _NUMBERS = itertools.count()
