@@ -57,6 +57,7 @@ OUTPUTS = (
     ),
     Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
+    Output("pgoutput_construct/columnar/frame_kernels.py", "replication.yaml", emit_kernels),
     Output(f"{TESTING}/strategies.py", "pgoutput.yaml", partial(emit_strategies, messages="messages")),
     Output(f"{TESTING}/frame_strategies.py", "replication.yaml", partial(emit_strategies, messages="frames")),
 )
