@@ -1,13 +1,14 @@
 """What a client asks of pgoutput, checked before the server sees it; and under which options a log was captured."""
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, Streaming, problems
 from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions
 
-__all__ = ["LOG_FORMAT", "LogOptions", "StreamOptions", "Streaming", "best_proto_version"]
+__all__ = ["LOG_FORMAT", "READABLE_FORMATS", "LogOptions", "StreamOptions", "Streaming", "best_proto_version"]
 
 
 def best_proto_version(server_version: int) -> int:
@@ -66,13 +67,22 @@ class StreamOptions(ReplicationOptions):
                     raise ReplicationError(f"the option {what} needs PostgreSQL {server}, the server is {major}")
 
 
-LOG_FORMAT = 1
-"""The version of this format; a reader refuses another."""
+LOG_FORMAT: Final = 2
+"""The version of the format that is written."""
+READABLE_FORMATS: Final = frozenset({1, LOG_FORMAT})
+"""The versions that are read."""
+
+_ONE_LOG: Final = ("system_identifier", "database")
+_SAID_BY_EVENT: Final = ("slot", "timeline")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions(StreamOptions):
-    """The options under which a log was captured: all that its payloads need to be decoded."""
+    """The options under which a segment was captured: all that its payloads need to be decoded.
+
+    They may change from one segment to the next, but for the cluster and the database; a change of the slot or of
+    the timeline is said by an event (OPTIONS_CHANGED) in the first segment that has it.
+    """
 
     server_version: int
     """Of the server when the segment was written, such as 180004 for 18.4."""
@@ -80,11 +90,25 @@ class LogOptions(StreamOptions):
     """The cluster (``IDENTIFY_SYSTEM``): positions of another cannot be compared."""
     database: str
     """The database that was captured."""
+    timeline: int | None = None
+    """The server's timeline (``IDENTIFY_SYSTEM``); None in a log that did not keep it."""
     log_format: int = LOG_FORMAT
-    """The version of the log's format."""
+    """The version of the segment's format."""
 
-    def differences(self, other: "LogOptions") -> list[str]:
-        """Name the options in which ``other`` cannot go on with this log, as ``name: here, not there``."""
+    def changes(self, other: "LogOptions") -> dict[str, tuple[Any, Any]]:
+        """Return what is different in ``other``: the value here and the value there, by name."""
         mine, theirs = asdict(self), asdict(other)
-        keys = [key for key in mine if key != "server_version" and mine[key] != theirs[key]]
-        return [f"{key}: {mine[key]!r}, not {theirs[key]!r}" for key in keys]
+        return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
+
+    def differences(self, other: "LogOptions", said: Collection[str] = ()) -> list[str]:
+        """Name what keeps ``other`` from going on with this log, as ``name: here, not there``.
+
+        ``said`` are the options whose change events tell of.
+        """
+        changes = self.changes(other)
+        silent = [name for name in _SAID_BY_EVENT if name not in said and None not in changes.get(name, ())]
+        return [
+            f"{name}: {changes[name][0]!r}, not {changes[name][1]!r}"
+            for name in (*_ONE_LOG, *silent)
+            if name in changes
+        ]

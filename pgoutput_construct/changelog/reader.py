@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from pgoutput_construct.changelog.events import LogEvent, log_events
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import Segment, list_segments, read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
@@ -79,7 +80,7 @@ class ChangeLog:
         return self.segments[-1].position.complete_lsn
 
     def __len__(self) -> int:
-        return sum(segment.rows for segment in self.segments)
+        return sum(segment.rows - segment.events for segment in self.segments)
 
     def __iter__(self) -> Iterator[LogEntry]:
         return self.entries()
@@ -96,9 +97,17 @@ class ChangeLog:
         for segment in self.segments:
             if segment.first_seq <= seq <= segment.last_seq:
                 row = self.table(segment).slice(seq - segment.first_seq, 1)
-                return next(table_entries(row, segment.name))
+                for entry in table_entries(row, segment.name):
+                    return entry
+                raise ChangeLogError(f"{self.directory}: seq {seq} is an event, no message")
         first, last = self.segments[0].first_seq, self.segments[-1].last_seq
         raise ChangeLogError(f"{self.directory}: no entry has seq {seq}, the log has {first} to {last}")
+
+    def events(self) -> Iterator[LogEvent]:
+        """Iterate over what the capture wrote beside the messages; segments without events are not read."""
+        for segment in self.segments:
+            if segment.events:
+                yield from log_events(self.table(segment))
 
     def table(self, segment: Segment) -> pa.Table:
         """Read one segment as an Arrow table of ``SCHEMA``, all checksums verified; raises ChangeLogError."""
@@ -114,11 +123,12 @@ def explain(entry: LogEntry, error: PgoutputError) -> ChangeLogError:
 
 
 def table_entries(table: pa.Table, segment: str | None = None) -> Iterator[LogEntry]:
-    """Iterate over rows of a segment (``SCHEMA``) as entries; without its name the table has a column of it."""
+    """Iterate over the messages among rows of a segment (``SCHEMA``); without its name the table has a column of it."""
     # Timestamps as integers: datetime cannot hold all of them.
     sent = table.schema.get_field_index("send_time")
     numbers = table.set_column(sent, "send_time", table["send_time"].cast("int64"))
-    for batch in numbers.to_batches(max_chunksize=_BATCH_ROWS):
+    messages = numbers.filter(numbers["tag"].is_valid()) if numbers["tag"].null_count else numbers
+    for batch in messages.to_batches(max_chunksize=_BATCH_ROWS):
         yield from (_entry(row, segment or row["segment"]) for row in batch.to_pylist())
 
 

@@ -5,39 +5,24 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pgoutput_construct.changelog.options import LOG_FORMAT, LogOptions
+from pgoutput_construct.changelog.columns import SCHEMA, checksums, upgraded
+from pgoutput_construct.changelog.events import OPTIONS_CHANGED, log_events
+from pgoutput_construct.changelog.names import PRUNED, SegmentName, chosen, segment_name
+from pgoutput_construct.changelog.options import LOG_FORMAT, READABLE_FORMATS, LogOptions
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
-from pgoutput_construct.wire.options import STATE_PARAMETERS
 
-__all__ = ["SCHEMA", "Position", "Segment", "durable_file", "list_segments", "read_segment", "write_segment"]
+__all__ = ["Position", "Segment", "durable_file", "list_segments", "read_segment", "write_segment"]
 
-SCHEMA = pa.schema(
-    [
-        pa.field("seq", pa.int64(), nullable=False),
-        pa.field("wal_start", pa.int64(), nullable=False),
-        pa.field("send_time", pa.timestamp("us", "UTC"), nullable=False),
-        *(pa.field(name, pa.bool_(), nullable=False) for name in STATE_PARAMETERS),
-        pa.field("stream_xid", pa.int64()),
-        pa.field("payload", pa.binary(), nullable=False),
-    ]
-)
-"""The columns. ``in_stream`` (and whatever else states set) and ``stream_xid`` are the state in which the payload is to
-be parsed: that before the message, so a Stream Start is outside and a Stream Stop inside.
-"""
-
-_PATTERN = "segment-{:020d}.parquet"
-_GLOB = "segment-*.parquet"
 _KEY = b"pgoutput_construct"
 _CHECK = b"pgoutput_construct.crc32"
 _DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
@@ -75,6 +60,10 @@ class Segment:
     """How far the log is complete with this segment."""
     checks: dict[str, int]
     """CRC-32 of each column's values."""
+    events: int = 0
+    """How many of its rows are events."""
+    said_options: tuple[str, ...] = ()
+    """The options of which its events say that they changed."""
 
     @property
     def name(self) -> str:
@@ -83,48 +72,53 @@ class Segment:
 
     @property
     def rows(self) -> int:
-        """How many payloads it holds."""
+        """How many rows it has: messages and events."""
         return self.last_seq - self.first_seq + 1
 
 
 def list_segments(directory: Path) -> tuple[Segment, ...]:
     """Read the footers of all segments in order; raise ChangeLogError for a damaged or missing one."""
-    segments = tuple(_read_footer(path) for path in sorted(directory.glob(_GLOB)))
+    names, _ = chosen(path.name for path in directory.glob("segment-*"))
+    segments = tuple(_read_footer(directory / segment.name, segment) for segment in names)
+    if segments and segments[0].first_seq > (kept := first_kept(directory)):
+        raise ChangeLogError(f"{directory}: {_missing(kept, segments[0].first_seq)} before {segments[0].name}")
     for before, after in pairwise(segments):
         if after.first_seq != before.last_seq + 1:
-            raise ChangeLogError(
-                f"between {before.name} and {after.name} the seqs {before.last_seq + 1} to "
-                f"{after.first_seq - 1} are missing: restore the segment that was removed"
-            )
-        if differences := before.options.differences(after.options):
+            missing = _missing(before.last_seq + 1, after.first_seq)
+            raise ChangeLogError(f"{directory}: {missing} between {before.name} and {after.name}")
+        if differences := before.options.differences(after.options, after.said_options):
             raise ChangeLogError(f"{after.path}: not of the same log as {before.name}: {'; '.join(differences)}")
     return segments
+
+
+def first_kept(directory: Path) -> int:
+    """Return the seq at which a log begins, or may begin: 0, or more where older segments were removed on purpose."""
+    path = directory / PRUNED
+    try:
+        return int(json.loads(path.read_text("ascii"))["first_seq"]) if path.exists() else 0
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ChangeLogError(f"{path}: damaged: it says from which seq on the log is kept") from error
+
+
+def _missing(first: int, end: int) -> str:
+    return f"the seqs {first} to {end - 1} are missing: restore the segments that were removed"
 
 
 def read_segment(segment: Segment) -> pa.Table:
     """Read one segment with its checks; raise ChangeLogError when a byte of what it says has changed."""
     try:
         table = pq.read_table(segment.path, page_checksum_verification=True, use_threads=False, partitioning=None)
-        table = _with_later_states(table)
+        table = upgraded(table)
         if not table.schema.equals(SCHEMA):
             raise ValueError(f"its columns are {table.schema.names}")
         table.validate(full=True)
-        seqs = table["seq"].to_pylist()
-        if seqs != list(range(segment.first_seq, segment.last_seq + 1)):
+        if not np.array_equal(table["seq"].to_numpy(), np.arange(segment.first_seq, segment.last_seq + 1)):
             raise ValueError(f"its seqs are not {segment.first_seq} to {segment.last_seq}")
-        checks = _checks(table)
+        checks = checksums(table)
         if changed := [name for name, check in segment.checks.items() if checks.get(name) != check]:
             raise ValueError(f"the checksum of {', '.join(changed)} does not match")
     except _DAMAGE as error:
         raise _damaged(_damaged_place(segment), error) from error
-    return table
-
-
-def _with_later_states(table: pa.Table) -> pa.Table:
-    """Add the states that the specification did not have when the segment was written, as not entered."""
-    for place, name in enumerate(SCHEMA.names):
-        if name in STATE_PARAMETERS and name not in table.schema.names:
-            table = table.add_column(place, SCHEMA.field(name), pa.array(np.zeros(table.num_rows, np.bool_)))
     return table
 
 
@@ -159,8 +153,9 @@ def write_segment(directory: Path, table: pa.Table, options: LogOptions, positio
     ``table`` has the columns of ``SCHEMA`` and at least one row. Raises ChangeLogError when the file exists.
     """
     first, last = table["seq"][0].as_py(), table["seq"][-1].as_py()
-    path = directory / _PATTERN.format(first)
-    segment = Segment(path, options, first, last, position, _checks(table))
+    path = directory / segment_name(first, last)
+    options = replace(options, log_format=LOG_FORMAT)
+    segment = Segment(path, options, first, last, position, checksums(table), *_told(table))
     if path.exists():
         raise ChangeLogError(f"{path}: exists already, another program writes into this directory")
     settings = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
@@ -204,7 +199,14 @@ def _footer(segment: Segment) -> dict[bytes, bytes]:
     return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text)}
 
 
-def _read_footer(path: Path) -> Segment:
+def _told(table: pa.Table) -> tuple[int, tuple[str, ...]]:
+    """Return how many rows are events, and of which options they say that they changed."""
+    events = table.filter(table["tag"].is_null())
+    named = {name for event in log_events(events) if event.name == OPTIONS_CHANGED for name in event.details}
+    return events.num_rows, tuple(sorted(named))
+
+
+def _read_footer(path: Path, name: SegmentName) -> Segment:
     try:
         metadata = pq.read_metadata(path)
         pairs = metadata.metadata or {}
@@ -213,8 +215,10 @@ def _read_footer(path: Path) -> Segment:
         if pairs[_CHECK] != b"%08x" % zlib.crc32(pairs[_KEY]):
             raise ValueError("the checksum of its footer does not match")
         segment = _segment(path, json.loads(pairs[_KEY]))
-        if path.name != _PATTERN.format(segment.first_seq) or metadata.num_rows != segment.rows:
-            raise ValueError(f"its footer is of {_PATTERN.format(segment.first_seq)} with {segment.rows} rows")
+        last_named = segment.last_seq if name.last_seq is None else name.last_seq
+        if (name.first_seq, last_named) != (segment.first_seq, segment.last_seq) or metadata.num_rows != segment.rows:
+            is_of = segment_name(segment.first_seq, segment.last_seq)
+            raise ValueError(f"its footer is of {is_of} with {segment.rows} rows")
     except _DAMAGE as error:
         raise _damaged(path, error) from error
     return segment
@@ -222,34 +226,15 @@ def _read_footer(path: Path) -> Segment:
 
 def _segment(path: Path, content: dict[str, Any]) -> Segment:
     options = content.pop("options")
-    if options["log_format"] != LOG_FORMAT:
-        raise ValueError(f"its format is {options['log_format']}, this program reads {LOG_FORMAT}")
+    if options["log_format"] not in READABLE_FORMATS:
+        raise ValueError(f"its format is {options['log_format']}, this program reads {sorted(READABLE_FORMATS)}")
     names = {known.name for known in fields(LogOptions)}
     given = {key: value for key, value in options.items() if key in names and value is not None}
     options = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
     position = content.pop("position")
+    content["said_options"] = tuple(content.get("said_options", ()))
     lsn, finished = Lsn(position["complete_lsn"]), tuple(position["finished"])
     return Segment(path, LogOptions(**options), position=Position(lsn, position["prepared"], finished), **content)
-
-
-def _checks(table: pa.Table) -> dict[str, int]:
-    return {name: _crc(table[name].combine_chunks()) for name in table.schema.names}
-
-
-def _crc(column: pa.Array) -> int:
-    # Over the values, not over their arrangement: what Arrow keeps in the place of a null may be anything.
-    if not pa.types.is_binary(column.type):
-        return zlib.crc32(_values(column))
-    _, offsets, data = column.buffers()
-    ends = memoryview(offsets).cast("i")[column.offset : column.offset + len(column) + 1]
-    lengths = zlib.crc32(_values(pc.binary_length(column)))
-    return zlib.crc32(memoryview(data)[ends[0] : ends[-1]], lengths) if data else lengths
-
-
-def _values(column: pa.Array) -> memoryview:
-    numbers = column.cast(pa.int64()).fill_null(-1)
-    start = numbers.offset * 8
-    return memoryview(numbers.buffers()[1])[start : start + len(numbers) * 8]
 
 
 def _damaged(place: Path | str, error: BaseException) -> ChangeLogError:

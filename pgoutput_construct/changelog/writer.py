@@ -12,9 +12,10 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from pgoutput_construct.changelog.block import NO_XID, Block
+from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import (
-    SCHEMA,
     Position,
     Segment,
     durable_file,
@@ -22,10 +23,10 @@ from pgoutput_construct.changelog.segments import (
     list_segments,
     write_segment,
 )
+from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, XLogData
 from pgoutput_construct.wire.options import STATE_PARAMETERS
-from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 __all__ = ["LogWriter", "SegmentLimits"]
 
@@ -69,6 +70,7 @@ class LogWriter:
         self._rows: list[tuple[Any, ...]] = []
         self._bytes = 0
         self._oldest = 0.0
+        self._open_xid = NO_XID
         self._lock = _lock(self.directory)
         try:
             self._recover()
@@ -103,12 +105,12 @@ class LogWriter:
         """
         if frame.wal_start > _INT64_MAX:
             raise _beyond(frame.wal_start)
-        sent = frame.send_time + UNIX_TO_POSTGRES
         if not self._rows:
             self._oldest = time.monotonic()
         given = {"in_stream": in_stream, **others}
         states = [given.get(name, False) for name in STATE_PARAMETERS]
-        self._rows.append((self.next_seq, int(frame.wal_start), sent, *states, stream_xid, frame.data))
+        scope = OUTSIDE if stream_xid is None else stream_xid
+        self._rows.append((frame.data, int(frame.wal_start), int(frame.send_time), scope, *states))
         self._bytes += len(frame.data)
         self.next_seq += 1
         return self.next_seq - 1
@@ -171,13 +173,12 @@ class LogWriter:
             self.next_seq = last.last_seq + 1
 
     def _table(self) -> pa.Table:
-        try:
-            columns = zip(SCHEMA, zip(*self._rows, strict=True), strict=True)
-            arrays = [pa.array(column, _storage(field)).cast(field.type) for field, column in columns]
-            return pa.Table.from_arrays(arrays, schema=SCHEMA)
-        except (pa.ArrowException, OverflowError) as error:
-            first, last = self._rows[0][0], self._rows[-1][0]
-            raise ChangeLogError(f"seq {first} to {last} cannot be written: {error}") from error
+        assert self.options is not None
+        payloads, wal_start, send_time, scopes, *states = zip(*self._rows, strict=True)
+        said = dict(zip(STATE_PARAMETERS, states, strict=True))
+        block = Block.of(payloads, wal_start, send_time, self.options.layout(), said, scopes, self._open_xid)
+        self._open_xid = block.open_xid
+        return segment_table([block], self.next_seq - len(block))
 
 
 @contextmanager
@@ -221,10 +222,6 @@ def _make_durably(directory: Path) -> None:
 
 def _beyond(lsn: Lsn) -> ChangeLogError:
     return ChangeLogError(f"WAL position {lsn} is beyond 7FFFFFFF/FFFFFFFF: the log cannot hold it")
-
-
-def _storage(field: pa.Field) -> pa.DataType:
-    return pa.int64() if pa.types.is_timestamp(field.type) else field.type
 
 
 def _read_position(path: Path) -> Lsn:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -68,6 +69,16 @@ class BatchIndex:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def take(self, rows: slice | Numbers | Flags) -> "BatchIndex":
+        """Return the index of some of the payloads; it shares their bytes."""
+        other = copy(self)
+        other.__dict__.pop("is_row", None)
+        other.starts, other.ends = self.starts[rows], self.ends[rows]
+        other.tags, other.valid = self.tags[rows], self.valid[rows]
+        other.rows = {name: column[rows] for name, column in self.rows.items()}
+        other.states = {name: state[rows] for name, state in self.states.items()}
+        return other
 
     def given(self, rows: Numbers | slice, places: Numbers | None = None) -> Any:
         """Return what kernels are given of some payloads: bytes, bounds (or places in them), parameters."""

@@ -7,14 +7,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.changelog.columns import SCHEMA
 from pgoutput_construct.changelog.reader import ChangeLog, explain, table_entries
-from pgoutput_construct.changelog.segments import SCHEMA, Segment, read_segment
+from pgoutput_construct.changelog.segments import Segment, read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 
 __all__ = ["LOG_SCHEMA", "failed", "map_segments", "read_log", "segment_batches"]
 
-LOG_SCHEMA = SCHEMA.append(pa.field("segment", pa.string(), nullable=False))
-"""The columns of the change log, and the name of the segment."""
+_TAG = SCHEMA.get_field_index("tag")
+LOG_SCHEMA = SCHEMA.set(_TAG, pa.field("tag", pa.int16())).append(pa.field("segment", pa.string(), nullable=False))
+"""The columns of the change log (Spark has no unsigned bytes), and the name of the segment."""
 
 _BATCH_ROWS = 10_000
 _TASK_ROWS = 50_000
@@ -24,12 +26,12 @@ SegmentFunction = Callable[[Segment], Iterator[pa.RecordBatch]]
 
 
 def read_log(spark: SparkSession, directory: str | Path) -> DataFrame:
-    """Read a change log as a DataFrame of ``LOG_SCHEMA``, one row a payload, in no particular order.
+    """Read a change log as a DataFrame of ``LOG_SCHEMA``, one row per message or event, in no particular order.
 
     The directory must be at the same path on every executor. Each segment is read by its own format, all checksums
     verified; an action raises (inside Spark's exception) ChangeLogError for damage, naming segment and seqs.
     """
-    return map_segments(spark, ChangeLog(directory).segments, segment_batches, LOG_SCHEMA)
+    return map_segments(spark, ChangeLog(directory).segments, _all_rows, LOG_SCHEMA)
 
 
 def map_segments(
@@ -49,10 +51,18 @@ def map_segments(
 
 
 def segment_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
-    """Read one segment as batches of ``LOG_SCHEMA``; raise ChangeLogError that names segment, seqs and field."""
-    for batch in read_segment(segment).combine_chunks().to_batches(_BATCH_ROWS):
-        names = pa.repeat(segment.name, batch.num_rows)
-        yield pa.RecordBatch.from_arrays([*batch.columns, names], schema=LOG_SCHEMA)
+    """Read the messages of one segment as batches of ``LOG_SCHEMA``.
+
+    Raises ChangeLogError that names segment, seqs and field.
+    """
+    for batch in _all_rows(segment):
+        tags = batch.column("tag")
+        yield batch.filter(tags.is_valid()) if tags.null_count else batch
+
+
+def _all_rows(segment: Segment) -> Iterator[pa.RecordBatch]:
+    table = read_segment(segment).append_column("segment", pa.repeat(segment.name, segment.rows))
+    yield from table.cast(LOG_SCHEMA).combine_chunks().to_batches(_BATCH_ROWS)
 
 
 def failed(batch: pa.RecordBatch, row: int, error: PgoutputError) -> ChangeLogError:

@@ -29,17 +29,18 @@ def test_a_second_capture_into_the_directory_is_refused(shop: Shop) -> None:
             shop.capture()
 
 
-def test_a_log_of_other_options_is_refused(shop: Shop) -> None:
-    """Options that differ from the log's are named; those that are left open are the log's."""
-    shop.execute("INSERT INTO item VALUES (1, 'a')")
-    shop.capture(proto_version=3, streaming="off")
-    with pytest.raises(ChangeLogError, match="proto_version: 3, not 4"):
-        shop.capture(proto_version=4)
-    shop.execute("INSERT INTO item VALUES (2, 'a')")
-    shop.capture()
-    options = shop.log().options
-    assert (options.proto_version, options.streaming) == (3, "off")
-    assert committed_ids(shop.log()) == [1, 2]
+def test_a_log_goes_on_under_other_options(shop: Shop) -> None:
+    """Options that are left open are the log's; others may change, and each segment has its own."""
+    for number, options in enumerate(({"proto_version": 3, "streaming": "off"}, {}, {"proto_version": 4})):
+        shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
+        shop.capture(**options)
+    log = shop.log()
+    assert [(segment.options.proto_version, segment.options.streaming) for segment in log.segments] == [
+        (3, "off"),
+        (3, "off"),
+        (4, "off"),
+    ]
+    assert committed_ids(log) == [0, 1, 2]
 
 
 def test_a_slot_that_was_moved_or_recreated_is_refused(shop: Shop) -> None:

@@ -28,6 +28,10 @@ def _frame(number: int, wal_start: int | None = None) -> XLogData:
     return XLogData(position, position, Timestamp(number * 1_000_000), b"payload %d" % number * (number % 5))
 
 
+def _name(first: int, last: int) -> str:
+    return f"segment-{first:020d}-{last:020d}.parquet"
+
+
 def _write(directory: Path, *sizes: int) -> None:
     with LogWriter(directory) as writer:
         writer.use(OPTIONS)
@@ -61,7 +65,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_a_segment_is_plain_parquet(tmp_path: Path) -> None:
     """Any reader of Parquet sees the columns of the contract."""
     _write(tmp_path, 3)
-    table = pq.read_table(tmp_path / "segment-00000000000000000000.parquet")
+    table = pq.read_table(tmp_path / _name(0, 2))
     assert table.schema.remove_metadata() == SCHEMA
     assert table["send_time"].type == pa.timestamp("us", "UTC")
     assert str(table["send_time"][1].as_py()) == "2000-01-01 00:00:01+00:00"
@@ -70,7 +74,7 @@ def test_a_segment_is_plain_parquet(tmp_path: Path) -> None:
 def test_every_flipped_byte_is_noticed_or_harmless(tmp_path: Path) -> None:
     """Whatever byte of a segment changes: an error that names the segment, or exactly the same entries."""
     _write(tmp_path, 40)
-    path = tmp_path / "segment-00000000000000000000.parquet"
+    path = tmp_path / _name(0, 39)
     good, whole = path.read_bytes(), list(ChangeLog(tmp_path))
     choose = random.Random(1)
     noticed = 0
@@ -90,7 +94,7 @@ def test_every_flipped_byte_is_noticed_or_harmless(tmp_path: Path) -> None:
 def test_damage_names_the_segment(tmp_path: Path) -> None:
     """A flipped byte of a payload, a cut file, an empty file, another Parquet file: each names its segment."""
     _write(tmp_path, 2000, 3)
-    path = tmp_path / "segment-00000000000000000000.parquet"
+    path = tmp_path / _name(0, 1999)
     good = path.read_bytes()
     foreign = tmp_path.parent / "foreign.parquet"
     pq.write_table(pa.table({"seq": [1]}), foreign)
@@ -105,22 +109,30 @@ def test_damage_names_the_segment(tmp_path: Path) -> None:
         with pytest.raises(ChangeLogError, match=path.name):
             list(ChangeLog(tmp_path))
     path.unlink()
-    log = ChangeLog(tmp_path)
-    assert [entry.seq for entry in log] == [2000, 2001, 2002]
+    with pytest.raises(ChangeLogError, match=f"the seqs 0 to 1999 are missing.* before {_name(2000, 2002)}"):
+        ChangeLog(tmp_path)
 
 
 def test_a_missing_segment_is_noticed(tmp_path: Path) -> None:
-    """A gap in the seqs is named; old segments at the front may be removed."""
+    """A gap in the seqs is named, also at the front, unless the log says that it was pruned."""
     _write(tmp_path, 2, 3, 4)
-    (tmp_path / "segment-00000000000000000002.parquet").unlink()
+    (tmp_path / _name(2, 4)).unlink()
     with pytest.raises(ChangeLogError, match="seqs 2 to 4 are missing"):
+        ChangeLog(tmp_path)
+    (tmp_path / _name(0, 1)).unlink()
+    with pytest.raises(ChangeLogError, match="seqs 0 to 4 are missing"):
+        ChangeLog(tmp_path)
+    (tmp_path / "pruned.json").write_text('{"first_seq": 5}')
+    assert [entry.seq for entry in ChangeLog(tmp_path)] == [5, 6, 7, 8]
+    (tmp_path / "pruned.json").write_text("{}")
+    with pytest.raises(ChangeLogError, match=r"pruned\.json: damaged"):
         ChangeLog(tmp_path)
 
 
 def test_a_renamed_or_foreign_segment_is_noticed(tmp_path: Path) -> None:
     """A segment under another's name, and one of another log, are refused."""
     _write(tmp_path / "a", 2, 3)
-    (tmp_path / "a/segment-00000000000000000002.parquet").rename(tmp_path / "a/segment-00000000000000000009.parquet")
+    (tmp_path / "a" / _name(2, 4)).rename(tmp_path / "a" / _name(9, 11))
     with pytest.raises(ChangeLogError, match=r"its footer is of segment-0+2"):
         ChangeLog(tmp_path / "a")
 
@@ -149,23 +161,17 @@ def test_two_writers_cannot_share_a_directory(tmp_path: Path) -> None:
     LogWriter(tmp_path).close()
 
 
-def test_other_options_are_refused_with_a_remedy(tmp_path: Path) -> None:
-    """Each option that decoding or resuming needs must be the same; the server's version may change."""
+def test_another_log_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    """Cluster, database and slot must be the same; how the changes are sent may differ from segment to segment."""
     from dataclasses import replace
 
     _write(tmp_path, 1)
     with LogWriter(tmp_path) as writer:
-        for change in (
-            {"slot": "t"},
-            {"publications": ("p",)},
-            {"proto_version": 3, "streaming": "on"},
-            {"binary": True},
-            {"system_identifier": "8"},
-            {"database": "e"},
-        ):
+        for change in ({"slot": "t"}, {"system_identifier": "8"}, {"database": "e"}):
             with pytest.raises(ChangeLogError, match=f"{next(iter(change))}.*another directory"):
                 writer.use(replace(OPTIONS, **change))
-        writer.use(replace(OPTIONS, server_version=190000))
+        for change in ({"publications": ("p",)}, {"proto_version": 3, "streaming": "on"}, {"binary": True}):
+            writer.use(replace(OPTIONS, **change, server_version=190000))
 
 
 def test_positions_that_do_not_fit_are_refused(tmp_path: Path) -> None:
@@ -258,4 +264,6 @@ def test_an_error_in_a_payload_names_segment_seq_and_field(tmp_path: Path) -> No
     with pytest.raises(DecodeError) as caught:
         parse(entry.payload)
     text = str(explain(entry, caught.value))
-    assert text.startswith("segment segment-00000000000000000000.parquet, seq 0 (WAL 0/5): Begin.final_lsn")
+    assert text.startswith(
+        "segment segment-00000000000000000000-00000000000000000000.parquet, seq 0 (WAL 0/5): Begin.final_lsn"
+    )

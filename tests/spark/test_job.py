@@ -39,7 +39,7 @@ def test_read_log(spark: Any, directory: Path, recordings: dict[str, Recording])
     """Every payload is there, with its segment."""
     rows = read_log(spark, directory).orderBy("seq").collect()
     assert [bytes(row.payload) for row in rows] == list(recordings[NAME].payloads)
-    assert rows[-1].segment == f"segment-{len(rows) - len(rows) % 100:020d}.parquet"
+    assert rows[-1].segment == f"segment-{len(rows) - len(rows) % 100:020d}-{len(rows) - 1:020d}.parquet"
 
 
 def test_tables(log: OpenLog) -> None:

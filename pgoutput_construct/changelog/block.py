@@ -1,0 +1,134 @@
+"""Consecutive payloads and what is known of each: what a capture hands to the log, and the log keeps as columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.columnar import kernels
+from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.columnar.gather import look_up, tag_table
+from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
+from pgoutput_construct.wire.messages import Begin, BeginPrepare, Commit, PgoutputMessage, Prepare
+from pgoutput_construct.wire.protocol import BEGINS
+
+__all__ = ["NO_XID", "Block", "Flags", "Header", "Numbers", "transaction_xids"]
+
+Numbers: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+Header: TypeAlias = tuple[Numbers, Mapping[str, Any]]
+"""The rows of the messages of one class, and their header fields as Arrow arrays, by name."""
+
+NO_XID: Final = -1
+"""In place of an xid: the payload belongs to no transaction."""
+
+_OPENERS: Final = [cls.TAG[0] for cls in (Begin, BeginPrepare)]
+_CLOSES: Final = tag_table({Commit, Prepare})
+_BOUNDS: Final = tag_table(BEGINS) | _CLOSES
+_NAMES_XID: Final = {
+    tag for tag, (_, _, fields) in kernels.READERS.items() if "xid" in dict(fields) and tag not in kernels.ROW_TAGS
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive payloads, in the order in which they were received; every column has an entry for each."""
+
+    payloads: pa.Array
+    """The messages: a binary or large binary array."""
+    wal_start: Numbers
+    """As the server sent it: 0 for Relation, Type and what an Origin follows."""
+    send_time: Numbers
+    """The server's clock when it sent this: microseconds since 2000-01-01 UTC."""
+    index: BatchIndex
+    """The walk over the payloads: tags, relation OIDs, and the states in which each is to be parsed."""
+    stream_xid: Numbers
+    """The top-level transaction of the stream around it, OUTSIDE outside."""
+    xid: Numbers
+    """The transaction or subtransaction that the payload is of, NO_XID for none: see ``transaction_xids``."""
+    open_xid: int = NO_XID
+    """The transaction that is open after the last payload that was received, outside streams; NO_XID for none."""
+    _headers: dict[int, Header] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        payloads: Sequence[bytes] | pa.Array,
+        wal_start: Sequence[int] | Numbers,
+        send_time: Sequence[int] | Numbers,
+        layout: Mapping[str, Any],
+        states: Mapping[str, Sequence[bool] | Flags],
+        stream_xid: Sequence[int] | Numbers,
+        open_xid: int = NO_XID,
+    ) -> "Block":
+        """Return a block of ``payloads``, walking them once.
+
+        ``layout`` are the options under which they were sent (``StreamOptions.layout``); ``states`` has, for each of
+        STATE_PARAMETERS, whether each payload stands in it. ``open_xid`` is the transaction that is open before the
+        first payload, outside streams. Raises DecodeError for what is no payloads, OverflowError for numbers
+        beyond 64 bits.
+        """
+        array = payload_array(payloads)
+        index = index_batch(
+            array, **{**layout, **{name: np.asarray(state, np.bool_) for name, state in states.items()}}
+        )
+        scopes = np.asarray(stream_xid, np.int64)
+        numbers = np.asarray(wal_start, np.int64), np.asarray(send_time, np.int64)
+        return cls(array, *numbers, index, scopes, *transaction_xids(index, scopes, open_xid))
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def take(self, rows: slice | Numbers | Flags) -> "Block":
+        """Return some of the payloads: a slice, their indexes, or a flag for each."""
+        if isinstance(rows, slice):
+            payloads = self.payloads[rows]
+        else:
+            chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+            payloads = self.payloads.take(pa.array(chosen))
+        columns = self.stream_xid[rows], self.xid[rows], self.open_xid
+        return Block(payloads, self.wal_start[rows], self.send_time[rows], self.index.take(rows), *columns)
+
+    def header(self, message: type[PgoutputMessage]) -> Header:
+        """Return where the messages of one class are, and their header fields; it is read once."""
+        (tag,) = message.TAG
+        if tag not in self._headers:
+            self._headers[tag] = _header(self.index, tag)
+        return self._headers[tag]
+
+
+def transaction_xids(index: BatchIndex, stream_xid: Numbers, open_xid: int = NO_XID) -> tuple[Numbers, int]:
+    """Return the xid of each payload, and the transaction that is open after the last; NO_XID where there is none.
+
+    It is the xid in the message (in streams that of the subtransaction), or else that of the Begin before it.
+    ``open_xid`` is the transaction that is open before the first payload.
+    """
+    xids, after = _of_begins(index, stream_xid, open_xid)
+    inside = index.is_row & (stream_xid != OUTSIDE)
+    xids[inside] = index.rows["xid"][inside]
+    for tag in _NAMES_XID.intersection(np.unique(index.tags).tolist()):
+        rows, fields = _header(index, tag)
+        said = fields["xid"].is_valid().to_numpy(zero_copy_only=False)
+        xids[rows[said]] = fields["xid"].drop_null().to_numpy()
+    return xids, after
+
+
+def _of_begins(index: BatchIndex, stream_xid: Numbers, open_xid: int) -> tuple[Numbers, int]:
+    """Return the transaction around each payload outside streams, from its Begin to its Commit, and the last one."""
+    bounds = np.flatnonzero(look_up(index.tags, _BOUNDS) & index.valid)
+    tags, after = index.tags[bounds], np.full(len(bounds), NO_XID, np.int64)
+    for tag in _OPENERS:
+        after[tags == tag] = _header(index, tag)[1]["xid"].to_numpy()
+    after = np.append(open_xid, after)
+    # What ends a transaction is still of it.
+    lengths = np.diff(np.concatenate([[0], bounds + _CLOSES[tags], [len(index)]]))
+    return np.where(stream_xid == OUTSIDE, np.repeat(after, lengths), NO_XID), int(after[-1])
+
+
+def _header(index: BatchIndex, tag: int) -> Header:
+    _, read, fields = kernels.READERS[tag]
+    rows = np.flatnonzero((index.tags == tag) & index.valid)
+    return rows, dict(index.read(rows, read, fields))

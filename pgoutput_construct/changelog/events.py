@@ -1,0 +1,54 @@
+"""What a capture learned and the stream does not say: events, rows of the log beside the messages."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
+
+__all__ = ["CONNECTED", "OPTIONS_CHANGED", "LogEvent", "log_events"]
+
+CONNECTED: Final = "connected"
+"""A connection began: what an earlier one left half in the log is void, and is sent again from its start."""
+OPTIONS_CHANGED: Final = "options"
+"""The log goes on under other options; the details have the old and the new value of each: ``{"slot": ["a", "b"]}``."""
+
+
+@dataclass(frozen=True)
+class LogEvent:
+    """One event of a log. Its row has no tag, and as payload its name and details as JSON."""
+
+    name: str
+    """What happened, such as CONNECTED."""
+    lsn: Lsn = field(default_factory=Lsn)
+    """The position in the WAL that it is about; 0/0 for none."""
+    time: Timestamp = field(default_factory=lambda: Timestamp(0))
+    """When: microseconds since 2000-01-01 UTC."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What else is known; JSON can hold it."""
+    seq: int = -1
+    """Its place in the log; -1 while it has none."""
+
+    def payload(self) -> bytes:
+        """Return what stands in the log; raises TypeError for details that JSON cannot hold."""
+        return json.dumps({"event": self.name, **self.details}).encode("ascii")
+
+    @classmethod
+    def of(cls, seq: int, lsn: int, time: int, payload: bytes) -> "LogEvent":
+        """Read an event; raise ValueError for a payload that is none."""
+        details = json.loads(payload)
+        if not isinstance(details, dict) or not isinstance(name := details.pop("event", None), str):
+            raise ValueError(f"seq {seq}: the row has no tag, and its payload is no event: {payload!r:.80}")
+        return cls(name, Lsn(lsn), Timestamp(time), details, seq)
+
+
+def log_events(table: pa.Table) -> Iterator[LogEvent]:
+    """Yield the events among rows of a segment; raise ValueError for a row without a tag that is none."""
+    events = table.filter(table["tag"].is_null())
+    columns = events["seq"], events["wal_start"], events["send_time"].cast(pa.int64()), events["payload"]
+    for seq, lsn, time, payload in zip(*(column.to_pylist() for column in columns), strict=True):
+        yield LogEvent.of(seq, lsn, time - UNIX_TO_POSTGRES, payload)
