@@ -4,10 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-__all__ = ["PRUNED", "SegmentName", "chosen", "segment_name"]
-
-PRUNED: Final = "pruned.json"
-"""Says from which seq on a log is kept, once older segments were removed."""
+__all__ = ["SegmentName", "chosen", "segment_name"]
 
 _NAME: Final = re.compile(r"segment-(\d{20})(?:-(\d{20}))?\.parquet")
 

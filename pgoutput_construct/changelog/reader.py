@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.events import LogEvent, log_events
+from pgoutput_construct.changelog.listing import list_segments
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.segments import Segment, list_segments, read_segment
+from pgoutput_construct.changelog.segments import Segment, read_segment
+from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.options import STATE_PARAMETERS
@@ -50,7 +52,7 @@ class LogEntry(NamedTuple):
 
 
 class ChangeLog:
-    """The change log in a directory, as it is now: segments that come later need a new object.
+    """The change log at an address, as it is now: segments that come later need a new object.
 
     The log may hold incomplete copies of transactions, left by a capture that was interrupted: then the
     transaction is there again, complete, later. A Begin after a Begin without its Commit (or Prepare) voids the
@@ -58,16 +60,16 @@ class ChangeLog:
     is there twice.
     """
 
-    def __init__(self, directory: str | Path) -> None:
-        """Open a log for reading; raise ChangeLogError when the directory has none."""
-        self.directory = Path(directory)
+    def __init__(self, address: Address | LogStore) -> None:
+        """Open a log for reading (see ``open_store``); raise ChangeLogError when there is none."""
+        self.store = open_store(address)
         if not self.segments:
-            raise ChangeLogError(f"{self.directory}: no change log here (no segment-*.parquet)")
+            raise ChangeLogError(f"{self.store}: no change log here (no segment-*.parquet)")
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
         """The segments in order; raises ChangeLogError for a damaged, foreign or missing one."""
-        return list_segments(self.directory)
+        return list_segments(self.store)
 
     @property
     def options(self) -> LogOptions:
@@ -99,9 +101,9 @@ class ChangeLog:
                 row = self.table(segment).slice(seq - segment.first_seq, 1)
                 for entry in table_entries(row, segment.name):
                     return entry
-                raise ChangeLogError(f"{self.directory}: seq {seq} is an event, no message")
+                raise ChangeLogError(f"{self.store}: seq {seq} is an event, no message")
         first, last = self.segments[0].first_seq, self.segments[-1].last_seq
-        raise ChangeLogError(f"{self.directory}: no entry has seq {seq}, the log has {first} to {last}")
+        raise ChangeLogError(f"{self.store}: no entry has seq {seq}, the log has {first} to {last}")
 
     def events(self) -> Iterator[LogEvent]:
         """Iterate over what the capture wrote beside the messages; segments without events are not read."""

@@ -1,28 +1,23 @@
 """The writing end of the change log: one writer a directory, rows in memory until a segment is durable."""
 
-import fcntl
 import json
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 
+from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.columns import segment_table
+from pgoutput_construct.changelog.listing import list_segments
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import (
     Position,
     Segment,
-    durable_file,
-    fsync_directory,
-    list_segments,
     write_segment,
 )
+from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, XLogData
@@ -51,18 +46,18 @@ class SegmentLimits:
 
 
 class LogWriter:
-    """Appends payloads and publishes them as segments; a context manager that holds the directory's lock.
+    """Appends payloads and publishes them as segments; a context manager that holds the log's lock.
 
     What is appended is lost in a crash until ``publish`` returns. ``position`` is what
     the last durable segment says: the position to resume from.
     """
 
-    def __init__(self, directory: str | Path, limits: SegmentLimits | None = None) -> None:
-        """Lock ``directory``, remove unfinished files, and find where its log ends; raises ChangeLogError.
+    def __init__(self, address: Address | LogStore, limits: SegmentLimits | None = None) -> None:
+        """Lock the log at an address, remove unfinished files, and find where its log ends; raises ChangeLogError.
 
         ``limits`` say when a segment is cut, SegmentLimits() where they are left out.
         """
-        self.directory = Path(directory)
+        self.store = open_store(address)
         self.limits = limits or SegmentLimits()
         self.options: LogOptions | None = None
         self.position = Position()
@@ -71,7 +66,8 @@ class LogWriter:
         self._bytes = 0
         self._oldest = 0.0
         self._open_xid = NO_XID
-        self._lock = _lock(self.directory)
+        self.store.prepare()
+        self._lock = self.store.lock("capture")
         try:
             self._recover()
         except BaseException:
@@ -92,7 +88,7 @@ class LogWriter:
         """Set the ``options``; raise ChangeLogError when the log was written with others."""
         if self.options is not None and (differences := self.options.differences(options)):
             raise ChangeLogError(
-                f"{self.directory}: the change log there was captured with other options "
+                f"{self.store}: the change log there was captured with other options "
                 f"({'; '.join(differences)}); use these, or another directory and another slot"
             )
         self.options = options
@@ -135,7 +131,9 @@ class LogWriter:
             raise ChangeLogError("set the options of the log before its first segment")
         if position.complete_lsn > _INT64_MAX:
             raise _beyond(position.complete_lsn)
-        segment = write_segment(self.directory, self._table(), self.options, position)
+        self._lock.check()
+        segment = write_segment(self.store, self._table(), self.options, position)
+        self._lock.check()  # else it went elsewhere, and may not be confirmed
         self.position = position
         self._rows, self._bytes = [], 0
         return segment
@@ -145,14 +143,13 @@ class LogWriter:
         server).
         """
         if lsn > self.noted_lsn:
-            path = self.directory / _POSITION
-            with _explained(path, "the confirmed position cannot be written"), durable_file(path) as file:
-                file.write(json.dumps({"confirmed_lsn": int(lsn)}).encode())
+            self._lock.check()
+            self.store.write(_POSITION, json.dumps({"confirmed_lsn": int(lsn)}).encode())
             self._noted = lsn
 
     def close(self) -> None:
         """Release the directory; rows that were not published are gone."""
-        os.close(self._lock)
+        self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -161,13 +158,9 @@ class LogWriter:
         self.close()
 
     def _recover(self) -> None:
-        with _explained(self.directory, "an unfinished file cannot be removed"):
-            for temporary in self.directory.glob(".*.tmp"):
-                temporary.unlink()
-        path = self.directory / _POSITION
-        with _explained(path, "the confirmed position cannot be read"):
-            self._noted = _read_position(path)
-        if segments := list_segments(self.directory):
+        self.store.sweep()
+        self._noted = _read_position(self.store)
+        if segments := list_segments(self.store):
             last = segments[-1]
             self.options, self.position = last.options, last.position
             self.next_seq = last.last_seq + 1
@@ -181,53 +174,15 @@ class LogWriter:
         return segment_table([block], self.next_seq - len(block))
 
 
-@contextmanager
-def _explained(place: Path, what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes | Path) else place
-        reason = f"{error.strerror or error}" + (f" ({named})" if named != place else "")
-        raise ChangeLogError(
-            f"{place}: {what}: {reason}; make this possible for the user of the capture, or give another directory"
-        ) from error
-
-
-def _lock(directory: Path) -> int:
-    """Create a directory, and lock it for as long as the file that is returned is open, or its process lives."""
-    with _explained(directory, "the directory of the change log cannot be made"):
-        _make_durably(directory)
-    with _explained(directory, "the directory of the change log cannot be locked"):
-        descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise ChangeLogError(
-            f"{directory}: another capture writes into this directory; stop it, or choose another one"
-        ) from error
-    return descriptor
-
-
-def _make_durably(directory: Path) -> None:
-    """Make a directory and those above it so that a crash of the machine takes none of their names."""
-    missing = [path for path in (directory, *directory.parents) if not path.exists()]
-    for path in reversed(missing):
-        path.mkdir(exist_ok=True)
-        fsync_directory(path.parent)
-    if not missing:
-        directory.mkdir(exist_ok=True)  # raises where it is a file
-        fsync_directory(directory.parent)  # who made it may have crashed before
-
-
 def _beyond(lsn: Lsn) -> ChangeLogError:
     return ChangeLogError(f"WAL position {lsn} is beyond 7FFFFFFF/FFFFFFFF: the log cannot hold it")
 
 
-def _read_position(path: Path) -> Lsn:
-    if not path.exists():
-        return Lsn(0)
+def _read_position(store: LogStore) -> Lsn:
     try:
-        return Lsn(json.loads(path.read_text("ascii"))["confirmed_lsn"])
+        return Lsn(json.loads(store.read(_POSITION))["confirmed_lsn"])
+    except MissingFileError:
+        return Lsn(0)
     except (ValueError, KeyError, TypeError) as error:
-        raise ChangeLogError(f"{path}: damaged; it only guards against a moved slot: remove it to go on") from error
+        place = store.place(_POSITION)
+        raise ChangeLogError(f"{place}: damaged; it only guards against a moved slot: remove it to go on") from error

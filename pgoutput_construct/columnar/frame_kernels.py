@@ -14,17 +14,7 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import kernel, u8, u32, u64
 
-__all__ = [
-    "LISTS",
-    "MESSAGE_SCHEMA",
-    "READERS",
-    "ROW_FIELDS",
-    "ROW_PARAMETERS",
-    "ROW_TAGS",
-    "TUPLES",
-    "VALUE_TAGS",
-    "index",
-]
+__all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index"]
 
 TAG_XLogData = 0x77  # w
 TAG_PrimaryKeepalive = 0x6B  # k
@@ -299,9 +289,6 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
     TAG_PrimaryStatusRequest: ("PrimaryStatusRequest", read_primary_status_request, (("send_time", "number"),)),
 }
 """By tag: the message's name, what reads its header, and for each of its fields the column and how it is read."""
-
-LISTS: Final[Mapping[int, Callable[..., int]]] = {}
-"""By tag: what gathers the OIDs in repeats of messages (rows, oids), and returns how many they are."""
 
 TUPLES: Final[Mapping[str, Callable[..., bool]]] = {}
 """What finds the values of each part that is a row; whether all have as many as there are columns."""

@@ -1,19 +1,19 @@
 """Values that lie scattered in a batch, copied once into Arrow's buffers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.jit import kernel, u8
+from pgoutput_construct.columnar.jit import WORD, copy_word, kernel, u8
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire.messages import PgoutputMessage
 
-__all__ = ["first_bytes", "look_up", "scatter", "strings", "tag_table"]
+__all__ = ["first_bytes", "look_up", "scatter", "strings", "tag_table", "word_table", "words"]
 
 
 Entry = TypeVar("Entry", bound=np.generic)
@@ -37,6 +37,39 @@ def look_up(tags: NDArray[np.uint8], table: NDArray[Entry]) -> NDArray[Entry]:
     out = np.empty(len(tags), table.dtype)
     _look_up(tags, table, out)
     return out
+
+
+WordTable = tuple[NDArray[np.uint8], NDArray[np.int64]]
+
+
+def word_table(names: Mapping[int, str]) -> WordTable:
+    """Return a word for each tag: its letters, and how many they are."""
+    room = -(-max(map(len, names.values()), default=0) // WORD) * WORD
+    letters, sizes = np.zeros((256, room), np.uint8), np.zeros(256, np.int64)
+    for tag, name in names.items():
+        sizes[tag] = len(name)
+        letters[tag, : len(name)] = list(name.encode("ascii"))
+    return letters.reshape(-1), sizes
+
+
+@kernel
+def _words(tags: Any, rows: Any, letters: Any, sizes: Any, out: Any, ends: Any) -> None:
+    room, at = len(letters) // len(sizes), 0
+    ends[0] = 0
+    for row in range(len(rows)):
+        tag = tags[rows[row]]
+        for step in range(0, sizes[tag], WORD):  # what the last word writes too much is written again
+            copy_word(out, at + step, letters, room * tag + step)
+        at += sizes[tag]
+        ends[row + 1] = at
+
+
+def words(tags: NDArray[np.uint8], rows: NDArray[np.int64], table: WordTable) -> pa.Array:
+    """Return the words of the tags of some rows as strings: Arrow's take takes five times as long."""
+    letters, sizes = table
+    ends, out = np.empty(len(rows) + 1, np.int32), np.empty(len(rows) * len(letters) // len(sizes), np.uint8)
+    _words(tags, rows, letters, sizes, out, ends)
+    return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(out[: ends[-1]])])
 
 
 @kernel

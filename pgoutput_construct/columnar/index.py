@@ -20,6 +20,7 @@ from pgoutput_construct.wire.engine import explain, parse, refused
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
 from pgoutput_construct.wire.options import options
 from pgoutput_construct.wire.protocol import CHANGES, Streaming
+from pgoutput_construct.wire.types import bare
 
 __all__ = ["BatchIndex", "index_batch", "payload_array", "payload_bounds"]
 
@@ -29,7 +30,8 @@ Flags = NDArray[np.bool_]
 IS_ROW: Final = tag_table(CHANGES)
 _HOLDS_ROWS: Final = np.zeros(256, np.bool_)
 _HOLDS_ROWS[list(kernels.ROW_TAGS)] = True
-_OID_BYTES: Final = 4
+LISTS_TABLES: Final = IS_ROW & ~_HOLDS_ROWS
+"""Messages such as Truncate, which change tables without rows; they are rare, and parsed one by one."""
 _LEAST: Final = 16_384
 """Payloads for which a thread of their own is worth its start, at least."""
 
@@ -101,18 +103,16 @@ class BatchIndex:
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
         changes = np.flatnonzero(self.valid & look_up(self.tags, _HOLDS_ROWS))
-        found = [(changes, self.rows["relation_oid"][changes].astype(np.int64))]
-        found += [self._listed(tag, gather) for tag, gather in kernels.LISTS.items()]
-        rows, oids = (np.concatenate(column) for column in zip(*found, strict=True))
-        order = np.argsort(rows, kind="stable") if len(rows) > len(changes) else slice(None)
+        listing = np.flatnonzero(self.valid & look_up(self.tags, LISTS_TABLES)).tolist()
+        found = np.array([place for row in listing for place in self._listed(row)], np.int64).reshape(-1, 2)
+        rows = np.append(changes, found[:, 0])
+        oids = np.append(self.rows["relation_oid"][changes].astype(np.int64), found[:, 1])
+        order = np.argsort(rows, kind="stable") if len(found) else slice(None)
         return rows[order], oids[order]
 
-    def _listed(self, tag: int, gather: Any) -> tuple[Numbers, Numbers]:
-        messages = np.flatnonzero(self.valid & (self.tags == tag))
-        room = int((self.ends[messages] - self.starts[messages]).sum()) // _OID_BYTES
-        rows, oids = np.zeros(room, np.int64), np.zeros(room, np.int64)
-        count = gather(*self.given(messages), rows, oids) if len(messages) else 0
-        return messages[rows[:count]], oids[:count]
+    def _listed(self, row: int) -> list[tuple[int, int]]:
+        message: Any = self.message(row)
+        return [(row, bare(oid)) for oid in message.relation_oids]
 
     @cached_property
     def is_row(self) -> Flags:

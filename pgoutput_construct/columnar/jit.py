@@ -7,7 +7,22 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["WORD", "copy_word", "find_nul", "inlined", "kernel", "put_word", "u8", "u16", "u32", "u64"]
+__all__ = [
+    "WORD",
+    "copy_word",
+    "find_nul",
+    "inlined",
+    "kernel",
+    "put8",
+    "put16",
+    "put32",
+    "put64",
+    "put_word",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+]
 
 WORD = 8
 """Bytes that copy_word copies at once."""
@@ -64,6 +79,25 @@ def _reader(bits: int) -> Any:
 
 u8, u16, u32, u64 = (_reader(bits) for bits in (8, 16, 32, 64))
 """Read an unsigned word of so many bits; u64 gives a signed number, which the caller views as unsigned."""
+
+
+def _writer(bits: int) -> Any:
+    """Return a function that writes the last bits of a number to any place, in the byte order of this machine."""
+
+    def write(typing: Any, target: Any, at: Any, number: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            place = _place(context, builder, signature.args[0], arguments[0], arguments[1], bits)
+            number = arguments[2] if bits == 64 else builder.trunc(arguments[2], ir.IntType(bits))
+            builder.store(number, place, align=1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.intp, types.int64), build
+
+    return intrinsic(write)
+
+
+put8, put16, put32, put64 = (_writer(bits) for bits in (8, 16, 32, 64))
+"""Write the last so many bits of a number as Arrow and numpy hold it."""
 
 
 @intrinsic  # type: ignore[untyped-decorator]

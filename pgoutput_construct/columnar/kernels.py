@@ -14,18 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
+from pgoutput_construct.columnar.typed.fixed import READ, read_number
 
-__all__ = [
-    "LISTS",
-    "MESSAGE_SCHEMA",
-    "READERS",
-    "ROW_FIELDS",
-    "ROW_PARAMETERS",
-    "ROW_TAGS",
-    "TUPLES",
-    "VALUE_TAGS",
-    "index",
-]
+__all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index"]
 
 TAG_Begin = 0x42  # B
 TAG_Message = 0x4D  # M
@@ -635,6 +626,8 @@ def find_tuple_data(
     proto_version: int,
     parallel: bool,
     columns: int,
+    plan: Any,
+    numbers: Any,
     counts: Any,
     tags: Any,
     starts: Any,
@@ -645,7 +638,8 @@ def find_tuple_data(
     """Find the values of rows (not those at -1), and count them.
 
     Rows with another number of values than there are columns are counted only, and make the answer False.
-    ``seen`` counts each column's tags, ``sizes`` its bytes.
+    The values that ``plan`` knows are written to ``numbers``, and have the tag READ. ``seen`` counts each
+    column's tags, ``sizes`` the bytes that are found.
     """
     fits = True
     for row in range(len(places)):
@@ -653,6 +647,7 @@ def find_tuple_data(
         if at < 0:
             for column in range(columns):
                 tags[column, row] = lengths[column, row] = 0
+                read_number(data, 0, 0, 0, plan, column, row, numbers)
             continue
         _column_count = u16(data, at)
         at += 2
@@ -661,6 +656,7 @@ def find_tuple_data(
             fits = False
             for column in range(columns):
                 tags[column, row] = lengths[column, row] = 0
+                read_number(data, 0, 0, 0, plan, column, row, numbers)
             continue
         for column in range(columns):
             kind = u8(data, at)
@@ -670,11 +666,14 @@ def find_tuple_data(
                 length = u32(data, at)
                 start = at + 4
                 at = start + length
+            if read_number(data, start, length, kind, plan, column, row, numbers):
+                kind = READ
+            else:
+                starts[column, row] = start
+                lengths[column, row] = length
+                sizes[column] += length
             tags[column, row] = kind
-            starts[column, row] = start
-            lengths[column, row] = length
             seen[column, kind] += 1
-            sizes[column] += length
     return fits
 
 
@@ -1162,28 +1161,6 @@ def read_stream_prepare(
         _gid_SIZE[row] = at - _gid_START[row] - 1
 
 
-@kernel
-def list_truncate(
-    data: Any, starts: Any, ends: Any, in_stream_by_row: Any, proto_version: int, parallel: bool, rows: Any, oids: Any
-) -> int:
-    total = 0
-    for row in range(len(starts)):
-        at = starts[row]
-        in_stream = in_stream_by_row[row]
-        if proto_version >= 2 and in_stream:
-            _relation_count = u32(data, at + 5)
-            at += 10
-        else:
-            _relation_count = u32(data, at + 1)
-            at += 6
-        for _ in range(_relation_count):
-            rows[total] = row
-            oids[total] = u32(data, at)
-            total += 1
-            at += 4
-    return total
-
-
 READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[str, str], ...]]]] = {
     TAG_Begin: (
         "Begin",
@@ -1362,11 +1339,6 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
     ),
 }
 """By tag: the message's name, what reads its header, and for each of its fields the column and how it is read."""
-
-LISTS: Final[Mapping[int, Callable[..., int]]] = {
-    84: list_truncate,
-}
-"""By tag: what gathers the OIDs in repeats of messages (rows, oids), and returns how many they are."""
 
 TUPLES: Final[Mapping[str, Callable[..., bool]]] = {
     "TupleData": find_tuple_data,

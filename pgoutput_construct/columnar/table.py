@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from threading import local
 from typing import Any, Final
 
@@ -11,11 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import scatter
+from pgoutput_construct.columnar.gather import scatter, word_table, words
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.columnar.typed.column import Cast, Values
+from pgoutput_construct.columnar.typed.fixed import ENTRIES, READ, Number, lay_out
 from pgoutput_construct.columnar.typed.registry import find_cast
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
@@ -32,8 +34,8 @@ __all__ = ["BLOCK_ROWS", "table_rows"]
 
 Numbers = NDArray[np.int64]
 
-BLOCK_ROWS: Final = 8136
-"""Rows per block: buffers stay in the processor's cache, and memory stays flat.
+BLOCK_ROWS: Final = 16_264
+"""Rows per block: buffers stay in the processor's cache, memory stays flat, and Python has little to do for each row.
 
 Not a power of two: all columns would then compete for the same lines of the cache.
 """
@@ -50,7 +52,7 @@ SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinst
 UNSENT: Final = [code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], Marker)]
 """The tags of values that are not sent, and are not null either."""
 OPS: Final = {cls.TAG[0]: op for cls, op in OPERATIONS.items()}
-_OP_NAMES: Final = pa.array([OPS.get(tag) for tag in range(256)], pa.string())
+_OP_WORDS: Final = word_table(OPS)
 
 
 def table_rows(
@@ -65,8 +67,9 @@ def table_rows(
     row or its key. Payloads that are no such message, or do not fit the description, are returned in ``errors``.
     ``threads`` decode blocks at the same time; the order stays.
     """
-    table = _Table(index, description, columns, schema)
-    return in_order(table.decode, _blocks(index, rows, _step(len(rows), table.width, threads)), threads)
+    step = _step(len(rows), len(description.relation.columns), threads)
+    table = _Table(index, description, columns, schema, min(step, len(rows)))
+    return in_order(table.decode, _blocks(index, rows, step), threads)
 
 
 def _step(rows: int, columns: int, threads: int) -> int:
@@ -95,7 +98,10 @@ def _blocks(index: BatchIndex, rows: Numbers, step: int) -> Iterator[Numbers]:
 class _Table:
     """What is the same for all blocks of one table."""
 
-    def __init__(self, index: BatchIndex, description: Description, columns: pa.Schema, schema: pa.Schema) -> None:
+    def __init__(
+        self, index: BatchIndex, description: Description, columns: pa.Schema, schema: pa.Schema, most: int
+    ) -> None:
+        """Prepare for blocks of so many rows at most."""
         self.index = index
         self.relation = description.relation
         self.schema = schema
@@ -107,7 +113,16 @@ class _Table:
             for position, column in enumerate(self.relation.columns)
             if column.name in wanted
         }
+        self.plan = np.zeros((self.width, ENTRIES), np.int64)
+        """How the walk over the rows reads those columns of numbers that it can."""
+        for position, column in self.readers.items():
+            if column.number is not None:
+                self.plan[position] = column.number.entry(column.target, column.number_tag)
         key = RelationColumnFlags.KEY
+        self.absent = pa.nulls(most, pa.struct(schema))
+        """Nulls of every column, in memory that all blocks share; the columns of old rows have the types of the new."""
+        self.nothing = pa.ListArray.from_arrays(pa.array(np.zeros(most + 1, np.int32)), pa.array([], pa.string()))
+        """Rows of which everything was sent."""
         self.others = [i for i, column in enumerate(self.relation.columns) if not column.flags & key]
         """The columns that are no part of a key, and null in old rows that are one."""
 
@@ -126,7 +141,8 @@ class _Table:
     def faults(self, rows: Numbers) -> list[RowError]:
         """Find the payloads that are no rows."""
         index, found = self.index, []
-        for row in rows[~index.is_row[rows]].tolist():
+        are_rows = index.is_row[rows]
+        for row in [] if are_rows.all() else rows[~are_rows].tolist():
             name = BY_TAG.get(bytes([index.tags[row]]), type(None)).__name__
             among = ProtocolError(f"{name} among the rows of {self.name}")
             found.append(RowError(row, among) if index.valid[row] else index.row_error(row))
@@ -157,16 +173,22 @@ class _Table:
 
     def batch(self, rows: Numbers, new: "_Side", old: "_Side") -> pa.RecordBatch:
         """Return the rows as a batch."""
-        old.blank(self.others, self.index.rows["old_kind"][rows] == ord(UpdateOldKind.KEY))
+        if old.have and self.others:
+            old.blank(self.others, self.index.rows["old_kind"][rows] == ord(UpdateOldKind.KEY))
         new.read()
         old.read()
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}
-        arrays["_op"] = _OP_NAMES.take(pa.array(self.index.tags[rows]))
+        arrays["_op"] = words(self.index.tags, rows, _OP_WORDS)
         arrays["_unchanged"] = new.unchanged()
         if "_before" in self.schema.names:
             arrays["_before"] = old.struct(self.schema.field("_before").type)
-        arrays["_untyped"] = _untyped(len(rows), {**new.untyped(""), **old.untyped("_before.")})
+        refused = {**new.untyped(""), **old.untyped("_before.")}
+        arrays["_untyped"] = _untyped(len(rows), refused) if refused else self.nulls("_untyped", len(rows))
         return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
+
+    def nulls(self, name: str, count: int) -> pa.Array:
+        """Return so many nulls of a column."""
+        return self.absent.field(name).slice(0, count)
 
 
 @dataclass(frozen=True)
@@ -178,12 +200,16 @@ class _Column:
     casts: Mapping[str, Cast | None]
     """The kernel for each of the formats of SENT, None where values go one by one."""
     reader: ColumnReader
+    number: Number | None
+    number_tag: int
+    """The cast that the walk over the rows does, and the tag of its format."""
 
 
 def _column(column: RelationColumn, types: Mapping[int, Type], target: pa.DataType) -> _Column:
     oid = base_oid(column.type_oid, types)
     casts = {name: find_cast(code, oid, target) for name, code in SENT.items()}
-    return _Column(column.name, target, casts, ColumnReader(column, types, target))
+    numbers = ((cast, SENT[name]) for name, cast in casts.items() if isinstance(cast, Number))
+    return _Column(column.name, target, casts, ColumnReader(column, types, target), *next(numbers, (None, 0)))
 
 
 class _Side:
@@ -211,8 +237,9 @@ class _Side:
         """How often each tag stands in a column, and how many bytes its values have."""
         (find,) = kernels.TUPLES.values()
         given = table.index.given(rows[self.rows], places)
+        self.plan, self.numbers = lay_out(table.plan, len(places))
         found = self.tags, self.starts, self.lengths, self.seen, self.sizes
-        self.fits = find(*given, table.width, self.counts, *found)
+        self.fits = find(*given, table.width, self.plan, self.numbers, self.counts, *found)
         """Whether all rows have as many values as there are columns."""
         self.refused: dict[str, dict[int, str]] = {}
         """PostgreSQL's text of values that their column cannot hold, by column and row."""
@@ -221,38 +248,41 @@ class _Side:
     def blank(self, positions: Sequence[int], rows: NDArray[np.bool_]) -> None:
         """Take columns of some rows for nulls. PostgreSQL sends them so: then there is nothing to do."""
         null = kernels.VALUE_TAGS["null"]
-        for position in positions if self.have and rows.any() else ():
+        for position in positions if rows.any() else ():
             if self.seen[position, null] < self.have:
                 self.tags[position, rows[self.rows]] = null
                 self.seen[position] = np.bincount(self.tags[position], minlength=256)
 
     def read(self) -> None:
         """Read all columns that have values."""
+        seen = self.seen[:, [READ, *SENT.values()]].tolist() if self.have else []
         for position, column in self.table.readers.items() if self.have else ():
-            formats = [name for name, code in SENT.items() if self.seen[position, code]]
-            if formats:
-                self.arrays[column.name] = self._read(position, column, formats)
+            read, *sent = seen[position]
+            pieces = [(READ, self._numbers(position, column, read))] if read else []
+            pieces += [(SENT[name], self._cast(position, column, name)) for name in compress(SENT, sent)]
+            if pieces:
+                self.arrays[column.name] = pieces[0][1] if len(pieces) == 1 else self._merged(position, column, pieces)
 
     def column(self, name: str, target: pa.DataType) -> pa.Array:
         """Return a column over all rows, null where they do not have this side."""
         array = self.arrays.get(name)
         if array is None:
-            return pa.nulls(self.count, target)
+            return self.table.nulls(name, self.count)
         return array if self.sparse is None else scatter([(self.sparse, array)], self.count, target)
 
     def struct(self, target: pa.DataType) -> pa.Array:
         """Return all columns as one of structs, null where the rows do not have this side."""
         if not self.have:
-            return pa.nulls(self.count, target)
+            return self.table.nulls("_before", self.count)
         children = [self.column(field.name, field.type) for field in target]
         validity = pa.py_buffer(np.packbits(self.present, bitorder="little"))
         return pa.Array.from_buffers(target, self.count, [validity], children=children)
 
     def unchanged(self) -> pa.Array:
         """Return the names of the columns that were not sent, row by row; empty lists where the side is missing."""
-        positions = sorted(self.table.readers)
         if not self.seen[:, UNSENT].any():
-            return pa.ListArray.from_arrays(pa.array(np.zeros(self.count + 1, np.int32)), pa.array([], pa.string()))
+            return self.table.nothing.slice(0, self.count)
+        positions = sorted(self.table.readers)
         flags = np.isin(self.tags[positions], UNSENT) if positions else np.zeros((0, self.tags.shape[1]), np.bool_)
         counts = np.zeros(self.count + 1, np.int32)
         counts[1:][slice(None) if self.sparse is None else self.sparse] = flags.sum(axis=0)
@@ -265,12 +295,17 @@ class _Side:
         """Return what the columns cannot hold, by name and row."""
         return {prefix + name: texts for name, texts in self.refused.items() if texts}
 
-    def _read(self, position: int, column: _Column, formats: Sequence[str]) -> pa.Array:
-        if len(formats) == 1:
-            return self._cast(position, column, formats[0])
-        tags = self.tags[position]
-        pieces = [(tags == SENT[name], self._cast(position, column, name)) for name in formats]
-        return scatter([(np.flatnonzero(own), array.filter(own)) for own, array in pieces], len(tags), column.target)
+    def _merged(self, position: int, column: _Column, pieces: Sequence[tuple[int, pa.Array]]) -> pa.Array:
+        """Return a column whose values came in several ways, each with a tag of its own."""
+        own = [(self.tags[position] == tag, array) for tag, array in pieces]
+        given = [(np.flatnonzero(mine), array.filter(mine)) for mine, array in own]
+        return scatter(given, len(self.counts), column.target)
+
+    def _numbers(self, position: int, column: _Column, count: int) -> pa.Array:
+        """Return the values that the walk over the rows has read."""
+        assert column.number is not None
+        tags = None if count == len(self.counts) else self.tags[position]
+        return column.number.array(column.target, self.plan[position], self.numbers, len(self.counts), tags)
 
     def _cast(self, position: int, column: _Column, name: str) -> pa.Array:
         """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""
@@ -324,8 +359,6 @@ def _without(rows: Numbers, errors: list[RowError]) -> Numbers:
 
 
 def _untyped(count: int, texts: Mapping[str, Mapping[int, str]]) -> pa.Array:
-    if not texts:
-        return pa.nulls(count, UNTYPED)
     by_row: dict[int, list[tuple[str, str]]] = {}
     for name, values in texts.items():
         for row, text in values.items():

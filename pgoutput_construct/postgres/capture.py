@@ -153,13 +153,13 @@ class _Capture:
         noted = self.writer.noted_lsn
         if noted and confirmed > noted:
             raise ChangeLogError(
-                f"slot {self.slot!r} is at {confirmed}, but the log in {self.writer.directory} ends "
+                f"slot {self.slot!r} is at {confirmed}, but the log in {self.writer.store} ends "
                 f"at {noted}: the slot was re-created, or moved by another reader, and the changes between are "
                 "not in the log; begin a new log in an empty directory with a new copy of the tables"
             )
         if noted > current:
             raise ChangeLogError(
-                f"the server's WAL ends at {current}, before the log in {self.writer.directory} does "
+                f"the server's WAL ends at {current}, before the log in {self.writer.store} does "
                 f"({noted}): the server has lost WAL, or was restored from a backup; begin a new log in an "
                 "empty directory with a new copy of the tables"
             )

@@ -7,20 +7,12 @@ from typing import Final
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.state import ControlMessage, StreamState
-from pgoutput_construct.wire.messages import (
-    PgoutputMessage,
-    Relation,
-    StreamAbort,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-    Type,
-)
-from pgoutput_construct.wire.protocol import StreamStartFirstSegment
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.protocol import StreamStartFirstSegment as FirstSegment
 
 __all__ = ["DESCRIBING", "Description", "RelationCache", "RelationHistory"]
 
-DESCRIBING: Final = frozenset({Relation, Type, StreamStart, StreamCommit, StreamAbort, StreamPrepare})
+DESCRIBING: Final = frozenset({m.Relation, m.Type, m.StreamStart, m.StreamCommit, m.StreamAbort, m.StreamPrepare})
 """The messages that change which Relation describes an OID."""
 
 _FORGOTTEN: Final = -1
@@ -32,9 +24,9 @@ class Description:
 
     seq: int
     """Position of the Relation message in the log (or how many messages came before it)."""
-    relation: Relation
+    relation: m.Relation
     """The table and its columns."""
-    types: Mapping[int, Type]
+    types: Mapping[int, m.Type]
     """The types of the columns that are not built in, by OID, as far as they have been named."""
 
 
@@ -49,7 +41,7 @@ class RelationCache:
     """
 
     def __init__(self) -> None:
-        self.types: dict[int, Type] = {}
+        self.types: dict[int, m.Type] = {}
         """The types that are not built in, by OID."""
         self._latest: dict[int | None, dict[int, Description]] = {None: {}}
         self.stream_xid: int | None = None
@@ -57,7 +49,7 @@ class RelationCache:
         self._state = StreamState()
         self._seen = 0
 
-    def update(self, message: PgoutputMessage) -> None:
+    def update(self, message: m.PgoutputMessage) -> None:
         """Take in the next message of the stream, whatever it is."""
         self.read(ControlMessage(self._seen, self.stream_xid, message))
         self._state.follow(message)
@@ -68,17 +60,17 @@ class RelationCache:
         """Take in the next control message of a log; others may come too and change nothing."""
         seq, stream_xid, message = control
         match message:
-            case Relation():
+            case m.Relation():
                 self._set(seq, stream_xid, Description(seq, message, self._types_of(message)))
-            case Type():
+            case m.Type():
                 self.types[message.type_oid] = message
-            case StreamCommit():
+            case m.StreamCommit():
                 for description in self._forget(seq, message.xid):
                     self._set(seq, None, description)
-            case StreamAbort() | StreamPrepare() | StreamStart(first_segment=StreamStartFirstSegment.FIRST_SEGMENT):
+            case m.StreamAbort() | m.StreamPrepare() | m.StreamStart(first_segment=FirstSegment.FIRST_SEGMENT):
                 self._forget(seq, message.xid)
 
-    def get(self, relation_oid: int) -> Relation:
+    def get(self, relation_oid: int) -> m.Relation:
         """Return the Relation that describes an OID here; raise ProtocolError when none has been sent."""
         description = self._latest.get(self.stream_xid, {}).get(relation_oid)
         if description is None:
@@ -92,7 +84,7 @@ class RelationCache:
     def _forget(self, seq: int, stream_xid: int) -> Sequence[Description]:
         return tuple(self._latest.pop(stream_xid, {}).values())
 
-    def _types_of(self, relation: Relation) -> Mapping[int, Type]:
+    def _types_of(self, relation: m.Relation) -> Mapping[int, m.Type]:
         oids = {column.type_oid for column in relation.columns}
         return {oid: self.types[oid] for oid in oids if oid in self.types}
 

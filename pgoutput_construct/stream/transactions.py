@@ -11,19 +11,7 @@ from typing import Any
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.state import ControlMessage, StreamState
-from pgoutput_construct.wire.messages import (
-    Begin,
-    BeginPrepare,
-    Commit,
-    CommitPrepared,
-    Prepare,
-    RollbackPrepared,
-    StreamAbort,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-    StreamStop,
-)
+from pgoutput_construct.wire import messages as m
 
 __all__ = ["Spans", "TransactionReader"]
 
@@ -61,14 +49,14 @@ class _Transaction:
 
     xid: int
     stream_xid: int = -1
-    begin: Begin | BeginPrepare | None = None
+    begin: m.Begin | m.BeginPrepare | None = None
     segments: list[tuple[int, int]] = field(default_factory=list)
     aborted: set[int] = field(default_factory=set)
     complete: bool = True
     """False when the connection was lost inside a segment."""
 
 
-_Ending = Commit | StreamCommit | CommitPrepared
+_Ending = m.Commit | m.StreamCommit | m.CommitPrepared
 _Span = tuple[int, int, int, int, int, int, int, frozenset[int]]
 """One span, in the order of the fields of Spans."""
 
@@ -94,23 +82,23 @@ class TransactionReader:
         """Take in the next control message; rows, messages and descriptions may come too and change nothing."""
         seq, _, message = control
         match message:
-            case Begin() | BeginPrepare():
+            case m.Begin() | m.BeginPrepare():
                 self._enter(seq, message, _Transaction(message.xid, begin=message))
-            case StreamStart():
+            case m.StreamStart():
                 self._enter(seq, message, self._segment(seq, message))
-            case StreamStop():
+            case m.StreamStop():
                 self._leave(seq, message)
-            case Commit() | Prepare():
+            case m.Commit() | m.Prepare():
                 self._end(seq, message)
-            case StreamCommit():
+            case m.StreamCommit():
                 self._publish(seq, self._streamed(seq, message.xid), message)
-            case StreamPrepare():
+            case m.StreamPrepare():
                 self._prepared[message.gid] = self._streamed(seq, message.xid)
-            case StreamAbort():
+            case m.StreamAbort():
                 self._abort(message)
-            case CommitPrepared():
+            case m.CommitPrepared():
                 self._publish(seq, self._commit_prepared(seq, message), message)
-            case RollbackPrepared():
+            case m.RollbackPrepared():
                 self._rollback_prepared(message)
 
     def spans(self) -> Spans:
@@ -121,13 +109,13 @@ class TransactionReader:
         entries: list[Any] = [*(array("q", column) for column in columns), by_index]
         return Spans(*entries)
 
-    def _enter(self, seq: int, message: Begin | BeginPrepare | StreamStart, transaction: _Transaction) -> None:
+    def _enter(self, seq: int, message: m.Begin | m.BeginPrepare | m.StreamStart, transaction: _Transaction) -> None:
         self._state.follow(message)
         if self._open is not None:
             self._open.complete = False
         self._open, self._since = transaction, seq
 
-    def _leave(self, seq: int, message: Commit | Prepare | StreamStop) -> _Transaction:
+    def _leave(self, seq: int, message: m.Commit | m.Prepare | m.StreamStop) -> _Transaction:
         try:
             self._state.advance(message)
         except ProtocolError as error:
@@ -138,18 +126,18 @@ class TransactionReader:
         self._open = None
         return transaction
 
-    def _end(self, seq: int, message: Commit | Prepare) -> None:
+    def _end(self, seq: int, message: m.Commit | m.Prepare) -> None:
         transaction = self._leave(seq, message)
         # pgoutput_begin_txn() and pgoutput_commit_txn() send the same position, so do the two of a prepare.
         match transaction.begin, message:
-            case Begin() as begin, Commit() if begin.final_lsn == message.commit_lsn:
+            case m.Begin() as begin, m.Commit() if begin.final_lsn == message.commit_lsn:
                 self._publish(seq, transaction, message)
-            case BeginPrepare() as begin, Prepare() if (begin.xid, begin.gid) == (message.xid, message.gid):
+            case m.BeginPrepare() as begin, m.Prepare() if (begin.xid, begin.gid) == (message.xid, message.gid):
                 self._prepared[message.gid] = transaction
             case begin, _:
                 raise ProtocolError(f"seq {seq}: {message} is not the end of {begin}")
 
-    def _segment(self, seq: int, start: StreamStart) -> _Transaction:
+    def _segment(self, seq: int, start: m.StreamStart) -> _Transaction:
         if start.first_segment:
             self._streams[start.xid] = _Transaction(start.xid, stream_xid=start.xid)
             return self._streams[start.xid]
@@ -163,14 +151,14 @@ class TransactionReader:
             raise ProtocolError(f"seq {seq}: of the streamed transaction {xid} an earlier segment is missing")
         return transaction
 
-    def _abort(self, abort: StreamAbort) -> None:
+    def _abort(self, abort: m.StreamAbort) -> None:
         # PostgreSQL 18 may send this for what it never streamed (ReorderBufferCheckAndTruncateAbortedTXN()).
         if abort.xid == abort.subxid:
             self._streams.pop(abort.xid, None)
         elif abort.xid in self._streams:
             self._streams[abort.xid].aborted.add(abort.subxid)
 
-    def _commit_prepared(self, seq: int, commit: CommitPrepared) -> _Transaction:
+    def _commit_prepared(self, seq: int, commit: m.CommitPrepared) -> _Transaction:
         transaction = self._prepared.pop(commit.gid, None)
         if transaction is None or transaction.xid != commit.xid:
             # What was prepared before the slot knew of two phases is sent completely before this, too.
@@ -179,7 +167,7 @@ class TransactionReader:
             )
         return transaction
 
-    def _rollback_prepared(self, rollback: RollbackPrepared) -> None:
+    def _rollback_prepared(self, rollback: m.RollbackPrepared) -> None:
         prepared = self._prepared.get(rollback.gid)
         if prepared is not None and prepared.xid == rollback.xid:
             del self._prepared[rollback.gid]

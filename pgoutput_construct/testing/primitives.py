@@ -1,4 +1,4 @@
-"""The strategies of primitives: single fields, which the generated strategies are made of."""
+"""What the strategies of messages are made of: text, bytes, repeats, choices and records."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,22 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.wire.types import Lsn, Timestamp
-
-__all__ = [
-    "Branch",
-    "absent_or",
-    "bits",
-    "blobs",
-    "branches",
-    "lsns",
-    "record",
-    "several",
-    "signed",
-    "strings",
-    "timestamps",
-    "unsigned",
-]
+__all__ = ["Branch", "blobs", "branches", "complete", "record", "several", "strings"]
 
 T = TypeVar("T")
 _COMPLETE = ContextVar("_COMPLETE", default=False)
@@ -46,31 +31,6 @@ class Branch(NamedTuple):
     value: Any
 
 
-def unsigned(size: int) -> SearchStrategy[int]:
-    """Return the unsigned integers of so many bytes."""
-    return st.integers(0, 2 ** (8 * size) - 1)
-
-
-def signed(size: int) -> SearchStrategy[int]:
-    """Return the signed integers of so many bytes."""
-    return st.integers(-(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1)
-
-
-def bits(mask: int) -> SearchStrategy[int]:
-    """Return the numbers without other bits than those of the mask."""
-    return st.integers(0, mask).map(lambda value: value & mask)
-
-
-def lsns() -> SearchStrategy[Lsn]:
-    """Return log sequence numbers."""
-    return unsigned(8).map(Lsn)
-
-
-def timestamps() -> SearchStrategy[Timestamp]:
-    """Return timestamps, far beyond the years that datetime holds."""
-    return signed(8).map(Timestamp)
-
-
 def strings() -> SearchStrategy[str]:
     """Return strs as parse gives them: no NUL, and surrogates only for bytes that are not UTF-8."""
     raw = st.binary(max_size=24).map(lambda data: data.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
@@ -80,11 +40,6 @@ def strings() -> SearchStrategy[str]:
 def blobs() -> SearchStrategy[bytes]:
     """Return bytes of any content."""
     return st.binary(max_size=48)
-
-
-def absent_or(present: bool, strategy: SearchStrategy[T]) -> SearchStrategy[T | None]:
-    """Return the strategy of a field that is there only under a condition."""
-    return strategy if present else st.none()
 
 
 def several(items: SearchStrategy[T]) -> SearchStrategy[tuple[T, ...]]:

@@ -14,7 +14,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.spec_fuzz.checked_reads import WORD, OutsideError, copy_word, inlined, put_word, u8, u16, u32, u64
+from tests.spec_fuzz.checked_reads import (
+    WORD,
+    OutsideError,
+    copy_word,
+    inlined,
+    put8,
+    put16,
+    put32,
+    put64,
+    put_word,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 
 __all__ = [
     "WORD",
@@ -23,6 +37,10 @@ __all__ = [
     "copy_word",
     "inlined",
     "kernel",
+    "put8",
+    "put16",
+    "put32",
+    "put64",
     "put_word",
     "u8",
     "u16",

@@ -115,7 +115,7 @@ def test_states_must_fit_the_payloads() -> None:
 NO_PAYLOADS = [None, 5, b"abc", "abc", [1], ["a"], [b"a", "b"], [[b"a"]], np.zeros((2, 2), np.uint8), pa.array(["a"])]
 
 
-@pytest.mark.parametrize("given", NO_PAYLOADS, ids=repr)
+@pytest.mark.parametrize("given", NO_PAYLOADS, ids=lambda given: type(given).__name__)
 def test_no_payloads(given: Any) -> None:
     """What is no sequence of bytes is refused, whoever is given it."""
     with pytest.raises(pgo.DecodeError, match="payloads must be"):
@@ -134,7 +134,7 @@ NO_STATES = [5, "xy", [None, True], ["x", "y"], [1, 0], np.zeros(2), np.zeros((2
              pa.array([True, None]), pa.array([1, 0]), pa.chunked_array([[True]])]  # fmt: skip
 
 
-@pytest.mark.parametrize("given", NO_STATES, ids=repr)
+@pytest.mark.parametrize("given", NO_STATES, ids=lambda given: type(given).__name__)
 def test_states_are_booleans(given: Any) -> None:
     """A null would be taken for a place outside a stream, and a word for one inside."""
     with pytest.raises(pgo.DecodeError, match="booleans of in_stream, one for each"):

@@ -38,7 +38,11 @@ def log_options(
 
 
 def write_log(
-    directory: Path, payloads: Sequence[bytes], options: LogOptions, rows: int = 100, errors: Mapping[int, bytes] = {}
+    directory: Path | str,
+    payloads: Sequence[bytes],
+    options: LogOptions,
+    rows: int = 100,
+    errors: Mapping[int, bytes] = {},
 ) -> None:
     """Write payloads as a log with ``rows`` in a segment; ``errors`` replaces some, after the stream state is known."""
     session = pgo.Session(options.proto_version, options.streaming)
@@ -54,7 +58,9 @@ def write_log(
         writer.publish(Position())
 
 
-def write_recording(directory: Path, recording: Recording, rows: int = 100, errors: Mapping[int, bytes] = {}) -> None:
+def write_recording(
+    directory: Path | str, recording: Recording, rows: int = 100, errors: Mapping[int, bytes] = {}
+) -> None:
     """Write a stored recording as a log."""
     mode = recording.mode
     options = log_options(mode.proto_version, mode.streaming, mode.binary, mode.two_phase)

@@ -3,10 +3,13 @@
 Stronger than numba's own run, where a read beyond the payload is a read of the next one.
 """
 
+import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 __all__ = [
+    "READ",
     "WORD",
     "OutsideError",
     "Window",
@@ -14,7 +17,12 @@ __all__ = [
     "find_nul",
     "inlined",
     "kernel",
+    "put8",
+    "put16",
+    "put32",
+    "put64",
     "put_word",
+    "read_number",
     "u8",
     "u16",
     "u32",
@@ -22,6 +30,7 @@ __all__ = [
 ]
 
 WORD: Final = 8
+READ: Final = 1
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -80,6 +89,20 @@ def u64(data: Window, at: int) -> int:
 def find_nul(data: Window, at: int, end: int) -> int:
     """Return the position of the next NUL, -1 where there is none before the end."""
     return next((place for place in range(at, end) if u8(data, place) == 0), -1)
+
+
+def read_number(data: Window, *given: Any) -> bool:
+    """Read nothing: without a plan every value is found where it is."""
+    return False
+
+
+def _put(target: Any, at: int, number: int, size: int) -> None:
+    """Write the last bytes of a number, in the byte order of this machine."""
+    for step, byte in enumerate((number & (1 << 8 * size) - 1).to_bytes(size, sys.byteorder)):
+        target[at + step] = byte
+
+
+put8, put16, put32, put64 = (partial(_put, size=size) for size in (1, 2, 4, 8))
 
 
 def copy_word(target: Any, at: int, source: Window, start: int) -> None:

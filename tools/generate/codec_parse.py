@@ -135,8 +135,6 @@ class _Function(Reading):
     def _items(self, item: Structure, repeat: Repeat, count: str) -> str:
         """Write what reads the items of a repeat, in the quickest way that its one field allows."""
         alone = item.single if len(item.elements) == 1 else None
-        if isinstance(alone, Field) and alone.size and not (alone.conditional or alone.values or alone.bits):
-            return self._numbers(alone, repeat, count)
         if isinstance(alone, Choice) and (code := length_code(alone)):
             return self._looking_ahead(alone, code, repeat, count)
         return self._appended(item, repeat, count)
@@ -149,13 +147,6 @@ class _Function(Reading):
             value = read(item, repeat.class_name)
             self.line(f"{name}.append({value})")
         return f"tuple({name})"
-
-    def _numbers(self, field: Field, repeat: Repeat, count: str) -> str:
-        """Write what reads plain numbers at once, after their size was compared with what is left."""
-        name = self.name(repeat.name)
-        self.line(f"end = at + {field.size} * {count}", "if end > size:", REJECT)
-        self.line(f'{name} = unpack_from(f">{{{count}}}{field.code}", data, at)', "at = end")
-        return name if field.python == "int" else f"tuple([number({field.python}, value) for value in {name}])"
 
     def _looking_ahead(self, choice: Choice, code: str, repeat: Repeat, count: str) -> str:
         """Write what reads values whose branches all start with a length.

@@ -115,13 +115,21 @@ class Walker:
         return f"@kernel\n{write}"
 
 
-_FOUND = ("counts: Any", "tags: Any", "starts: Any", "lengths: Any", "seen: Any", "sizes: Any")
+_FOUND = (
+    *("plan: Any", "numbers: Any"),
+    *("counts: Any", "tags: Any", "starts: Any", "lengths: Any", "seen: Any", "sizes: Any"),
+)
 _FINDS = (
     "Rows with another number of values than there are columns are counted only, and make the answer False.",
-    "``seen`` counts each column's tags, ``sizes`` its bytes.",
+    "The values that ``plan`` knows are written to ``numbers``, and have the tag READ. ``seen`` counts each",
+    "column's tags, ``sizes`` the bytes that are found.",
 )
 
-_NO_VALUES = ("for column in range(columns):", "    tags[column, row] = lengths[column, row] = 0")
+_NO_VALUES = (
+    "for column in range(columns):",
+    "    tags[column, row] = lengths[column, row] = 0",
+    "    read_number(data, 0, 0, 0, plan, column, row, numbers)",
+)
 
 
 def _arrays(kept: dict[str, str]) -> list[str]:
@@ -207,8 +215,11 @@ class _Find(Steps):
         for lines, tags in by_size.items():
             with self.write.block(f"if {' or '.join(f'kind == {tag}' for tag in tags)}:"):
                 self.write(lines)
-        self.write("tags[column, row] = kind", "starts[column, row] = start", "lengths[column, row] = length")
-        self.write("seen[column, kind] += 1", "sizes[column] += length")
+        with self.write.block("if read_number(data, start, length, kind, plan, column, row, numbers):"):
+            self.write("kind = READ")
+        with self.write.block("else:"):
+            self.write("starts[column, row] = start", "lengths[column, row] = length", "sizes[column] += length")
+        self.write("tags[column, row] = kind", "seen[column, kind] += 1")
 
     def part(self, name: str) -> None:
         """Write the steps over a part, those of a value in place."""

@@ -10,7 +10,7 @@ __all__ = ["LINE_KEYS", "MACHINERY", "RESERVED_CLASSES", "RESERVED_FIELDS", "RES
 MACHINERY = frozenset(
     {"at", "bytes", "chr", "data", "end", "in_stream", "index", "isinstance", "len", "length", "list", "m", "message"}
     | {"number", "ord", "parallel", "pieces", "proto_version", "range", "size", "string_bytes", "tag", "tuple", "type"}
-    | {"unpack_from", "value"}
+    | {"value"}
 )
 """What the codec calls its own variables, and what it calls: a field of that name is written apart there."""
 
@@ -30,7 +30,7 @@ RESERVED_OPTIONS = (LINE_KEYS - {"proto_version"}) | {*_BESIDE_OPTIONS.split()}
 """What the functions, classes and commands that take options call what else they take or have."""
 
 _DEFINITIONS = frozenset({"classes_only", "open_end", "recorder"})
-_ROW_VARIABLES = frozenset({"ends", "places", "row", "starts", "streams", "tags", "valid"})
+_ROW_VARIABLES = frozenset({"ends", "numbers", "places", "plan", "row", "starts", "streams", "tags", "valid"})
 _KNOWN = frozenset({"in_stream", "parallel", "proto_version"})
 RESERVED_PARAMETERS = (MACHINERY | _DEFINITIONS | _ROW_VARIABLES | RESERVED_OPTIONS | set(keyword.kwlist)) - _KNOWN
 """Names that functions give to other arguments, the generated ones or those that take a state."""

@@ -65,15 +65,15 @@ def array_of(values: Values, target: pa.DataType, state: NDArray[np.uint8], miss
     return pa.Array.from_buffers(target, len(state), [validity, *map(pa.py_buffer, buffers)]), left
 
 
-def fixed_width(kernel: Kernel, bounds: Bounds = lambda target: (0, 0), raw: bool = False) -> Cast:
-    """Return the cast of a kernel that writes one number a row, or its bits (``raw``).
+def fixed_width(kernel: Kernel, bounds: Bounds = lambda target: (0, 0)) -> Cast:
+    """Return the cast of a kernel that writes one number a row.
 
     The kernel is given what ``bounds`` says of the type: two numbers.
     """
 
     def cast(values: Values, target: pa.DataType) -> Result:
         state = np.empty(len(values), np.uint8)
-        bits, floats = pa.types.is_boolean(target), pa.types.is_floating(target) and not raw
+        bits, floats = pa.types.is_boolean(target), pa.types.is_floating(target)
         dtype = np.bool_ if bits else target.to_pandas_dtype() if floats else f"i{target.byte_width}"
         out = np.empty((len(values), 2), np.int64) if target.bit_width == 128 else np.empty(len(values), dtype)
         missing = kernel(*values.given, *bounds(target), out, state)

@@ -4,9 +4,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from pgoutput_construct.columnar.jit import inlined, kernel, put_word, u8, u16, u32, u64
+from pgoutput_construct.columnar.jit import inlined, kernel, put_word, u8, u16, u64
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width, varying
 from pgoutput_construct.columnar.typed.digits import MINUS, POINT, POWERS, digits
+from pgoutput_construct.columnar.typed.fixed import Number
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 __all__ = ["DATE_BINARY", "DATE_TEXT", "TIMESTAMP_BINARY", "TIMESTAMP_TEXT", "TIME_BINARY"]
@@ -125,25 +126,10 @@ def _timestamps_of_text(
     return missing
 
 
-@kernel
-def _moments(
-    data: Any, starts: Any, lengths: Any, tags: Any, code: int, size: int, epoch: int, out: Any, state: Any
-) -> int:
-    """Read days (4 bytes) or microseconds (8 bytes) since 2000; infinities, and years outside 1 to 9999, are left."""
-    unit = 1 if size == 4 else DAY
-    low, high = FIRST_DAY * unit - epoch, (LAST_DAY + 1) * unit - 1 - epoch
-    missing = 0
-    for row in range(len(starts)):
-        out[row], state[row] = 0, NULL
-        if tags[row] == code:
-            state[row] = LEFT
-            if lengths[row] == size:
-                at = starts[row]
-                number = u64(data, at) if size == 8 else (u32(data, at) ^ 0x80000000) - 0x80000000
-                if low <= number <= high:
-                    out[row], state[row] = number + epoch, TAKEN
-        missing += state[row] != TAKEN
-    return missing
+def _moments(size: int, unit: int) -> Number:
+    """Read days (4 bytes) or microseconds (8) since 2000; infinities, and years outside 1 to 9999, are left."""
+    epoch = UNIX_TO_POSTGRES // DAY * unit
+    return Number(size, low=FIRST_DAY * unit - epoch, high=(LAST_DAY + 1) * unit - 1 - epoch, more=epoch)
 
 
 @inlined
@@ -182,6 +168,6 @@ def _times(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any,
 
 DATE_TEXT: Final = fixed_width(_dates_of_text)
 TIMESTAMP_TEXT: Final = fixed_width(_timestamps_of_text, lambda target: (target.tz is not None, 0))
-DATE_BINARY: Final = fixed_width(_moments, lambda target: (4, UNIX_TO_POSTGRES // DAY))
-TIMESTAMP_BINARY: Final = fixed_width(_moments, lambda target: (8, UNIX_TO_POSTGRES))
+DATE_BINARY: Final = _moments(4, unit=1)
+TIMESTAMP_BINARY: Final = _moments(8, unit=DAY)
 TIME_BINARY: Final = varying(_times, len("00:00:00.000000"))

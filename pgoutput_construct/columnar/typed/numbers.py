@@ -5,9 +5,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import kernel, u8, u16, u32, u64
-from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, fixed_width
+from pgoutput_construct.columnar.jit import kernel, u8
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Result, Values, fixed_width
 from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
+from pgoutput_construct.columnar.typed.fixed import Number
 from pgoutput_construct.columnar.typed.texts import TEXT
 
 __all__ = ["BOOL_BINARY", "BOOL_TEXT", "FLOAT_BINARY", "FLOAT_TEXT", "INTEGER_BINARY", "INTEGER_TEXT", "OID_BINARY"]
@@ -52,25 +53,6 @@ def _integers_of_text(
                 out[row], state[row] = number, TAKEN
             else:
                 state[row] = LEFT
-        missing += state[row] != TAKEN
-    return missing
-
-
-@kernel
-def _integers(
-    data: Any, starts: Any, lengths: Any, tags: Any, code: int, size: int, sign: int, out: Any, state: Any
-) -> int:
-    """Read integers of so many bytes; ``sign`` is the bit of the sign, 0 for unsigned ones."""
-    missing = 0
-    for row in range(len(starts)):
-        out[row], state[row] = 0, NULL
-        if tags[row] == code:
-            at = starts[row]
-            if lengths[row] != size:
-                state[row] = LEFT
-            else:
-                value = u64(data, at) if size == 8 else u32(data, at) if size == 4 else u16(data, at)
-                out[row], state[row] = (value ^ sign) - sign, TAKEN
         missing += state[row] != TAKEN
     return missing
 
@@ -129,26 +111,11 @@ def _float_text(values: Values, target: pa.DataType) -> Result:
     return pa.array(numbers, target, mask=left | (values.tags != values.code)), left if left.any() else None
 
 
-def _float_binary(size: int) -> Cast:
-    own = pa.float32() if size == 4 else pa.float64()
-    read = fixed_width(_integers, lambda target: (size, 0), raw=True)
-
-    def cast(values: Values, target: pa.DataType) -> Result:
-        array, left = read(values, own)
-        return array if target == own else array.cast(target), left
-
-    return cast
-
-
-def _integer_binary(size: int, signed: bool = True) -> Cast:
-    return fixed_width(_integers, lambda target: (size, 1 << 8 * size - 1 if signed and size < 8 else 0))
-
-
 _SHORT_FLOATS: Final = fixed_width(_floats_of_text, _float_bounds)
 BOOL_TEXT: Final = fixed_width(_booleans, lambda target: (ord("t"), ord("f")))
-BOOL_BINARY: Final = fixed_width(_booleans, lambda target: (1, 0))
+BOOL_BINARY: Final = Number(1, signed=False, low=0, high=1)
 INTEGER_TEXT: Final = fixed_width(_integers_of_text, _integer_bounds)
-INTEGER_BINARY: Final = {size: _integer_binary(size) for size in (2, 4, 8)}
-OID_BINARY: Final = _integer_binary(4, signed=False)
+INTEGER_BINARY: Final = {size: Number(size) for size in (2, 4, 8)}
+OID_BINARY: Final = Number(4, signed=False)
 FLOAT_TEXT: Final = _float_text
-FLOAT_BINARY: Final = {size: _float_binary(size) for size in (4, 8)}
+FLOAT_BINARY: Final = {4: Number(4, bits_of=pa.float32()), 8: Number(8, bits_of=pa.float64())}

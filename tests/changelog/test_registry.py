@@ -1,0 +1,63 @@
+"""Readers that a log knows of."""
+
+import time
+
+import pytest
+
+from pgoutput_construct.changelog import registry
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.pruned import Pruned, first_kept, read_pruned, write_pruned
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.wire import Lsn, Timestamp
+
+
+def test_readers_are_kept_with_the_log(address: str) -> None:
+    """Registered, advanced, listed, forgotten."""
+    store = open_store(address)
+    store.prepare()
+    assert registry.readers(address) == ()
+    registry.register(address, "spark", 10)
+    registry.register(address, "audit-2", 0, seconds=5)
+    advanced = registry.advance(store, "spark", 20, Lsn(77))
+    audit, spark = registry.readers(address)
+    assert spark == advanced and (spark.next_seq, spark.lsn, spark.seconds) == (20, 77, None)
+    assert not spark.has_expired(time.time() + 1e9)
+    assert not audit.has_expired(audit.time + 5) and audit.has_expired(audit.time + 5.1)
+    registry.forget(address, "audit-2")
+    registry.forget(address, "audit-2")
+    assert [reader.name for reader in registry.readers(address)] == ["spark"]
+    assert store.files() == {}
+
+
+def test_what_a_reader_cannot_do(address: str) -> None:
+    """Go back, be unknown, have a name that is a path, need what was pruned; a damaged file says whom it is of."""
+    store = open_store(address)
+    store.prepare()
+    registry.register(address, "r", 10)
+    with pytest.raises(ChangeLogError, match="'r' is at seq 10, 9 is before that"):
+        registry.advance(address, "r", 9)
+    with pytest.raises(ChangeLogError, match="no reader 'x' is registered"):
+        registry.advance(address, "x", 9)
+    for name in ("../r", "", ".r", "a" * 101):
+        with pytest.raises(ChangeLogError, match="cannot name a reader"):
+            registry.register(address, name, 0)
+    write_pruned(store, Pruned(10, Lsn(1), Timestamp(2)))
+    with pytest.raises(ChangeLogError, match="needs seq 9, but the log was pruned up to 9"):
+        registry.register(address, "s", 9)
+    assert [reader.name for reader in registry.readers(address)] == ["r"]
+    for content in (b"{", b"[]", b'{"name": "r"}', b'{"name":"r","next_seq":"x","lsn":0,"time":0}'):
+        store.write("readers/r.json", content)
+        with pytest.raises(ChangeLogError, match=r"readers/r.json: damaged.*register the reader again"):
+            registry.readers(address)
+
+
+def test_the_note_of_what_was_pruned(address: str) -> None:
+    """Nothing where there is none; what was written; an error that says what a damaged one is for."""
+    store = open_store(address)
+    store.prepare()
+    assert read_pruned(store) == Pruned(0) and first_kept(store) == 0
+    write_pruned(store, Pruned(10, Lsn(1), Timestamp(2)))
+    assert read_pruned(store) == Pruned(10, Lsn(1), Timestamp(2)) and first_kept(store) == 10
+    store.write("pruned.json", b"{}")
+    with pytest.raises(ChangeLogError, match=r"pruned.json: damaged"):
+        first_kept(store)

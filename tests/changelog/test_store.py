@@ -1,0 +1,159 @@
+"""Where a log lies: a directory, an S3 server, a file system of fsspec."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.store import MissingFileError
+from pgoutput_construct.errors import ChangeLogError
+
+
+def test_files_are_there_whole_or_not_at_all(address: str) -> None:
+    """What is written is listed with its size and read, in parts too; what failed on the way leaves no trace."""
+    store = open_store(address)
+    assert store.files() == {}
+    store.prepare()
+    store.prepare()
+    store.write("one", b"0123456789")
+    store.write(".hidden", b"x")
+    store.write("one", b"9876543210")
+    with pytest.raises(RuntimeError, match="on the way"), store.writing("two") as file:
+        file.write(b"half")
+        raise RuntimeError("on the way")
+    assert store.files() == {"one": 10} and store.files("nothing") == {}
+    assert store.read("one") == b"9876543210" and store.read("one", last=3) == b"210" and store.read(".hidden") == b"x"
+    with store.open("one") as opened:
+        opened.seek(4)
+        assert opened.read(2) == b"54"
+    store.write("empty", b"")
+    assert store.read("empty", last=3) == b"" and store.files() == {"one": 10, "empty": 0}
+    store.delete("one")
+    store.delete("one")
+    for missing in ("one", "folder/none"):
+        with pytest.raises(MissingFileError, match=missing):
+            store.read(missing)
+
+
+def test_a_store_is_sent_to_other_processes(address: str) -> None:
+    """Executors open the same address for themselves."""
+    store = open_store(address)
+    store.prepare()
+    store.write("one", b"1")
+    assert pickle.loads(pickle.dumps(store)).read("one") == b"1" and pickle.loads(pickle.dumps(store)) == store
+
+
+def test_folders(address: str) -> None:
+    """A file may stand in a folder, which is no file of the log itself."""
+    store = open_store(address)
+    store.prepare()
+    store.write("readers/spark.json", b"{}")
+    assert store.files("readers") == {"spark.json": 2} and store.files() == {}
+
+
+def test_relative_paths_are_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log stays where it was when the working directory changes; file:// is a path too."""
+    monkeypatch.chdir(tmp_path)
+    store = open_store("log")
+    monkeypatch.chdir("/")
+    store.prepare()
+    store.write("one", b"1")
+    assert (tmp_path / "log" / "one").exists() and open_store(f"file://{tmp_path}/log").read("one") == b"1"
+
+
+def test_credentials_are_never_shown(tmp_path: Path) -> None:
+    """Neither in names of a store nor in errors, whatever is wrong with the URI."""
+    uris = (
+        "s3://user:pass@bucket/log?session_token=pass&region=us-east-1",
+        "s3://user:pa/ss@bucket/log",
+        "s3://user:1/ss@bucket/log",
+        "s3://user:pa#ss@bucket/log",
+        "s3://user:pass@bucket/log?endpoint_override=127.0.0.1:1&scheme=http&region=us-east-1",
+        "nothing://user:pass@bucket/log",
+        "memory://user:pass@bucket/log",
+    )
+    for uri in uris:
+        try:
+            store = open_store(uri)
+            text = f"{store} {store!r} {store.place('x')}"
+            store.read("x")
+        except ChangeLogError as error:
+            text = f"{error} {error.__cause__}"
+        assert "user" not in text and "ss@" not in text and "pass" not in text
+    with pytest.raises(ChangeLogError, match="as a string"):
+        open_store(Path("s3://bucket/log"))
+    with pytest.raises(ChangeLogError, match="nothing://: pyarrow has no such file system, and fsspec neither"):
+        open_store("nothing://x")
+
+
+def test_a_directory_is_locked_by_one_process(tmp_path: Path) -> None:
+    """A second lock is refused until the first is released; other purposes are not in its way."""
+    store = open_store(tmp_path)
+    with store.lock("capture") as lock:
+        lock.check()
+        with pytest.raises(ChangeLogError, match="another capture writes into this directory"):
+            store.lock("capture")
+        store.lock("compaction").release()
+    with store.lock("capture"):
+        pass
+
+
+def test_an_exchanged_directory_is_noticed(tmp_path: Path) -> None:
+    """The lock is what was locked, not what stands under its name: an unmounted volume shows another directory."""
+    store = open_store(tmp_path / "log")
+    store.prepare()
+    with store.lock("capture") as lock:
+        (tmp_path / "log").rename(tmp_path / "away")
+        with pytest.raises(ChangeLogError, match="removed or exchanged"):
+            lock.check()
+        store.prepare()
+        with pytest.raises(ChangeLogError, match="removed or exchanged"):
+            lock.check()
+        (tmp_path / "log" / ".lock").touch()
+        with pytest.raises(ChangeLogError, match="removed or exchanged"):
+            lock.check()
+
+
+def test_who_comes_last_has_a_log_in_an_object_store(s3_address: str) -> None:
+    """The capture that was there before notices it; a lock with a time is refused while it is renewed."""
+    store = open_store(s3_address)
+    first = store.lock("capture")
+    with store.lock("capture") as second:
+        second.check()
+        with pytest.raises(ChangeLogError, match="no longer has the log"):
+            first.check()
+        first.release()
+        second.check()
+    with store.lock("compaction", seconds=60), pytest.raises(ChangeLogError, match="another compaction works here"):
+        store.lock("compaction", seconds=60)
+    store.lock("compaction", seconds=60)
+    store.lock("compaction", seconds=0).check()
+    store.write(".compaction.json", b"{")
+    with pytest.raises(ChangeLogError, match="not a note of who has the log"):
+        store.lock("compaction", seconds=60)
+
+
+def test_what_a_killed_writer_left_is_swept(tmp_path: Path) -> None:
+    """Its unfinished file is removed; one that is being written is not."""
+    store = LocalStore(tmp_path)
+    code = "import os, sys; from pgoutput_construct.changelog.local_store import LocalStore\n" + (
+        "with LocalStore(sys.argv[1]).writing('dead') as file: file.write(b'x'); file.flush(); os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False, cwd=Path(__file__).parents[2])
+    assert [path.name for path in tmp_path.iterdir()] == [".dead.tmp"]
+    with store.writing("alive") as file:
+        store.sweep()
+        file.write(b"1")
+    assert [path.name for path in tmp_path.iterdir()] == ["alive"]
+
+
+def test_errors_say_place_and_remedy(tmp_path: Path) -> None:
+    """A file where the directory should be, listed or made into one."""
+    (tmp_path / "file").write_text("")
+    for call in (lambda: open_store(tmp_path / "file").prepare(), lambda: open_store(tmp_path / "file").files()):
+        with pytest.raises(ChangeLogError, match=f"{tmp_path}/file.*make this possible"):
+            call()
