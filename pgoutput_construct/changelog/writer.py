@@ -1,15 +1,16 @@
-"""The writing end of the change log: one writer a directory, rows in memory until a segment is durable."""
+"""The writing end of the change log: one writer a log, rows in memory until a segment is durable."""
 
 import json
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self
 
-import pyarrow as pa
-
 from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.block import NO_XID, Block
-from pgoutput_construct.changelog.columns import segment_table
+from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog.columns import Part, segment_table
+from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.listing import list_segments
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import (
@@ -18,12 +19,10 @@ from pgoutput_construct.changelog.segments import (
     write_segment,
 )
 from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
-from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.wire import Lsn, XLogData
-from pgoutput_construct.wire.options import STATE_PARAMETERS
+from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["LogWriter", "SegmentLimits"]
+__all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
 _POSITION = ".confirmed.json"
 _INT64_MAX = 2**63 - 1
@@ -45,11 +44,32 @@ class SegmentLimits:
             raise ChangeLogError("the limits of a segment are at least one row, one byte and zero seconds")
 
 
-class LogWriter:
-    """Appends payloads and publishes them as segments; a context manager that holds the log's lock.
+@dataclass(frozen=True)
+class Durable:
+    """What has become durable, and may be confirmed to the server."""
 
-    What is appended is lost in a crash until ``publish`` returns. ``position`` is what
-    the last durable segment says: the position to resume from.
+    position: Position
+    """How far the log is complete with it."""
+    segment: Segment | None
+    """The segment; None where only the position moved."""
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """What the writer's thread is given."""
+
+    parts: list[Part]
+    first_seq: int
+    options: LogOptions | None
+    position: Position
+
+
+class LogWriter:
+    """Appends blocks and publishes them as segments; a context manager that holds the log's lock.
+
+    A thread of its own makes one segment durable while the next is filled: ``cut`` hands over what was appended, and
+    ``collect`` tells when it is durable; ``publish`` does both. What is not durable is lost in a crash. ``position``
+    is what the last durable segment says: the position to resume from.
     """
 
     def __init__(self, address: Address | LogStore, limits: SegmentLimits | None = None) -> None:
@@ -62,10 +82,14 @@ class LogWriter:
         self.options: LogOptions | None = None
         self.position = Position()
         self.next_seq = 0
-        self._rows: list[tuple[Any, ...]] = []
+        self.on_durable: Callable[[], None] = lambda: None
+        """Called by the thread when there is something to collect."""
+        self._parts: list[Part] = []
+        self._first_seq = 0
         self._bytes = 0
         self._oldest = 0.0
-        self._open_xid = NO_XID
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="change log")
+        self._writing: Future[Durable] | None = None
         self.store.prepare()
         self._lock = self.store.lock("capture")
         try:
@@ -76,8 +100,13 @@ class LogWriter:
 
     @property
     def pending(self) -> int:
-        """How many rows are in memory only."""
-        return len(self._rows)
+        """How many rows were appended and not handed over."""
+        return self.next_seq - self._first_seq
+
+    @property
+    def busy(self) -> bool:
+        """Whether something was handed over that was not collected."""
+        return self._writing is not None
 
     @property
     def noted_lsn(self) -> Lsn:
@@ -93,62 +122,75 @@ class LogWriter:
             )
         self.options = options
 
-    def append(self, frame: XLogData, in_stream: bool, stream_xid: int | None, **others: bool) -> int:
-        """Add the payload of ``frame`` with the state in which it is to be parsed; return its seq.
+    def append(self, block: Block) -> None:
+        """Add payloads, at the seqs from ``next_seq`` on. Raises ChangeLogError for what a log cannot hold."""
+        if not len(block):
+            return
+        if (lowest := int(block.wal_start.min())) < 0:
+            raise _beyond(Lsn(lowest + 2**64))
+        self._add(block, len(block))
+        self._bytes += int((block.index.ends - block.index.starts).sum())
 
-        ``in_stream``, ``stream_xid`` (None outside a stream) and ``others``, the states of later versions, are
-        those of the Session before the payload.
-        """
-        if frame.wal_start > _INT64_MAX:
-            raise _beyond(frame.wal_start)
-        if not self._rows:
+    def append_event(self, name: str, lsn: Lsn, **details: Any) -> None:
+        """Add an event: what happened, the position that it is about, and whatever JSON can hold."""
+        self._add(LogEvent(name, lsn, Timestamp.now(), details), 1)
+
+    def _add(self, part: Part, rows: int) -> None:
+        if not self._parts:
             self._oldest = time.monotonic()
-        given = {"in_stream": in_stream, **others}
-        states = [given.get(name, False) for name in STATE_PARAMETERS]
-        scope = OUTSIDE if stream_xid is None else stream_xid
-        self._rows.append((frame.data, int(frame.wal_start), int(frame.send_time), scope, *states))
-        self._bytes += len(frame.data)
-        self.next_seq += 1
-        return self.next_seq - 1
+        self._parts.append(part)
+        self.next_seq += rows
+
+    def is_full(self) -> bool:
+        """Tell whether a segment is filled, up to its limit of rows or bytes."""
+        return self.pending >= self.limits.rows or self._bytes >= self.limits.payload_bytes
 
     def is_due(self) -> bool:
-        """Tell whether a limit is reached and ``publish`` should be called."""
-        if not self._rows:
-            return False
-        limits = self.limits
-        full = len(self._rows) >= limits.rows or self._bytes >= limits.payload_bytes
-        return full or time.monotonic() - self._oldest >= limits.seconds
+        """Tell whether a limit is reached and ``cut`` should be called."""
+        return self.pending > 0 and (self.is_full() or time.monotonic() - self._oldest >= self.limits.seconds)
 
-    def publish(self, position: Position) -> Segment | None:
-        """Make all appended rows durable as one segment; None when there are none.
+    def cut(self, position: Position) -> None:
+        """Hand what was appended over to be made durable; without any, only the position is written down.
 
-        ``position``: how far the log is complete with these rows. Only after this may it be confirmed to the
-        server.
+        ``position``: how far the log is complete with these rows. It waits for what was handed over before: ask
+        ``busy``, and collect that.
         """
-        if not self._rows:
-            return None
-        if self.options is None:
-            raise ChangeLogError("set the options of the log before its first segment")
         if position.complete_lsn > _INT64_MAX:
             raise _beyond(position.complete_lsn)
-        self._lock.check()
-        segment = write_segment(self.store, self._table(), self.options, position)
-        self._lock.check()  # else it went elsewhere, and may not be confirmed
-        self.position = position
-        self._rows, self._bytes = [], 0
-        return segment
+        if self._parts and self.options is None:
+            raise ChangeLogError("set the options of the log before its first segment")
+        self.collect(wait=True)
+        cut = _Cut(self._parts, self._first_seq, self.options, position)
+        self._parts, self._first_seq, self._bytes = [], self.next_seq, 0
+        self._writing = self._thread.submit(self._write, cut)
+        self._writing.add_done_callback(lambda _: self.on_durable())
 
-    def note(self, lsn: Lsn) -> None:
-        """Write down, durably, that ``lsn`` is about to be confirmed although no segment says so (an idle
-        server).
+    def collect(self, wait: bool = False) -> Durable | None:
+        """Return what has become durable since the last call; None for nothing, or (but for ``wait``) not yet.
+
+        Raises what went wrong in the thread: ChangeLogError.
         """
-        if lsn > self.noted_lsn:
-            self._lock.check()
-            self.store.write(_POSITION, json.dumps({"confirmed_lsn": int(lsn)}).encode())
-            self._noted = lsn
+        if self._writing is None or not (wait or self._writing.done()):
+            return None
+        writing, self._writing = self._writing, None
+        durable = writing.result()
+        self._noted = max(self._noted, durable.position.complete_lsn)
+        if durable.segment is not None:
+            self.position = durable.position
+        return durable
+
+    def publish(self, position: Position) -> Segment | None:
+        """Make all appended rows durable as one segment, and wait for it; None when there are none."""
+        self.collect(wait=True)
+        if not self.pending:
+            return None
+        self.cut(position)
+        durable = self.collect(wait=True)
+        return durable.segment if durable else None
 
     def close(self) -> None:
-        """Release the directory; rows that were not published are gone."""
+        """Wait for what was handed over, and release the log; rows that were not handed over are gone."""
+        self._thread.shutdown()
         self._lock.release()
 
     def __enter__(self) -> Self:
@@ -163,15 +205,19 @@ class LogWriter:
         if segments := list_segments(self.store):
             last = segments[-1]
             self.options, self.position = last.options, last.position
-            self.next_seq = last.last_seq + 1
+            self.next_seq = self._first_seq = last.last_seq + 1
 
-    def _table(self) -> pa.Table:
-        assert self.options is not None
-        payloads, wal_start, send_time, scopes, *states = zip(*self._rows, strict=True)
-        said = dict(zip(STATE_PARAMETERS, states, strict=True))
-        block = Block.of(payloads, wal_start, send_time, self.options.layout(), said, scopes, self._open_xid)
-        self._open_xid = block.open_xid
-        return segment_table([block], self.next_seq - len(block))
+    def _write(self, cut: _Cut) -> Durable:
+        """Make a cut durable; this runs in the thread."""
+        self._lock.check()
+        segment = None
+        if cut.parts and cut.options:
+            table = segment_table(cut.parts, cut.first_seq)
+            segment = write_segment(self.store, table, cut.options, cut.position)
+        elif cut.position.complete_lsn > self._noted:
+            self.store.write(_POSITION, json.dumps({"confirmed_lsn": int(cut.position.complete_lsn)}).encode())
+        self._lock.check()  # else it went elsewhere, and may not be confirmed
+        return Durable(cut.position, segment)
 
 
 def _beyond(lsn: Lsn) -> ChangeLogError:
