@@ -1,8 +1,7 @@
 """The writing end of the change log: one writer a log, rows in memory until a segment is durable."""
 
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,19 +11,15 @@ from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.columns import Part, segment_table
 from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.listing import list_segments
+from pgoutput_construct.changelog.note import NOTE_NAME, Note, read_note
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.segments import (
-    Position,
-    Segment,
-    write_segment,
-)
-from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
+from pgoutput_construct.changelog.segments import Position, Segment, write_segment
+from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
-_POSITION = ".confirmed.json"
 _INT64_MAX = 2**63 - 1
 
 
@@ -33,9 +28,10 @@ class SegmentLimits:
     """When a segment is cut: at the first limit that is reached, also inside a transaction."""
 
     rows: int = 100_000
-    """Most payloads in a segment."""
-    payload_bytes: int = 64 * 2**20
-    """Bytes of payload after which no more is added; one payload may be up to 1 GB by itself."""
+    """Most payloads in a segment, give or take those that arrive together."""
+    payload_bytes: int = 32 * 2**20
+    """Bytes of payload after which no more is added; one payload may be up to 1 GB by itself. Two segments are in
+    memory, one that is filled and one that is written."""
     seconds: float = 2.0
     """How long a payload may wait in memory: the delay of confirmations and of readers."""
 
@@ -82,8 +78,12 @@ class LogWriter:
         self.options: LogOptions | None = None
         self.position = Position()
         self.next_seq = 0
-        self.on_durable: Callable[[], None] = lambda: None
+        self.pending = 0
+        """How many payloads were appended and not handed over."""
+        self.on_durable: Callable[[], None] | None = None
         """Called by the thread when there is something to collect."""
+        self._durable = 0  # seqs before this one are in segments: what a note may vouch for
+        self._written: LogOptions | None = None
         self._parts: list[Part] = []
         self._first_seq = 0
         self._bytes = 0
@@ -99,11 +99,6 @@ class LogWriter:
             raise
 
     @property
-    def pending(self) -> int:
-        """How many rows were appended and not handed over."""
-        return self.next_seq - self._first_seq
-
-    @property
     def busy(self) -> bool:
         """Whether something was handed over that was not collected."""
         return self._writing is not None
@@ -111,11 +106,21 @@ class LogWriter:
     @property
     def noted_lsn(self) -> Lsn:
         """The highest position that was confirmed; a slot beyond it was moved by somebody else."""
-        return max(self.position.complete_lsn, self._noted)
+        return Lsn(max(self.position.complete_lsn, self._note.confirmed_lsn))
 
-    def use(self, options: LogOptions) -> None:
-        """Set the ``options``; raise ChangeLogError when the log was written with others."""
-        if self.options is not None and (differences := self.options.differences(options)):
+    @property
+    def noted_timeline(self) -> int | None:
+        """The timeline of the server on which ``noted_lsn`` was reached; None where the log does not say."""
+        if self._note.confirmed_lsn > self.position.complete_lsn:
+            return self._note.timeline
+        return self._written.timeline if self._written else None
+
+    def use(self, options: LogOptions, said: Collection[str] = ()) -> None:
+        """Set the ``options``; raise ChangeLogError when they cannot be those of this log.
+
+        ``said`` are the options whose change the next segment tells of, by an event (OPTIONS_CHANGED).
+        """
+        if self.options is not None and (differences := self.options.differences(options, said)):
             raise ChangeLogError(
                 f"{self.store}: the change log there was captured with other options "
                 f"({'; '.join(differences)}); use these, or another directory and another slot"
@@ -128,59 +133,64 @@ class LogWriter:
             return
         if (lowest := int(block.wal_start.min())) < 0:
             raise _beyond(Lsn(lowest + 2**64))
-        self._add(block, len(block))
+        if not self.pending:
+            self._oldest = time.monotonic()
+        self._parts.append(block)
+        self.next_seq += len(block)
+        self.pending += len(block)
         self._bytes += int((block.index.ends - block.index.starts).sum())
 
     def append_event(self, name: str, lsn: Lsn, **details: Any) -> None:
-        """Add an event: what happened, the position that it is about, and whatever JSON can hold."""
-        self._add(LogEvent(name, lsn, Timestamp.now(), details), 1)
+        """Add an event: what happened, the position that it is about, and whatever JSON can hold.
 
-    def _add(self, part: Part, rows: int) -> None:
-        if not self._parts:
-            self._oldest = time.monotonic()
-        self._parts.append(part)
-        self.next_seq += rows
+        It becomes durable with the payloads that follow it.
+        """
+        self._parts.append(LogEvent(name, lsn, Timestamp.now(), details))
+        self.next_seq += 1
 
     def is_full(self) -> bool:
-        """Tell whether a segment is filled, up to its limit of rows or bytes."""
+        """Tell whether what was appended reaches the limit of rows or bytes."""
         return self.pending >= self.limits.rows or self._bytes >= self.limits.payload_bytes
 
     def is_due(self) -> bool:
         """Tell whether a limit is reached and ``cut`` should be called."""
-        return self.pending > 0 and (self.is_full() or time.monotonic() - self._oldest >= self.limits.seconds)
+        waited = time.monotonic() - self._oldest
+        return self.pending > 0 and (self.is_full() or waited >= self.limits.seconds)
 
     def cut(self, position: Position) -> None:
-        """Hand what was appended over to be made durable; without any, only the position is written down.
+        """Hand over what was appended, to be made durable; without payloads only the position is written down.
 
-        ``position``: how far the log is complete with these rows. It waits for what was handed over before: ask
-        ``busy``, and collect that.
+        ``position``: how far the log is complete with these payloads. Only after ``collect`` has told may it be
+        confirmed to the server. Waits for what was handed over before: collect that while ``busy``.
         """
         if position.complete_lsn > _INT64_MAX:
             raise _beyond(position.complete_lsn)
-        if self._parts and self.options is None:
+        if self.pending and self.options is None:
             raise ChangeLogError("set the options of the log before its first segment")
         self.collect(wait=True)
-        cut = _Cut(self._parts, self._first_seq, self.options, position)
-        self._parts, self._first_seq, self._bytes = [], self.next_seq, 0
+        cut = _Cut(self._parts if self.pending else [], self._first_seq, self.options, position)
+        if self.pending:
+            self._parts, self._first_seq, self.pending, self._bytes = [], self.next_seq, 0, 0
         self._writing = self._thread.submit(self._write, cut)
-        self._writing.add_done_callback(lambda _: self.on_durable())
+        if self.on_durable is not None:
+            self._writing.add_done_callback(self._wake)
 
     def collect(self, wait: bool = False) -> Durable | None:
         """Return what has become durable since the last call; None for nothing, or (but for ``wait``) not yet.
 
-        Raises what went wrong in the thread: ChangeLogError.
+        Raises what went wrong in the thread, such as ChangeLogError for a disk that is full.
         """
         if self._writing is None or not (wait or self._writing.done()):
             return None
         writing, self._writing = self._writing, None
         durable = writing.result()
-        self._noted = max(self._noted, durable.position.complete_lsn)
         if durable.segment is not None:
             self.position = durable.position
+            self._durable, self._written = durable.segment.last_seq + 1, durable.segment.options
         return durable
 
     def publish(self, position: Position) -> Segment | None:
-        """Make all appended rows durable as one segment, and wait for it; None when there are none."""
+        """Make all appended payloads durable as one segment, and wait for it; None when there are none."""
         self.collect(wait=True)
         if not self.pending:
             return None
@@ -189,7 +199,7 @@ class LogWriter:
         return durable.segment if durable else None
 
     def close(self) -> None:
-        """Wait for what was handed over, and release the log; rows that were not handed over are gone."""
+        """Wait for what was handed over, and release the log; what was not handed over is gone."""
         self._thread.shutdown()
         self._lock.release()
 
@@ -201,34 +211,31 @@ class LogWriter:
 
     def _recover(self) -> None:
         self.store.sweep()
-        self._noted = _read_position(self.store)
+        self._note = read_note(self.store)
         if segments := list_segments(self.store):
             last = segments[-1]
             self.options, self.position = last.options, last.position
-            self.next_seq = self._first_seq = last.last_seq + 1
+            self.next_seq = self._first_seq = self._durable = last.last_seq + 1
+            self._written = last.options
+        self._note.check_end(self.next_seq, self.store)
 
     def _write(self, cut: _Cut) -> Durable:
-        """Make a cut durable; this runs in the thread."""
+        """Make a cut durable; this runs in the thread, and nothing else changes the log meanwhile."""
         self._lock.check()
         segment = None
-        if cut.parts and cut.options:
-            table = segment_table(cut.parts, cut.first_seq)
-            segment = write_segment(self.store, table, cut.options, cut.position)
-        elif cut.position.complete_lsn > self._noted:
-            self.store.write(_POSITION, json.dumps({"confirmed_lsn": int(cut.position.complete_lsn)}).encode())
+        if cut.parts and cut.options is not None:
+            segment = write_segment(self.store, segment_table(cut.parts, cut.first_seq), cut.options, cut.position)
+        elif cut.position.complete_lsn > self.noted_lsn:
+            note = Note(cut.position.complete_lsn, self._durable, cut.options.timeline if cut.options else None)
+            self.store.write(NOTE_NAME, note.content())
+            self._note = note
         self._lock.check()  # else it went elsewhere, and may not be confirmed
         return Durable(cut.position, segment)
+
+    def _wake(self, _: Future[Durable]) -> None:
+        if self.on_durable is not None:
+            self.on_durable()
 
 
 def _beyond(lsn: Lsn) -> ChangeLogError:
     return ChangeLogError(f"WAL position {lsn} is beyond 7FFFFFFF/FFFFFFFF: the log cannot hold it")
-
-
-def _read_position(store: LogStore) -> Lsn:
-    try:
-        return Lsn(json.loads(store.read(_POSITION))["confirmed_lsn"])
-    except MissingFileError:
-        return Lsn(0)
-    except (ValueError, KeyError, TypeError) as error:
-        place = store.place(_POSITION)
-        raise ChangeLogError(f"{place}: damaged; it only guards against a moved slot: remove it to go on") from error

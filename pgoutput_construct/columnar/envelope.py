@@ -67,7 +67,7 @@ def split_frames(frames: Sequence[bytes]) -> FrameBatch:
 def _payloads(data: NDArray[np.uint8], starts: Numbers, lengths: Numbers) -> pa.Array:
     if len(starts) != 1:
         tags = np.zeros(len(starts), np.uint8)
-        return strings(Values(data, starts, lengths, tags, 0, len(starts), int(lengths.sum())), pa.binary())
+        return strings(Values(data, starts, lengths.astype(np.int32), tags, 0, len(starts), int(lengths.sum())), pa.binary())
     bounds = np.append(starts, starts + lengths).astype(np.int32)  # a frame has 1 GB at most
     return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
 

@@ -1,16 +1,17 @@
 """One connection of a capture: frames into the log, segments cut, positions confirmed when durable."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import DecodeError, ProtocolError, ReplicationError
+from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, XLogData
 
-__all__ = ["CaptureProgress", "Ending", "Pump"]
+__all__ = ["CaptureProgress", "Pump"]
 
 _SLICE = 0.1  # seconds: how long a signal or stop() may go unnoticed
 _REPORT_INTERVAL = 1.0
@@ -39,32 +40,7 @@ class CaptureProgress:
     confirmed_lsn: Lsn = field(default_factory=Lsn)
     """Everything before this position is durable, and the server was told so."""
     ended_by: str | None = None
-    """``until_lsn``, ``stop``, or the signal's name; None while it runs."""
-
-
-@dataclass
-class Ending:
-    """Why and when a capture ends."""
-
-    until_lsn: Lsn | None
-    """The position up to which all must be durable."""
-    stop: Callable[[], bool] | None
-    """Asked from time to time; True ends the capture."""
-    signals: Sequence[str] = ()
-    """A live list: the first name that appears in it ends the capture."""
-    _next_question: float = 0.0
-
-    def reason(self, tracker: TransactionTracker | None = None) -> str | None:
-        """Name what ends the capture now, None to go on; ``stop`` is asked at most every 50 ms."""
-        if self.signals:
-            return self.signals[0]
-        until = self.until_lsn
-        if tracker is not None and until is not None and tracker.between and tracker.complete_lsn >= until:
-            return "until_lsn"
-        if self.stop is not None and (now := time.monotonic()) >= self._next_question:
-            self._next_question = now + _SLICE / 2
-            return "stop" if self.stop() else None
-        return None
+    """``until_lsn``, ``until_idle``, ``duration``, ``stop``, or the signal's name; None while it runs."""
 
 
 @dataclass
@@ -138,14 +114,14 @@ class Pump:
             self._confirm()
 
     def _ask(self) -> None:
-        if self.ending.until_lsn is not None and time.monotonic() >= self._next_ask:
+        if self.ending.asks and time.monotonic() >= self._next_ask:
             self.stream.send_status(reply_requested=True)
             self._next_ask = time.monotonic() + 1
 
     def _publish(self) -> None:
         segment = self.writer.publish(self.tracker.position)
         if segment is not None:
-            self.progress.rows += segment.rows
+            self.progress.rows += segment.rows - segment.events
             self.progress.segments += 1
             self._show()
 

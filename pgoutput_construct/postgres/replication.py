@@ -11,6 +11,9 @@ from psycopg import pq
 from pgoutput_construct.changelog.options import StreamOptions
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import describe_error, is_transient
+from pgoutput_construct.postgres.notices import Notices, lost_publication
+from pgoutput_construct.postgres.silence import Silence
+from pgoutput_construct.postgres.waiting import Patience, result_of
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
 
 __all__ = ["ReplicationStream", "start_command"]
@@ -21,6 +24,7 @@ _REMEDIES = {
     "55000": "if the slot was invalidated: drop it, create it again, begin a new log with a new copy",
     "42501": "the role needs the attribute REPLICATION: ALTER ROLE ... REPLICATION",
 }
+_ENDED = "the server ended the stream"
 _DRAIN_SECONDS = 3.0
 
 
@@ -40,14 +44,20 @@ class ReplicationStream:
         start_lsn: Lsn | None = None,
         *,
         status_interval: float = 10.0,
+        silence: Silence | None = None,
     ) -> None:
-        """Start at ``start_lsn``, or where the slot is if later; ``status_interval`` is in seconds."""
+        """Start at ``start_lsn``, or where the slot is if later; ``status_interval`` is in seconds.
+
+        ``silence`` says how long the server may say nothing, by default three times ``status_interval``.
+        """
         options.check_server(connection.info.server_version)
         self._connection = connection
         self._pgconn = connection.pgconn
         self._interval = status_interval
         self._next_status = time.monotonic() + status_interval
         self._confirmed = start_lsn or Lsn(0)
+        self._silence = silence or Silence(status_interval)
+        self._notices = Notices(connection)
         self._start(start_command(options, self._confirmed))
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._pgconn.socket, selectors.EVENT_READ)
@@ -62,16 +72,19 @@ class ReplicationStream:
         seconds.
 
         Keepalives that ask for a reply are answered before they are returned, and a status is sent whenever
-        ``status_interval`` has passed. Raises ReplicationError when the server ends the stream or the
-        connection breaks, DecodeError for a frame that is none.
+        ``status_interval`` has passed. Raises ReplicationError when the server ends the stream, skips changes or is
+        silent for too long, and when the connection breaks; DecodeError for a frame that is none.
         """
         if time.monotonic() >= self._next_status:
-            self.send_status()
+            self.send_status(reply_requested=self._silence.asks())
         data = self._receive()
         if data is None and self._wait(min(timeout, self._next_status - time.monotonic())):
             data = self._receive()
+        self._notices.check()
         if data is None:
+            self._silence.check()
             return None
+        self._silence.heard()
         frame = parse_frame(data)
         if isinstance(frame, PrimaryKeepalive) and frame.reply_requested:
             self.send_status()
@@ -102,6 +115,7 @@ class ReplicationStream:
         """End the stream so that the server has read the last status, then close the connection."""
         try:
             if not self._connection.closed:
+                self._silence.limit = min(self._silence.limit, _DRAIN_SECONDS)
                 self._end_copy()
         except (ReplicationError, psycopg.Error):
             pass  # the server is gone: there is nobody to say goodbye to
@@ -118,7 +132,7 @@ class ReplicationStream:
     def _start(self, command: bytes) -> None:
         try:
             self._pgconn.send_query(command)
-            result = self._pgconn.get_result()
+            result = result_of(self._pgconn, getattr(self._connection, "patience", Patience()))
         except psycopg.Error as error:
             raise describe_error(error, "START_REPLICATION failed") from error
         if result is None or result.status != pq.ExecStatus.COPY_BOTH:
@@ -139,7 +153,7 @@ class ReplicationStream:
             raise describe_error(error, "the replication connection broke") from error
         if length == 0:
             return None
-        raise self._server_error(result, "the server ended the stream")
+        raise self._server_error(result, _ENDED)
 
     def _wait(self, timeout: float) -> bool:
         return bool(self._selector.select(max(timeout, 0)))
@@ -155,7 +169,8 @@ class ReplicationStream:
         # While the server waits for us to read it does not read: take its bytes in, too.
         while self._pgconn.flush():
             self._selector.modify(self._pgconn.socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
-            self._wait(self._interval)
+            self._wait(min(self._interval, _DRAIN_SECONDS))
+            self._silence.check()
             self._selector.modify(self._pgconn.socket, selectors.EVENT_READ)
             self._pgconn.consume_input()
 
@@ -176,7 +191,9 @@ class ReplicationStream:
         state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace") or None
         primary = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message or b""
         text = f"{what}: {primary.decode('utf-8', 'replace').strip()}"
-        if state in _REMEDIES:
+        if state == "42704" and what == _ENDED:
+            text = lost_publication(text)
+        elif state in _REMEDIES:
             text += f" ({_REMEDIES[state]})"
         lost = state is None
         return ReplicationError(text, sqlstate=state, transient=lost or is_transient(state))

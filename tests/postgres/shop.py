@@ -49,6 +49,8 @@ class Shop:
     directory: Path
     slot: str
     options: dict[str, Any] = field(default_factory=dict)
+    path: Callable[[str], str] = str
+    """What makes of the connection string that of the captures, such as the way through a proxy."""
 
     @classmethod
     @contextmanager
@@ -89,7 +91,7 @@ class Shop:
         if until is None and "stop" not in options:
             until = self.execute()
         return capture(
-            self.dsn,
+            self.path(self.dsn),
             self.slot,
             [PUBLICATION],
             self.directory,
@@ -119,7 +121,7 @@ class Shop:
     @contextmanager
     def capturing_process(self, **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
         """Capture in a process of its own, which is killed when the block ends."""
-        arguments = (self.dsn, self.slot, [PUBLICATION], str(self.directory))
+        arguments = (self.path(self.dsn), self.slot, [PUBLICATION], str(self.directory))
         program = (
             "from pgoutput_construct.postgres import capture, SegmentLimits\n"
             f"capture(*{arguments!r}, **{self.options!r}, "

@@ -74,7 +74,8 @@ def test_an_idle_capture_lets_the_slot_move(shop: Shop) -> None:
 def test_a_payload_that_is_empty_is_counted_and_skipped(shop: Shop) -> None:
     """PostgreSQL 13 sends one in place of an Origin whose name is gone; it is no message."""
     from pgoutput_construct.postgres import LogWriter
-    from pgoutput_construct.postgres.pump import Ending, Pump
+    from pgoutput_construct.postgres.ending import Ending
+    from pgoutput_construct.postgres.pump import Pump
 
     class Canned:
         confirmed_lsn = Lsn(0)
