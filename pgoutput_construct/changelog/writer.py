@@ -56,6 +56,8 @@ class _Cut:
 
     parts: list[Part]
     first_seq: int
+    rows: int
+    size: int
     options: LogOptions | None
     position: Position
 
@@ -89,7 +91,7 @@ class LogWriter:
         self._bytes = 0
         self._oldest = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="change log")
-        self._writing: Future[Durable] | None = None
+        self._writing: tuple[_Cut, Future[Durable]] | None = None
         self.store.prepare()
         self._lock = self.store.lock("capture")
         try:
@@ -168,22 +170,28 @@ class LogWriter:
         if self.pending and self.options is None:
             raise ChangeLogError("set the options of the log before its first segment")
         self.collect(wait=True)
-        cut = _Cut(self._parts if self.pending else [], self._first_seq, self.options, position)
+        cut = _Cut(self._parts, self._first_seq, self.pending, self._bytes, self.options, position)
         if self.pending:
             self._parts, self._first_seq, self.pending, self._bytes = [], self.next_seq, 0, 0
-        self._writing = self._thread.submit(self._write, cut)
+        writing = self._thread.submit(self._write, cut)
+        self._writing = cut, writing
         if self.on_durable is not None:
-            self._writing.add_done_callback(self._wake)
+            writing.add_done_callback(self._wake)
 
     def collect(self, wait: bool = False) -> Durable | None:
         """Return what has become durable since the last call; None for nothing, or (but for ``wait``) not yet.
 
-        Raises what went wrong in the thread, such as ChangeLogError for a disk that is full.
+        Raises what went wrong in the thread, such as ChangeLogError for a disk that is full; the payloads are then as
+        if they had not been handed over.
         """
-        if self._writing is None or not (wait or self._writing.done()):
+        if self._writing is None or not (wait or self._writing[1].done()):
             return None
-        writing, self._writing = self._writing, None
-        durable = writing.result()
+        (cut, writing), self._writing = self._writing, None
+        try:
+            durable = writing.result()
+        except BaseException:
+            self._take_back(cut)
+            raise
         if durable.segment is not None:
             self.position = durable.position
             self._durable, self._written = durable.segment.last_seq + 1, durable.segment.options
@@ -219,11 +227,16 @@ class LogWriter:
             self._written = last.options
         self._note.check_end(self.next_seq, self.store)
 
+    def _take_back(self, cut: _Cut) -> None:
+        if cut.rows:
+            self._parts, self._first_seq = cut.parts + self._parts, cut.first_seq
+            self.pending, self._bytes = cut.rows + self.pending, cut.size + self._bytes
+
     def _write(self, cut: _Cut) -> Durable:
         """Make a cut durable; this runs in the thread, and nothing else changes the log meanwhile."""
         self._lock.check()
         segment = None
-        if cut.parts and cut.options is not None:
+        if cut.rows and cut.options is not None:
             segment = write_segment(self.store, segment_table(cut.parts, cut.first_seq), cut.options, cut.position)
         elif cut.position.complete_lsn > self.noted_lsn:
             note = Note(cut.position.complete_lsn, self._durable, cut.options.timeline if cut.options else None)

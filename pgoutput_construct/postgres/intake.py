@@ -1,12 +1,12 @@
 """From frames to what the log appends: taken apart, walked once, and without what the log has already."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.segments import Position
-from pgoutput_construct.columnar.envelope import FrameBatch, split_frames
+from pgoutput_construct.columnar.envelope import FrameBatch, Frames, split_frames
 from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres.transactions import Admission, TransactionTracker
@@ -22,6 +22,8 @@ class Taken:
 
     block: Block
     """The payloads that belong into the log."""
+    payload_bytes: int
+    """Their bytes."""
     empty: int
     """Frames without a payload."""
     reply_requested: bool
@@ -40,7 +42,7 @@ class Intake:
         self.tracker = TransactionTracker(position)
         """Which transactions came completely."""
 
-    def take(self, frames: Sequence[bytes]) -> Taken:
+    def take(self, frames: Frames) -> Taken:
         """Take in frames, at least one; nothing is raised for what they hold."""
         batch = split_frames(frames)
         block, admission = self._admit(batch)
@@ -50,7 +52,8 @@ class Intake:
                 asked = asked or bool(frame.reply_requested)
                 if admission.is_quiet(place):
                     self.tracker.keepalive(frame.wal_end)
-        return Taken(block, batch.empty, asked, admission.error or batch.error)
+        size = int((block.index.ends - block.index.starts).sum())
+        return Taken(block, size, batch.empty, asked, admission.error or batch.error)
 
     def _admit(self, batch: FrameBatch) -> tuple[Block, Admission]:
         scopes, states, refused = self._scopes.read(batch.payloads)

@@ -134,7 +134,7 @@ class TransactionTracker:
 
     def _plain(self, index: BatchIndex, rows: Numbers) -> Flags:
         """Take in Begins and Commits of transactions that the log does not have; tell behind which nothing is open."""
-        commits = index.tags[rows] == _COMMIT
+        commits: Flags = index.tags[rows] == _COMMIT
         ends = _fields(index, rows[commits], Commit)["end_lsn"]
         last_begin = rows[~commits][-1:].tolist()
         for row in dict.fromkeys([*last_begin, int(rows[-1])]):

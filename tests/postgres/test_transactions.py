@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import DecodeError, ProtocolError
 from pgoutput_construct.postgres import Position
 from pgoutput_construct.postgres.intake import Intake
@@ -48,8 +49,8 @@ def _feed(
     session = Session(**LAYOUT)
     frames = [build_frame(XLogData(Lsn(1), Lsn(1), T, session.build(message))) for message in messages]
     one_by_one, together = (Intake(LAYOUT, Position(Lsn(resume), prepared, finished)) for _ in range(2))
-    kept = [bool(len(one_by_one.take([frame]).block)) for frame in frames]
-    assert len(together.take(frames).block) == sum(kept)
+    kept = [bool(len(one_by_one.take(Frames.of(frame)).block)) for frame in frames]
+    assert len(together.take(Frames.of(*frames)).block) == sum(kept)
     tracker = one_by_one.tracker
     assert tracker.position == together.tracker.position
     assert (tracker.transactions, tracker.dropped) == (together.tracker.transactions, together.tracker.dropped)
@@ -70,13 +71,13 @@ def test_a_transaction_that_the_log_has_is_dropped_but_for_its_relations() -> No
 def test_a_transaction_is_complete_only_at_its_end() -> None:
     """Neither rows nor keepalives inside a transaction or a stream move the position."""
     _, intake = _feed(1, {}, Begin(Lsn(10), T, 5), INSERT)
-    intake.take([KEEPALIVE])
+    intake.take(Frames.of(KEEPALIVE))
     assert intake.tracker.complete_lsn == 1 and not intake.tracker.between
     _, intake = _feed(1, {}, StreamStart(5, 1))
-    intake.take([KEEPALIVE])
+    intake.take(Frames.of(KEEPALIVE))
     assert intake.tracker.complete_lsn == 1 and not intake.tracker.between
     _, intake = _feed(1, {}, StreamStart(5, 1), StreamStop())
-    intake.take([KEEPALIVE])
+    intake.take(Frames.of(KEEPALIVE))
     assert intake.tracker.complete_lsn == 99 and intake.tracker.between
 
 
@@ -138,10 +139,10 @@ def test_many_small_transactions_are_taken_in_together() -> None:
 def test_a_keepalive_counts_by_what_stands_before_it() -> None:
     """Among the frames of one batch: inside a transaction it says nothing, behind its end it does."""
     frames = [build_frame(XLogData(Lsn(1), Lsn(1), T, build(message))) for message in _transaction(10, 20)]
-    assert Intake(LAYOUT, Position()).take([KEEPALIVE]).reply_requested is False
+    assert Intake(LAYOUT, Position()).take(Frames.of(KEEPALIVE)).reply_requested is False
     for place, complete in ((0, 99), (2, 20), (4, 99)):
         intake = Intake(LAYOUT, Position())
-        assert len(intake.take([*frames[:place], KEEPALIVE, *frames[place:]]).block) == 4
+        assert len(intake.take(Frames.of(*frames[:place], KEEPALIVE, *frames[place:])).block) == 4
         assert intake.tracker.complete_lsn == complete
 
 
@@ -150,9 +151,16 @@ def test_what_is_wrong_stops_there_and_what_came_before_is_kept(bad: bytes) -> N
     """An unknown tag, a message cut short, and one that cannot come there: the same, and nothing behind it counts."""
     payloads = [*map(build, _transaction(10, 20)), bad, *map(build, _transaction(20, 30))]
     intake = Intake(LAYOUT, Position())
-    taken = intake.take([build_frame(XLogData(Lsn(1), Lsn(1), T, payload)) for payload in payloads])
+    taken = intake.take(Frames.of(*(build_frame(XLogData(Lsn(1), Lsn(1), T, payload)) for payload in payloads)))
     assert isinstance(taken.error, DecodeError | ProtocolError)
     assert (len(taken.block), intake.tracker.complete_lsn) == (4, 20)
+
+
+def test_a_payload_that_is_empty_is_counted_and_skipped() -> None:
+    """PostgreSQL 13 sends one in place of an Origin whose name is gone; it is no message."""
+    intake = Intake(LAYOUT, Position())
+    taken = intake.take(Frames.of(build_frame(XLogData(Lsn(1), Lsn(1), T, b"")), KEEPALIVE))
+    assert (taken.empty, len(taken.block), taken.error, intake.tracker.complete_lsn) == (1, 0, None, 99)
 
 
 def test_what_is_remembered_of_prepared_transactions_is_bounded() -> None:
@@ -160,7 +168,7 @@ def test_what_is_remembered_of_prepared_transactions_is_bounded() -> None:
     intake = Intake(LAYOUT, Position())
     for number in range(1, 400):
         prepare = Prepare(Lsn(number), Lsn(number), T, 5, "g"), CommitPrepared(Lsn(number), Lsn(number), T, 5, "g")
-        intake.take([build_frame(XLogData(Lsn(1), Lsn(1), T, build(m, **LAYOUT))) for m in prepare])
+        intake.take(Frames.of(*(build_frame(XLogData(Lsn(1), Lsn(1), T, build(m, **LAYOUT))) for m in prepare)))
     assert intake.tracker.position.finished == tuple(range(144, 400))
 
 
@@ -172,9 +180,9 @@ def test_the_batches_do_not_matter(data: st.DataObject, stream: list[Sent], size
     ends = [Lsn(0), *(sent.message.end_lsn for sent in stream if isinstance(sent.message, Commit | StreamCommit))]
     resumed = Position(data.draw(st.sampled_from(ends)))
     single, batched = Intake(LAYOUT, resumed), Intake(LAYOUT, resumed)
-    expected = [payload for frame in frames for payload in single.take([frame]).block.payloads.to_pylist()]
+    expected = [payload for frame in frames for payload in single.take(Frames.of(frame)).block.payloads.to_pylist()]
     cuts = [frames[place : place + size] for place in range(0, len(frames), size)]
-    assert [payload for cut in cuts for payload in batched.take(cut).block.payloads.to_pylist()] == expected
+    assert [payload for cut in cuts for payload in batched.take(Frames.of(*cut)).block.payloads.to_pylist()] == expected
     one, other = single.tracker, batched.tracker
     assert one.position == other.position and one.between == other.between
     assert (one.transactions, one.dropped) == (other.transactions, other.dropped)
