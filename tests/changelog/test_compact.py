@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from pgoutput_construct import testing
@@ -97,7 +97,7 @@ def test_segments_of_different_options_stay_apart(log: Path, recordings: dict[st
     assert publications == [("pub",), ("pub", "more"), ("pub", "more")]
 
 
-@settings(max_examples=15)
+@settings(max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # to shrink a log takes minutes
 @given(testing.streams(4, "parallel", two_phase=True), st.integers(1, 6), st.integers(2, 30))
 def test_any_stream_compacts(stream: list[testing.Sent], rows: int, limit: int) -> None:
     """However a stream is cut, and merged: the indexes are those of the rows."""
