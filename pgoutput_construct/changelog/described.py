@@ -95,7 +95,9 @@ class Descriptions:
     def _inherited_rows(self, used: set[int]) -> list[Sent]:
         """Return what stands before the segment, and its rows need."""
         found = [(scope, seq) for scope, description in self._inherited if (seq := description.seq) in used]
-        types = {(None, seq) for _, relation in found for seq in self._uses[relation]}
+        new = {row["seq"] for row in self._new}
+        relations = [*(seq for _, seq in found), *new]
+        types = {(None, seq) for relation in relations for seq in self._uses.get(relation, ()) if seq not in new}
         return [{**self._sent[seq], "stream_xid": scope} for scope, seq in [*sorted(types), *found]]
 
     def _changes(self, first_seq: int) -> list[Sent]:
