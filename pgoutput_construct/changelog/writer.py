@@ -21,6 +21,7 @@ from pgoutput_construct.wire import Lsn, Timestamp
 __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
 _INT64_MAX = 2**63 - 1
+_GROUP_ROWS = 8192  # rows that can be read, or are damaged, alone: fewer cost more CPU to write
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,9 @@ class LogWriter:
         self._lock.check()
         segment = None
         if cut.rows and cut.options is not None:
-            segment = write_segment(self.store, segment_table(cut.parts, cut.first_seq), cut.options, cut.position)
+            segment = write_segment(
+                self.store, segment_table(cut.parts, cut.first_seq), cut.options, cut.position, _GROUP_ROWS
+            )
         elif cut.position.complete_lsn > self.noted_lsn:
             note = Note(cut.position.complete_lsn, self._durable, cut.options.timeline if cut.options else None)
             self.store.write(NOTE_NAME, note.content())
