@@ -7,7 +7,7 @@ from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["NOTE_NAME", "Note", "read_note"]
+__all__ = ["NOTE_NAME", "Note", "read_note", "write_note"]
 
 NOTE_NAME = ".confirmed.json"
 
@@ -23,10 +23,6 @@ class Note:
     timeline: int | None = None
     """The timeline of the server that was told; None in a note that does not say."""
 
-    def content(self) -> bytes:
-        """Return the bytes of the file."""
-        return json.dumps(asdict(self)).encode("ascii")
-
     def check_end(self, next_seq: int, place: object) -> None:
         """Raise ChangeLogError when the log at ``place`` ends, before ``next_seq``, earlier than the note says."""
         if next_seq < self.next_seq:
@@ -41,10 +37,16 @@ def read_note(store: LogStore) -> Note:
     """Read the note of a log; where there is none, nothing was confirmed. Raises ChangeLogError for a damaged one."""
     try:
         content = json.loads(store.read(NOTE_NAME))
-        lsn, seq, timeline = content["confirmed_lsn"], content.get("next_seq", 0), content.get("timeline")
-        return Note(Lsn(lsn), int(seq), None if timeline is None else int(timeline))
+        timeline = content.get("timeline")
+        seq = int(content.get("next_seq", 0))
+        return Note(Lsn(content["confirmed_lsn"]), seq, None if timeline is None else int(timeline))
     except MissingFileError:
         return Note()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         place = store.place(NOTE_NAME)
         raise ChangeLogError(f"{place}: damaged; it only guards against a moved slot: remove it to go on") from error
+
+
+def write_note(store: LogStore, note: Note) -> None:
+    """Write the note, durably."""
+    store.write(NOTE_NAME, json.dumps(asdict(note)).encode("ascii"))

@@ -4,19 +4,24 @@ import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.columns import Part, segment_table
 from pgoutput_construct.changelog.events import LogEvent
-from pgoutput_construct.changelog.listing import list_segments
-from pgoutput_construct.changelog.note import NOTE_NAME, Note, read_note
+from pgoutput_construct.changelog.indexes import builder_after
+from pgoutput_construct.changelog.keeper import ManifestKeeper
+from pgoutput_construct.changelog.listing import list_log, list_segments
+from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import Position, Segment, write_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
+
+if TYPE_CHECKING:
+    from pgoutput_construct.changelog.build import IndexBuilder
 
 __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
@@ -93,6 +98,7 @@ class LogWriter:
         self._oldest = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="change log")
         self._writing: tuple[_Cut, Future[Durable]] | None = None
+        self._builder: IndexBuilder | None = None
         self.store.prepare()
         self._lock = self.store.lock("capture")
         try:
@@ -221,12 +227,14 @@ class LogWriter:
     def _recover(self) -> None:
         self.store.sweep()
         self._note = read_note(self.store)
-        if segments := list_segments(self.store):
-            last = segments[-1]
+        listing = list_log(self.store)
+        if listing.segments:
+            last = listing.segments[-1]
             self.options, self.position = last.options, last.position
             self.next_seq = self._first_seq = self._durable = last.last_seq + 1
             self._written = last.options
         self._note.check_end(self.next_seq, self.store)
+        self._manifests = ManifestKeeper(self.store, listing)
 
     def _take_back(self, cut: _Cut) -> None:
         if cut.rows:
@@ -238,15 +246,25 @@ class LogWriter:
         self._lock.check()
         segment = None
         if cut.rows and cut.options is not None:
-            segment = write_segment(
-                self.store, segment_table(cut.parts, cut.first_seq), cut.options, cut.position, _GROUP_ROWS
-            )
+            segment = self._write_segment(cut, cut.options)
         elif cut.position.complete_lsn > self.noted_lsn:
             note = Note(cut.position.complete_lsn, self._durable, cut.options.timeline if cut.options else None)
-            self.store.write(NOTE_NAME, note.content())
+            write_note(self.store, note)
             self._note = note
         self._lock.check()  # else it went elsewhere, and may not be confirmed
         return Durable(cut.position, segment)
+
+    def _write_segment(self, cut: _Cut, options: LogOptions) -> Segment:
+        builder = self._builder or builder_after(list_segments(self.store))
+        self._builder = None  # it has gone on: where the segment cannot be written, another one begins
+        for part in cut.parts:
+            builder.add(part)
+        index = builder.finish(cut.position.complete_lsn)
+        table = segment_table(cut.parts, cut.first_seq)
+        segment = write_segment(self.store, table, options, cut.position, index, _GROUP_ROWS)
+        self._manifests.add(segment, index)
+        self._builder = builder
+        return segment
 
     def _wake(self, _: Future[Durable]) -> None:
         if self.on_durable is not None:

@@ -95,9 +95,10 @@ class BatchIndex:
 
     def message(self, row: int) -> PgoutputMessage:
         """Return the message in one payload; raise DecodeError where there is none."""
-        return parse(self.payload(row), **self._options(row))
+        return parse(self.payload(row), **self.keywords(row))
 
-    def _options(self, row: int) -> dict[str, Any]:
+    def keywords(self, row: int) -> dict[str, Any]:
+        """Return the options and states under which a payload is to be parsed: the keywords of parse."""
         return {**self.layout, **{name: bool(state[row]) for name, state in self.states.items()}}
 
     def tables(self) -> tuple[Numbers, Numbers]:
@@ -125,11 +126,11 @@ class BatchIndex:
 
     def error(self, row: int) -> DecodeError:
         """Return what is wrong with a payload that is no message, as the definitions say it."""
-        return _explained(self.payload(row), self._options(row))
+        return _explained(self.payload(row), self.keywords(row))
 
     def row_error(self, row: int) -> RowError:
         """Return the same as an error of the row, explained when asked for; it keeps the payload, not the batch."""
-        return RowError(row, partial(_explained, self.payload(row), self._options(row)))
+        return RowError(row, partial(_explained, self.payload(row), self.keywords(row)))
 
     def messages(self) -> pa.RecordBatch:
         """Return a row per payload: its class as ``kind``, and the header fields of all messages (MESSAGE_SCHEMA).

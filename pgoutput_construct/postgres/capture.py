@@ -1,6 +1,5 @@
 """From a slot into the change log: captured, made durable, and only then confirmed."""
 
-import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -31,7 +30,6 @@ from pgoutput_construct.wire.protocol import GivenOptions
 
 __all__ = ["capture"]
 
-_LOG = logging.getLogger("pgoutput_construct")
 _SLICE = 0.1  # seconds
 
 
@@ -48,6 +46,7 @@ def capture(
     stop: Callable[[], bool] | None = None,
     on_progress: Callable[[CaptureProgress], None] | None = None,
     create_slot: bool = False,
+    failover: bool = False,
     create_publication: Iterable[str] = (),
     heartbeat: float | None = None,
     transactional_heartbeat: bool = False,
@@ -80,6 +79,8 @@ def capture(
             that a slow one keeps nobody from reading the stream; what happens meanwhile is shown together.
         create_slot: Create the slot where there is none and the log is empty. It waits for the transactions that
             write now, which are logged.
+        failover: Standbys keep a copy of the slot that is created, with which a capture goes on after a failover
+            (PostgreSQL 17; the standby needs ``sync_replication_slots``).
         create_publication: Tables, as in SQL, for which the one publication that is named is created where there is
             none; each needs a replica identity.
         heartbeat: Seconds between two logical messages (prefix ``pgoutput_construct``) that the capture writes, so that
@@ -101,7 +102,7 @@ def capture(
         ProtocolError: A message that cannot come where it stands; what came before it is in the log.
     """
     names, tables = _names(publications), _names(create_publication)
-    plan = Plan(slot, names, options, create_slot, tables, writes=heartbeat is not None)
+    plan = Plan(slot, names, options, create_slot, failover, tables, writes=heartbeat is not None)
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
     watch = Watch(dsn, slot, names, status_interval, beat)
     callbacks = Callbacks(stop, on_progress)
@@ -131,19 +132,19 @@ class _Capture:
         """Capture until the end, over as many connections as it takes."""
         reason = None
         while reason is None:
-            retry.begin()
+            retry.begin(_activity(self.progress))
             try:
                 reason = self._connection(retry)
             except Stopped as asked:
                 reason = str(asked)
             except ReplicationError as error:
-                pause = retry.failed(error)
+                self.progress.connected = False
+                pause = retry.failed(error, _activity(self.progress))
                 self.progress.reconnects += 1
                 self._report()
                 reason = self._sleep(pause)
-        self.progress.ended_by = reason
+        self.progress.ended_by, self.progress.connected = reason, False
         self._report()
-        _LOG.info("the capture ended (%s), confirmed up to %s", reason, self.progress.confirmed_lsn)
         return self.progress
 
     def _connection(self, retry: Retry) -> str:
@@ -155,6 +156,7 @@ class _Capture:
             connection.close()
             raise
         retry.connected(f"slot {self.plan.slot!r} from {stream.confirmed_lsn}, timeline {prepared.options.timeline}")
+        self.progress.connected = True
         announce(self.writer, prepared)
         self.watch.start()
         self.ending.connected(prepared.current_lsn)
@@ -185,7 +187,7 @@ class _Capture:
         return None
 
     def _report(self) -> None:
-        self.callbacks.report(replace(self.progress))
+        self.callbacks.report(replace(self.progress, health=self.watch.health))
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import DecodeError, ProtocolError, ReplicationError
 from pgoutput_construct.postgres.ending import Ending
+from pgoutput_construct.postgres.health import SlotHealth
 from pgoutput_construct.postgres.intake import Intake
 from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.postgres.transactions import TransactionTracker
@@ -44,6 +45,12 @@ class CaptureProgress:
     """Everything that the server sends before this position was received."""
     confirmed_lsn: Lsn = field(default_factory=Lsn)
     """Everything before this position is durable, and the server was told so."""
+    open_transactions: int = 0
+    """Transactions that are in the log and have not ended: streamed ones that still run, and prepared ones."""
+    connected: bool = False
+    """Whether the slot is being read now."""
+    health: SlotHealth | None = None
+    """The slot when the server was last asked about it; None before that."""
     ended_by: str | None = None
     """``until_lsn``, ``until_idle``, ``duration``, ``stop``, or the signal's name; None while it runs."""
 

@@ -1,7 +1,7 @@
 """Which Relation describes the rows of an OID: now, and at any position of a log."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -95,12 +95,39 @@ class RelationHistory(RelationCache):
     A stream has a scope of its own, named by its top-level xid; the scope None is outside of streams.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, descriptions: Iterable[Description] = ()) -> None:
+        """Begin with nothing in force; ``descriptions`` are known already, and ``change`` says when they count."""
         super().__init__()
-        self.descriptions: list[Description] = []
+        self.descriptions: list[Description] = list(descriptions)
         """Every Relation of the log, in order; rows name theirs by its index in this."""
-        self._indexes: dict[int, int] = {}
+        self._indexes: dict[int, int] = {each.seq: place for place, each in enumerate(self.descriptions)}
         self._changes: dict[tuple[int | None, int], tuple[list[int], list[int]]] = {}
+
+    def inherit(self, stream_xid: int | None, description: Description) -> None:
+        """Begin with what is in force where the part of a log begins that is read; the types stay the caller's."""
+        if description.seq not in self._indexes:
+            self._indexes[description.seq] = len(self.descriptions)
+            self.descriptions.append(description)
+        self._latest.setdefault(stream_xid, {})[description.relation.relation_oid] = description
+        self.change(description.seq, stream_xid, description.relation.relation_oid, description.seq)
+
+    def in_force(self) -> Iterator[tuple[int | None, Description]]:
+        """Yield what describes an OID now, and in which stream (None outside)."""
+        for stream_xid, by_oid in self._latest.items():
+            yield from ((stream_xid, description) for description in by_oid.values())
+
+    def changed(self) -> Iterator[tuple[int, int | None, int, int]]:
+        """Yield all of ``changes``: from which position, in which stream, which OID, seq of what describes it."""
+        for (stream_xid, oid), (seqs, indexes) in self._changes.items():
+            for seq, index in zip(seqs, indexes, strict=True):
+                yield seq, stream_xid, oid, index if index == _FORGOTTEN else self.descriptions[index].seq
+
+    def change(self, seq: int, stream_xid: int | None, relation_oid: int, description: int) -> None:
+        """Take over what ``changed`` yields of a history that was read earlier; all must come in order."""
+        index = _FORGOTTEN if description == _FORGOTTEN else self._indexes[description]
+        seqs, indexes = self._changes.setdefault((stream_xid, relation_oid), ([], []))
+        seqs.append(seq)
+        indexes.append(index)
 
     def changes(self, relation_oid: int, stream_xid: int | None = None) -> tuple[Sequence[int], Sequence[int]]:
         """Return from which positions on an OID had which description (its index, -1 for none)."""
@@ -119,18 +146,13 @@ class RelationHistory(RelationCache):
         if description.seq == seq:
             self._indexes[seq] = len(self.descriptions)
             self.descriptions.append(description)
-        self._change(seq, stream_xid, description, self._indexes[description.seq])
+        self.change(seq, stream_xid, description.relation.relation_oid, description.seq)
 
     def _forget(self, seq: int, stream_xid: int) -> Sequence[Description]:
         forgotten = super()._forget(seq, stream_xid)
         for description in forgotten:
-            self._change(seq, stream_xid, description, _FORGOTTEN)
+            self.change(seq, stream_xid, description.relation.relation_oid, _FORGOTTEN)
         return forgotten
-
-    def _change(self, seq: int, stream_xid: int | None, description: Description, index: int) -> None:
-        seqs, indexes = self._changes.setdefault((stream_xid, description.relation.relation_oid), ([], []))
-        seqs.append(seq)
-        indexes.append(index)
 
 
 def _undescribed(relation_oid: int, stream_xid: int | None) -> str:

@@ -9,7 +9,6 @@ from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import StreamState
-from pgoutput_construct.testing.primitives import complete
 from pgoutput_construct.testing.strategies import any_of
 from pgoutput_construct.testing.tables import Table, tables
 from pgoutput_construct.wire import messages as m
@@ -179,8 +178,7 @@ class Changes:
 
 @cache
 def _strategy(cls: type, parameters: tuple[int, ...]) -> SearchStrategy[Any]:
-    with complete():
-        return any_of(cls, DEFINITIONS[cls], dict(zip(PARAMETERS, parameters, strict=True)))
+    return any_of(cls, DEFINITIONS[cls], dict(zip(PARAMETERS, parameters, strict=True)), complete=True)
 
 
 def _shaped(value: Any, like: Any) -> Any:

@@ -16,9 +16,12 @@ __all__ = ["any_of"]
 Strategy = SearchStrategy[Any]
 
 
-def any_of(cls: type, definition: Struct, parameters: Mapping[str, Any]) -> Strategy:
-    """Return the objects of a message class that its definition can carry under the parameters of the layouts."""
-    return record(cls, **_fields(definition, {"_params": parameters}))
+def any_of(cls: type, definition: Struct, parameters: Mapping[str, Any], complete: bool = False) -> Strategy:
+    """Return the objects of a message class that its definition can carry under the parameters of the layouts.
+
+    Those that are ``complete`` have an item in each repeat, and a branch of each choice.
+    """
+    return record(cls, **_fields(definition, {"_params": parameters, "complete": complete}))
 
 
 def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Strategy]:
@@ -30,7 +33,8 @@ def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Strategy]:
         if isinstance(content, Kind):
             kind = content  # the Switch over it follows
         elif isinstance(content, Switch):
-            found[each.name] = branches(_cases(kind, content.cases, context), optional=kind.before is not None)
+            optional = kind.before is not None and not context["complete"]
+            found[each.name] = branches(_cases(kind, content.cases, context), optional)
         elif each.name and not isinstance(content, Constant | SizeOf):
             found[each.name] = _strategy(each, context)
     return found
@@ -58,7 +62,7 @@ def _strategy(construct: Any, context: Mapping[str, Any]) -> Strategy:
     content = _content(construct, context)
     match content:
         case Counted(subcon=item):
-            return several(_strategy(item, context))
+            return several(_strategy(item, context), least=int(context["complete"]))
         case Extending(condition=extended, principal=principal) if not extended(context):
             return _fields(content.subcon, context)[principal]
         case Record(cls=cls, subcon=struct):

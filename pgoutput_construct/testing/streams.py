@@ -92,12 +92,15 @@ class _Server(Changes):
         self.send(m.Commit, **ending)
 
     def prepare(self) -> None:
-        """Send a transaction that was prepared."""
+        """Send a transaction that was prepared; of one without changes PostgreSQL 18 sends the end, others nothing."""
         transaction = self.begin()
         self.say_prepared(transaction)
-        self.send(m.BeginPrepare, **transaction.prepare)
-        self.body(transaction)
-        self.send(m.Prepare, **transaction.prepare)
+        if self.draw(st.integers(0, 4)) < 4:
+            self.send(m.BeginPrepare, **transaction.prepare)
+            self.body(transaction)
+            self.send(m.Prepare, **transaction.prepare)
+        elif self.draw(st.booleans()):
+            self.send(m.Prepare, **transaction.prepare)
 
     def say_prepared(self, transaction: Transaction) -> None:
         transaction.gid = f"gid {transaction.xid}"

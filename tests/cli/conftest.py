@@ -1,7 +1,8 @@
 """Running the command line inside the test, and change logs without a server."""
 
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,16 @@ from click.testing import CliRunner, Result
 
 from pgoutput_construct import Lsn, Session
 from pgoutput_construct.cli.group import cli
+from pgoutput_construct.demo.server import EmbeddedServer
 from tests.changelog.blocks import block_of
+from tests.changelog.conftest import s3_address, s3_server
 from tests.live.recording import Recording
+from tests.postgres.shop import Shop
+
+__all__ = ["Run", "s3_address", "s3_server"]
 
 Run = Callable[..., Result]
+_NUMBERS = itertools.count()
 
 
 @pytest.fixture
@@ -62,3 +69,10 @@ def change_log(tmp_path: Path, recordings: dict[str, Recording]) -> Path:
                 writer.publish(Position(Lsn(number)))
         writer.publish(Position(Lsn(len(recording.payloads))))
     return directory
+
+
+@pytest.fixture
+def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
+    """Return a database with a table, a publication and a slot, and an empty place for a log."""
+    with Shop.create(server18, f"cli{next(_NUMBERS)}", tmp_path / "log") as shop:
+        yield shop

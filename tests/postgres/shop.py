@@ -54,7 +54,9 @@ class Shop:
 
     @classmethod
     @contextmanager
-    def create(cls, server: EmbeddedServer, dbname: str, directory: Path, two_phase: bool = True) -> "Iterator[Shop]":
+    def create(
+        cls, server: EmbeddedServer, dbname: str, directory: Path, two_phase: bool = True, failover: bool = False
+    ) -> "Iterator[Shop]":
         """Make the database, and drop it afterwards."""
         with server.connect() as admin:
             admin.execute(f"CREATE DATABASE {dbname}")
@@ -63,7 +65,7 @@ class Shop:
             connection.execute("CREATE TABLE item (id bigint PRIMARY KEY, name text)")
             name = psycopg.sql.Identifier(PUBLICATION).as_string(connection)
             connection.execute(f"CREATE PUBLICATION {name} FOR ALL TABLES".encode())
-            create_slot(connection, shop.slot, two_phase=two_phase)
+            create_slot(connection, shop.slot, two_phase=two_phase, failover=failover)
         try:
             yield shop
         finally:
@@ -93,7 +95,7 @@ class Shop:
         return capture(
             self.path(self.dsn),
             self.slot,
-            [PUBLICATION],
+            options.pop("publications", [PUBLICATION]),
             self.directory,
             **{"until_lsn": until, **self.options, **options},
         )
