@@ -23,7 +23,7 @@ from pgoutput_construct.changelog.segments import GROUP_ROWS, Segment, read_segm
 from pgoutput_construct.changelog.store import Address, LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError
 
-__all__ = ["MAINTENANCE", "Compaction", "CompactionLimits", "compact", "lock_for_maintenance"]
+__all__ = ["MAINTENANCE", "Compaction", "CompactionLimits", "compact", "lock_for_maintenance", "plan_compaction"]
 
 MAINTENANCE: Final = "maintenance"
 _LEASE: Final = 600.0  # seconds: how long an object store keeps others out after the last sign of life
@@ -91,6 +91,18 @@ def compact(
     with lock_for_maintenance(store) as lock:
         run = _Compaction(store, limits, lock, on_progress or (lambda done: None))
         return run.run()
+
+
+def plan_compaction(address: Address | LogStore, limits: CompactionLimits | None = None) -> Compaction:
+    """Return what ``compact`` would do now, and do nothing; raises ChangeLogError when there is no log."""
+    store = open_store(address)
+    segments = list_log(store).segments
+    groups = list(_groups(segments[:-1], limits or CompactionLimits()))
+    merged = [segment for group in groups for segment in group]
+    files = store.files()
+    going = [*(segment.name for segment in merged), *(small.name for small in chosen(files)[1])]
+    rows = sum(segment.rows for segment in merged)
+    return Compaction(len(segments), len(merged), len(groups), rows, len(going), sum(map(files.__getitem__, going)))
 
 
 def lock_for_maintenance(store: LogStore) -> LogLock:

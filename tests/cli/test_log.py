@@ -66,3 +66,31 @@ def _report(run: Run, *arguments: object) -> dict[str, Any]:
     assert result.exit_code == 0, result.output
     report: dict[str, Any] = json.loads(result.stdout)
     return report
+
+
+def test_a_damaged_log_is_named(run: Run, change_log: Path) -> None:
+    """A whole log verifies; a flipped byte is found, and the file named, with exit status 1."""
+    whole = run("log", change_log, "--verify")
+    assert whole.exit_code == 0 and "nothing is wrong" in whole.stdout
+    assert _report(run, change_log, "--verify")["verification"]["problems"] == []
+    file = sorted(change_log.glob("segment-*"))[1]
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+    damaged = run("log", change_log, "--verify")
+    assert damaged.exit_code == 1 and file.name in damaged.stderr and "Traceback" not in damaged.output
+
+
+def test_a_log_is_compacted(run: Run, change_log: Path) -> None:
+    """A dry run says what would be done; then the older segments are one, and the messages are the same."""
+    before = run("decode", change_log).stdout
+    files = sorted(change_log.glob("segment-*"))
+    arguments = ("log", "compact", change_log, "--least", 2, "--grace", 0)
+    planned = run(*arguments, "--dry-run")
+    assert planned.stdout.startswith("would be done: 2 of 3 segments merged into 1") and planned.exit_code == 0
+    assert sorted(change_log.glob("segment-*")) == files
+    done = run(*arguments)
+    assert done.exit_code == 0 and done.stdout.startswith("2 of 3 segments merged into 1"), done.output
+    assert len(sorted(change_log.glob("segment-*"))) == 2
+    assert run("decode", change_log).stdout == before
+    assert run("log", change_log, "--verify").exit_code == 0
