@@ -8,6 +8,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import pyarrow as pa
@@ -125,17 +126,18 @@ class _Compaction:
         self.done = replace(self.done, before=len(segments))
         # Not the newest: a capture that resumes goes on from it.
         groups = list(_groups(segments[:-1], self.limits))
+        before = {after.name: segment for segment, after in pairwise(segments)}
         for group in groups:
-            self._merge(group)
+            self._merge(group, before.get(group[0].name))
         if groups:
             rewrite_manifests(self.store, groups[-1][-1].last_seq)
         self._remove_covered()
         return self.done
 
-    def _merge(self, group: Sequence[Segment]) -> None:
+    def _merge(self, group: Sequence[Segment], before: Segment | None) -> None:
         self.lock.check()
         table = pa.concat_tables([read_segment(segment) for segment in group])
-        index = merge_indexes(SegmentIndex.concat(map(index_of, group)))
+        index = merge_indexes(SegmentIndex.concat(map(index_of, group)), before and index_of(before))
         last = group[-1]
         written = write_segment(self.store, table, last.options, last.position, index, _GROUP_ROWS)
         read_segment(written)  # before its only copy is what was just written

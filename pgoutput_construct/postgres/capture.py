@@ -14,6 +14,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.announcements import announce
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.ending import Ending
+from pgoutput_construct.postgres.intake import Intake
 from pgoutput_construct.postgres.preparation import Plan, Prepared, prepare
 from pgoutput_construct.postgres.pump import CaptureProgress, Pump
 from pgoutput_construct.postgres.replication import ReplicationStream
@@ -21,10 +22,8 @@ from pgoutput_construct.postgres.retry import Retry
 from pgoutput_construct.postgres.signals import collected_signals
 from pgoutput_construct.postgres.silence import Silence
 from pgoutput_construct.postgres.slots import drop_slot
-from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.postgres.waiting import Patience, PatientConnection, Stopped
 from pgoutput_construct.postgres.watch import Heartbeat, Watch
-from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import GivenOptions
 
@@ -156,8 +155,9 @@ class _Capture:
         announce(self.writer, prepared)
         self.watch.start()
         self.ending.connected(prepared.current_lsn)
-        tracker = TransactionTracker(Session(**prepared.options.layout()), self.writer.position)
-        pump = Pump(self.writer, stream, tracker, self.ending, self.progress, self._report, self.status_interval)
+        intake = Intake(prepared.options.layout(), self.writer.position)
+        pump = Pump(self.writer, stream, intake, self.ending, self.progress, self._report, self.status_interval)
+        pump.synchronous = lambda: self.watch.synchronous
         with stream:
             return pump.run()
 

@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from pgoutput_construct import testing
+from pgoutput_construct import Session, testing
 from pgoutput_construct.changelog import ChangeLog, LogWriter
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.compact import Compaction, CompactionLimits, compact
@@ -19,7 +19,7 @@ from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.segments import read_segment
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.wire import Lsn, Timestamp, XLogData
+from tests.changelog.blocks import block_of
 from tests.live.recording import Recording
 from tests.spark.logs import log_options, write_log, write_recording
 
@@ -88,7 +88,7 @@ def test_segments_of_different_options_stay_apart(log: Path, recordings: dict[st
         assert options is not None
         writer.use(replace(options, publications=("pub", "more")))
         for payload in recordings["18-v1-text"].payloads[:20]:
-            writer.append(XLogData(Lsn(1), Lsn(1), Timestamp(0), payload), False, None)
+            writer.append(block_of(Session(**options.layout()), 1, payload))
             writer.publish(writer.position)
     before = facts(ChangeLog(log))
     compact(log, CompactionLimits(least=3, grace=0))
@@ -97,7 +97,7 @@ def test_segments_of_different_options_stay_apart(log: Path, recordings: dict[st
     assert publications == [("pub",), ("pub", "more"), ("pub", "more")]
 
 
-@settings(max_examples=15)
+@settings(max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # to shrink a log takes minutes
 @given(testing.streams(4, "parallel", two_phase=True), st.integers(1, 6), st.integers(2, 30))
 def test_any_stream_compacts(stream: list[testing.Sent], rows: int, limit: int) -> None:
     """However a stream is cut, and merged: the indexes are those of the rows."""

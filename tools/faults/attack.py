@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ SERVER_SETTINGS = {
 _SLOT = "faults"
 _LOOK_SECONDS = 0.05
 _CONNECT_SECONDS = 60.0
-_SILENCE_SECONDS = 60.0
+_SILENCE_SECONDS = 75.0  # the capture waits 60 seconds for the answer to a statement, its stream three status intervals
 _CATCH_UP_SECONDS = 300.0
 
 
@@ -141,7 +142,8 @@ class Round:
             for event in events:
                 process.ensure()
                 self._wait_for_a_moment(process, chance)
-                getattr(self, f"_{event}")(process, proxy, chance)
+                with writers.calm() if event == "stall" else nullcontext():
+                    getattr(self, f"_{event}")(process, proxy, chance)
                 writers.check()
             while time.monotonic() < begun + self.faults.seconds:
                 process.ensure()

@@ -20,7 +20,8 @@ _LIMITS: tuple[dict[str, Any], ...] = (
     {"rows": 2000, "seconds": 0.3},
     {"rows": 100_000, "seconds": 1.0},
 )
-"""When segments are cut: each process has one of these, so that kills meet small and large ones."""
+"""When segments are cut: each process has one of these, so that kills meet small and large ones; the last one has the
+last."""
 
 _COMMANDS = 0.25
 """How many of the captures are the command, which cuts a segment each two seconds; the others call the function."""
@@ -41,7 +42,11 @@ class CapturedLog:
     def function(self, chance: random.Random, until_lsn: str | None) -> list[str]:
         """Return arguments of Python that call capture(); a status each half second finds dead connections early."""
         names = {"dsn": self.dsn, "slot": self.slot, "publications": [self.publication]}
-        others = {"directory": str(self.directory), "status_interval": 0.5, "limits": chance.choice(_LIMITS)}
+        others = {
+            "directory": str(self.directory),
+            "status_interval": 0.5,
+            "limits": _LIMITS[-1] if until_lsn else chance.choice(_LIMITS),
+        }
         given = {**names, **others, "until_lsn": until_lsn, **self.mode.drawn(chance)}
         return ["-m", "tools.faults.child", json.dumps(given)]
 

@@ -16,9 +16,11 @@ _START_SECONDS = 10
 class _Link:
     """One connection of a client, and the one to the server that belongs to it."""
 
-    def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter, silent: bool) -> None:
+    def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter, begin: bytes) -> None:
         self.client, self.server = client, server
-        self.silent = silent
+        self.replication = b"\0replication\0" in begin
+        """Whether its startup packet, which comes first where no encryption is asked for, says so."""
+        self.silent = False
 
     async def pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forward until ``reader`` ends; in silence read on, so that TCP acknowledges, and forward nothing."""
@@ -60,13 +62,13 @@ class Proxy:
 
     @property
     def connected(self) -> int:
-        """How many clients are connected, and are not in a silence."""
-        return self._each(lambda link: None, silent=False)
+        """How many replication connections there are that are not silent."""
+        return self._each(lambda link: None, lambda link: link.replication and not link.silent)
 
     @property
     def silent(self) -> int:
-        """How many clients wait in a silence, or will when they connect."""
-        return self._each(lambda link: None, silent=True) + self._stall_next
+        """How many replication connections are silent and not given up by the client, or will be silent."""
+        return self._each(lambda link: None, lambda link: link.replication and link.silent) + self._stall_next
 
     def cut(self) -> int:
         """Reset all connections, silent ones too; return how many there were."""
@@ -78,7 +80,7 @@ class Proxy:
         return self._each(lambda link: setattr(link, "silent", True))
 
     def stall_next(self) -> None:
-        """Let the next client that connects find silence."""
+        """Let the next replication connection find silence from its begin."""
         self._stall_next = True
 
     def __enter__(self) -> Self:
@@ -92,9 +94,9 @@ class Proxy:
         self._thread.join(_START_SECONDS)
         self._loop.close()
 
-    def _each(self, do: Callable[[_Link], None], silent: bool | None = None) -> int:
+    def _each(self, do: Callable[[_Link], None], which: Callable[[_Link], bool] = lambda link: True) -> int:
         async def all_of_them() -> int:
-            links = [link for link in self._links if silent in (None, link.silent)]
+            links = [link for link in self._links if which(link)]
             for link in links:
                 do(link)
             return len(links)
@@ -111,11 +113,16 @@ class Proxy:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
+            begin = await _read(reader)
             server_reader, server_writer = await asyncio.open_unix_connection(self._socket)
         except OSError:
             writer.transport.abort()
             return
-        link, self._stall_next = _Link(writer, server_writer, self._stall_next), False
+        link = _Link(writer, server_writer, begin)
+        if link.replication:
+            link.silent, self._stall_next = self._stall_next, False
+        if not link.silent:
+            server_writer.write(begin)
         self._links.add(link)
         ways: list[Awaitable[None]] = [link.pump(reader, server_writer), link.pump(server_reader, writer)]
         try:

@@ -3,8 +3,9 @@
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -23,8 +24,8 @@ _TRANSIENT = (errors.DeadlockDetected, errors.LockNotAvailable, errors.UniqueVio
 """What writers cause each other: the transaction is rolled back, and the next begins."""
 _SETTINGS = "-c lock_timeout=300ms"
 _RETRY_SECONDS = 0.1
-_PAUSE_SECONDS = 0.02
-"""Between two transactions, in the mean."""
+_PAUSE_SECONDS, _CALM_SECONDS = 0.02, 0.5
+"""Between two transactions of a writer, in the mean."""
 
 
 class Writers:
@@ -33,6 +34,7 @@ class Writers:
     def __init__(self, connect: Connect, seed: int) -> None:
         """``connect`` opens connections; ``seed`` makes the choices, not their timing."""
         self._connect = connect
+        self._pause = _PAUSE_SECONDS
         self._stop = threading.Event()
         self._rolled_back: list[str] = []
         self._pool = ThreadPoolExecutor(WRITERS, "writer")
@@ -44,6 +46,15 @@ class Writers:
     def rolled_back(self) -> int:
         """How many transactions and savepoints were rolled back."""
         return len(self._rolled_back)
+
+    @contextmanager
+    def calm(self) -> Iterator[None]:
+        """Let them write little for a while, so that what a silent capture has to catch up with stays small."""
+        self._pause = _CALM_SECONDS
+        try:
+            yield
+        finally:
+            self._pause = _PAUSE_SECONDS
 
     def check(self) -> None:
         """Raise what ended a writer before its time."""
@@ -79,7 +90,7 @@ class Writers:
                 self._transaction(cursor, chance)
             except _TRANSIENT:
                 self._roll_back(cursor, "ROLLBACK")
-            time.sleep(chance.expovariate(1 / _PAUSE_SECONDS))
+            time.sleep(chance.expovariate(1 / self._pause))
 
     def _transaction(self, cursor: Any, chance: random.Random) -> None:
         cursor.execute("BEGIN")
