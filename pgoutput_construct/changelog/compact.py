@@ -137,7 +137,7 @@ class _Compaction:
     def _merge(self, group: Sequence[Segment], before: Segment | None) -> None:
         self.lock.check()
         table = pa.concat_tables([read_segment(segment) for segment in group])
-        index = merge_indexes(SegmentIndex.concat(map(index_of, group)), before and index_of(before))
+        index = merge_indexes(SegmentIndex.concat(map(index_of, group)), index_of(before) if before else None)
         last = group[-1]
         written = write_segment(self.store, table, last.options, last.position, index, _GROUP_ROWS)
         read_segment(written)  # before its only copy is what was just written
