@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
 _INT64_MAX = 2**63 - 1
+_GROUP_ROWS = 8192  # rows that can be read, or are damaged, alone: fewer cost more CPU to write
 
 
 @dataclass(frozen=True)
@@ -259,7 +260,8 @@ class LogWriter:
         for part in cut.parts:
             builder.add(part)
         index = builder.finish(cut.position.complete_lsn)
-        segment = write_segment(self.store, segment_table(cut.parts, cut.first_seq), options, cut.position, index)
+        table = segment_table(cut.parts, cut.first_seq)
+        segment = write_segment(self.store, table, options, cut.position, index, _GROUP_ROWS)
         self._manifests.add(segment, index)
         self._builder = builder
         return segment
