@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.log_keep import compact_command
+from pgoutput_construct.cli.log_keep import compact_command, prune_command
 from pgoutput_construct.cli.log_print import SHOWN, print_report
 from pgoutput_construct.cli.params import LOG
 from pgoutput_construct.cli.progress import progress_line
@@ -95,3 +95,4 @@ def _lag(dsn: str, complete_lsn: Lsn) -> dict[str, Any]:
 
 
 log_command.add_command(compact_command)
+log_command.add_command(prune_command)

@@ -1,17 +1,20 @@
-"""``pgoutput log compact``: what keeps a change log small."""
+"""``pgoutput log compact`` and ``pgoutput log prune``: what keeps a change log small."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgoutput_construct.cli.params import LOG
+from pgoutput_construct.cli.params import LOG, LSN_OR_TIME
 from pgoutput_construct.cli.progress import progress_line
 from pgoutput_construct.cli.words import counted, sized
+from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.compact import Compaction
+    from pgoutput_construct.changelog.prune import Prune
 
-__all__ = ["compact_command"]
+__all__ = ["compact_command", "prune_command"]
 
 
 @click.command("compact", short_help="Merge small segments into large ones.")
@@ -45,6 +48,49 @@ def compact_command(log: str, dry_run: bool, **given: Any) -> None:
     with progress_line() as show:
         done = compact(log, limits, lambda done: show(_compacted(done)))
     click.echo(_compacted(done))
+
+
+@click.command("prune", short_help="Remove what is old and nobody needs.")
+@click.argument("log", type=LOG)
+@click.option(
+    "--before",
+    type=LSN_OR_TIME,
+    required=True,
+    metavar="TIME|LSN",
+    help="Remove what ended before this; UTC if no zone.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what keeps the rest.")
+@click.option("--yes", is_flag=True, help="Do not ask. Only on a terminal there is somebody to ask.")
+def prune_command(log: str, before: Lsn | Timestamp, dry_run: bool, yes: bool) -> None:
+    """Remove the segments of a change log that hold only what ended before a time or a position.
+
+    A segment stays, and all after it, when an open or prepared transaction, a transaction that ended later, or a
+    registered reader needs it; what keeps segments is said. The newest segment always stays. What stays is read as
+    before, but a table's state can then be rebuilt only from a copy of the table that is not older than what went.
+
+    \b
+    Examples:
+      pgoutput log prune changelog/ --before 2026-01-01T00:00+00:00 --dry-run
+      pgoutput log prune changelog/ --before 16/B374D848 --yes
+    """
+    from pgoutput_construct.changelog.prune import prune
+
+    asks = not yes and sys.stdin is not None and sys.stdin.isatty()
+    if dry_run or asks:
+        planned = prune(log, before, dry_run=True)
+        click.echo(f"would be removed: {_pruned(planned)}")
+        if dry_run or not planned.size:
+            return
+        click.confirm("Remove them?", abort=True)
+    with progress_line() as show:
+        done = prune(log, before, on_progress=lambda done: show(f"{done.removed:,} files removed"))
+    click.echo(f"removed: {_pruned(done)}")
+
+
+def _pruned(done: "Prune") -> str:
+    what = f"{done.segments:,} of {counted(done.segments + done.kept, 'segment')}, {counted(done.rows, 'row')}"
+    kept = f"{what}, {sized(done.size)}; the log is kept from seq {done.first_seq} on"
+    return "\n".join([kept, *(f"  {hold}" for hold in done.holds)])
 
 
 def _compacted(done: "Compaction") -> str:

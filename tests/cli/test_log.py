@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pgoutput_construct.changelog.registry import forget, register
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop
 
@@ -94,3 +95,22 @@ def test_a_log_is_compacted(run: Run, change_log: Path) -> None:
     assert len(sorted(change_log.glob("segment-*"))) == 2
     assert run("decode", change_log).stdout == before
     assert run("log", change_log, "--verify").exit_code == 0
+
+
+def test_a_log_is_pruned(run: Run, change_log: Path) -> None:
+    """A dry run says what would go; what is pruned is gone, and the rest is read as before."""
+    lines = run("decode", change_log).stdout.splitlines()
+    report = _report(run, change_log)
+    register(change_log, "warehouse", 250)
+    planned = run("log", "prune", change_log, "--before", "7FFFFFFF/0", "--dry-run")
+    assert planned.exit_code == 0 and "would be removed: 1 of 3 segments, 200 rows" in planned.stdout, planned.output
+    assert "'warehouse'" in planned.stdout and _report(run, change_log)["segments"] == report["segments"]
+    forget(change_log, "warehouse")
+    done = run("log", "prune", change_log, "--before", "7FFFFFFF/0", "--yes")
+    kept = _report(run, change_log)
+    assert done.exit_code == 0 and f"kept from seq {kept['first_seq']} on" in done.stdout
+    assert kept["first_seq"] == 200 and "transaction" in done.stdout  # it began in the second segment
+    assert run("decode", change_log).stdout.splitlines() == lines[kept["first_seq"] :]
+    assert run("tail", change_log).exit_code == run("log", change_log, "--verify").exit_code == 0
+    assert run("log", "prune", change_log, "--before", "yesterday").exit_code == 2
+    assert run("log", "prune", change_log, "--before", "1999-12-31", "--yes").stdout.startswith("removed: 0 of 1")
