@@ -88,6 +88,8 @@ class LogWriter:
         self.next_seq = 0
         self.pending = 0
         """How many payloads were appended and not handed over."""
+        self.open_transactions = 0
+        """How many transactions of the log had not ended when this writer last wrote a segment."""
         self.on_durable: Callable[[], None] | None = None
         """Called by the thread when there is something to collect."""
         self._durable = 0  # seqs before this one are in segments: what a note may vouch for
@@ -263,7 +265,7 @@ class LogWriter:
         table = segment_table(cut.parts, cut.first_seq)
         segment = write_segment(self.store, table, options, cut.position, index, _GROUP_ROWS)
         self._manifests.add(segment, index)
-        self._builder = builder
+        self._builder, self.open_transactions = builder, len(index.open)
         return segment
 
     def _wake(self, _: Future[Durable]) -> None:
