@@ -1,4 +1,4 @@
-"""Numbers of a fixed size in binary format: the walk over rows reads them on its way, without noting where they are."""
+"""Numbers in binary format: the walk over rows reads them on its way, without noting where they are."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.jit import inlined, kernel, put8, put16, put32, put64, u8, u16, u32, u64
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Result, Values, array_of
+from pgoutput_construct.columnar.typed.decimals import WIDTH as DECIMAL
+from pgoutput_construct.columnar.typed.decimals import read_decimal
 
-__all__ = ["ENTRIES", "READ", "Number", "Plan", "lay_out", "put_number", "read_number"]
+__all__ = ["DECIMAL_BINARY", "ENTRIES", "READ", "Number", "Plan", "lay_out", "put_number", "read_number"]
 
 READ: Final = 1
 """What stands for the tag of a value that was read: no protocol has it, since it is no character."""
@@ -20,6 +22,9 @@ ENTRIES: Final = 8
 """What a plan says of a column: the tag of its values (0 for a column that is not read) and their bytes, the bit of
 their sign (0 for none), the lowest and the highest number taken, what is added to it, the bytes that a number has in
 Arrow, and where the first one is written."""
+
+NUMERIC: Final = -1
+"""The size of what has none: a numeric, whose plan says the precision and the scale where others have bounds."""
 
 LINE: Final = 64
 """Bytes at whose multiples Arrow wants a buffer to begin."""
@@ -34,8 +39,10 @@ def put_number(number: int, plan: Any, column: int, row: int, out: Any) -> None:
     """Write a number of a column that is read."""
     width = plan[WIDTH, column]
     place = plan[FIRST, column] + row * width
-    if width == 8:
+    if width >= 8:
         put64(out, place, number)
+        if width == DECIMAL:
+            put64(out, place + 8, number >> 63)
     elif width == 4:
         put32(out, place, number)
     elif width == 2:
@@ -48,6 +55,9 @@ def put_number(number: int, plan: Any, column: int, row: int, out: Any) -> None:
 def read_number(data: Any, at: int, length: int, plan: Any, column: int, row: int, out: Any) -> bool:
     """Read a value that has the tag of the plan; return whether it is taken."""
     size = plan[SIZE, column]
+    if size == NUMERIC:
+        place = plan[FIRST, column] + row * DECIMAL
+        return read_decimal(data, at, length, plan[LOW, column], plan[HIGH, column], out, place)
     if length != size:
         return False
     if size == 8:
@@ -103,7 +113,8 @@ class Number:
         """Return what a plan says of a column of this type; ``code`` is the tag of the format."""
         sign = 1 << 8 * self.size - 1 if self.signed and self.size < 8 else 0
         width = max((self.bits_of or target).bit_width // 8, 1)
-        return [code, self.size, sign, self.low, self.high, self.more, width, 0]
+        bounds = (target.precision, target.scale) if self.size == NUMERIC else (self.low, self.high)
+        return [code, self.size, sign, *bounds, self.more, width, 0]
 
     def array(self, target: pa.DataType, entries: Plan, out: Bytes, count: int, tags: Bytes | None) -> pa.Array:
         """Return the values of a column that were read; the others are null. Without tags all were.
@@ -115,6 +126,9 @@ class Number:
         buffers = [validity, pa.py_buffer(_packed(target, content))]
         array = pa.Array.from_buffers(self.bits_of or target, count, buffers)
         return array if self.bits_of in (None, target) else array.cast(target)
+
+
+DECIMAL_BINARY: Final = Number(NUMERIC, signed=False)
 
 
 def _packed(target: pa.DataType, content: Bytes) -> Bytes:
