@@ -16,7 +16,7 @@ from pgoutput_construct.postgres import create_slot, current_lsn
 from tools.faults.capturing import CapturedLog, CaptureProcess
 from tools.faults.contents import read_log
 from tools.faults.errors import FaultsError
-from tools.faults.judge import Verdict, judge
+from tools.faults.judge import Verdict, judge, judge_index
 from tools.faults.modes import Mode
 from tools.faults.proxy import Proxy
 from tools.faults.witness import PUBLICATION, create_tables, read_witness, write_witness
@@ -212,8 +212,10 @@ class Round:
         with self._connect(dbname) as connection:
             process.finish(str(current_lsn(connection)), _CATCH_UP_SECONDS)
             witness = read_witness(connection, self.mode.messages)
-        contents = read_log(ChangeLog(log.directory))
+        opened = ChangeLog(log.directory)
+        contents = read_log(opened)
         verdict = judge(contents, witness)
+        judge_index(opened.transactions().to_pylist(), contents, verdict)
         if not verdict.good:
             write_witness(witness, self.directory / "witness.jsonl")
         counts = self.counts
