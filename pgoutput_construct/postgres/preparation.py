@@ -56,8 +56,8 @@ class Prepared:
 def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
     """Check everything that can be checked, in an order in which a failure leaves nothing behind.
 
-    ``connection`` must not become the stream's: a server that has looked at a table, as for pg_publication_tables, keeps
-    its present columns in the connection's caches, and would then decode older changes by them (only
+    ``connection`` must not become the stream's: a server that has looked at a table, as for pg_publication_tables,
+    keeps its present columns in the connection's caches, and would then decode older changes by them (only
     pg_logical_slot_get_changes() empties these caches before it decodes, START_REPLICATION does not). Raises
     ReplicationError and ChangeLogError.
     """

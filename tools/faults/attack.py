@@ -122,10 +122,11 @@ class Round:
             process = CaptureProcess(log, self.directory / "capture.txt", chance)
             try:
                 self._attack(dbname, process, proxy, chance)
-                return self._judge(dbname, log, process)
+                report = self._judge(dbname, log, process)
             finally:
                 process.kill()
-                self._drop(dbname)
+        self._drop(dbname)
+        return report
 
     @property
     def _socket(self) -> Path:
