@@ -79,7 +79,7 @@ def test_pipeline_example_runs_twice(server18: EmbeddedServer, tmp_path: Path) -
 
 def _wait(connection: "psycopg.Connection[Any]", process: "subprocess.Popen[bytes]", condition: str) -> None:
     """Wait until the slot is as it should be; the process that makes it so must be running."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     query = f"SELECT {condition} FROM pg_replication_slots WHERE slot_name = 'warehouse'"
     while connection.execute(query.encode()).fetchone() != (True,):
         assert process.poll() is None and time.monotonic() < deadline, condition

@@ -63,10 +63,12 @@ class Descriptions:
     def finish(self, first_seq: int, used: Iterable[int]) -> dict[str, pa.Array]:
         """Return the columns of the index for a segment whose rows used these descriptions, and go on to the next."""
         in_force = list(self.history.in_force())
+        changes = self._changes(first_seq)
+        # What a stream described comes into force for all where it commits, whether or not a row has needed it yet.
         rows: dict[str, list[Sent]] = {
             "descriptions": self._new,
-            "inherited": self._inherited_rows(first_seq, set(used)),
-            "changes": self._changes(first_seq),
+            "inherited": self._inherited_rows({*used, *(change["description"] for change in changes)}),
+            "changes": changes,
             "in_force": self._named(in_force),
         }
         self._sent = {seq: self._sent[seq] for seq in {row["seq"] for row in rows["in_force"]}}
@@ -90,10 +92,12 @@ class Descriptions:
             oids = {column.type_oid for column in message.columns}
             self._uses[seq] = tuple(self._types[oid] for oid in oids if oid in self._types)
 
-    def _inherited_rows(self, first_seq: int, used: set[int]) -> list[Sent]:
+    def _inherited_rows(self, used: set[int]) -> list[Sent]:
         """Return what stands before the segment, and its rows need."""
         found = [(scope, seq) for scope, description in self._inherited if (seq := description.seq) in used]
-        types = {(None, seq) for _, relation in found for seq in self._uses[relation]}
+        new = {row["seq"] for row in self._new}
+        relations = [*(seq for _, seq in found), *new]
+        types = {(None, seq) for relation in relations for seq in self._uses.get(relation, ()) if seq not in new}
         return [{**self._sent[seq], "stream_xid": scope} for scope, seq in [*sorted(types), *found]]
 
     def _changes(self, first_seq: int) -> list[Sent]:

@@ -75,7 +75,8 @@ def _distinct(inherited: pa.Table, places: Numbers) -> list[dict[str, Any]]:
     table = inherited.append_column("place", pa.array(places))
     keys = ["seq", "stream_xid", "oid", "payload", "keywords"]
     found = table.group_by(keys, use_threads=False).aggregate([("place", "min")])
-    return found.rename_columns([*keys, "place"]).sort_by("place").to_pylist()
+    rows: list[dict[str, Any]] = found.rename_columns([*keys, "place"]).sort_by("place").to_pylist()
+    return rows
 
 
 def _flat(lists: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:
@@ -88,7 +89,8 @@ def _before(lengths: Numbers, parents: Numbers) -> Numbers:
     """Return how many messages of each span's transaction the earlier spans hold."""
     passed = np.cumsum(lengths) - lengths
     is_first = np.diff(parents, prepend=-1) != 0
-    return passed - np.repeat(passed[is_first], np.diff(np.append(np.flatnonzero(is_first), len(parents))))
+    firsts: Numbers = np.repeat(passed[is_first], np.diff(np.append(np.flatnonzero(is_first), len(parents))))
+    return passed - firsts
 
 
 def _aborted(lists: pa.ChunkedArray, parents: Numbers) -> dict[int, frozenset[int]]:

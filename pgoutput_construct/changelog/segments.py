@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.columns import SCHEMA, checksums, upgraded
@@ -82,6 +83,8 @@ class Segment:
     """How many of its rows are events."""
     said_options: tuple[str, ...] = ()
     """The options of which its events say that they changed."""
+    payload_bytes: int = 0
+    """Bytes of its payloads."""
     size: int = 0
     """Bytes of the file."""
     index: bytes | None = field(default=None, repr=False, compare=False)
@@ -181,7 +184,7 @@ def write_segment(
     first, last = table["seq"][0].as_py(), table["seq"][-1].as_py()
     name = segment_name(first, last)
     options = replace(options, log_format=LOG_FORMAT)
-    told = _told(table)
+    told = *_told(table), pc.sum(pc.binary_length(table["payload"])).as_py()
     segment = Segment(store, name, options, first, last, position, checksums(table), *told, index=index.to_bytes())
     if store.has(name):
         raise ChangeLogError(f"{segment.place}: exists already, another program writes into this directory")

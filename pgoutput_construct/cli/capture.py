@@ -32,6 +32,7 @@ __all__ = ["capture_command"]
     help="A publication; can be repeated. It may be another one the next time.",
 )
 @click.option("--create-slot", is_flag=True, help="Create the slot, unless it exists.")
+@click.option("--failover", is_flag=True, help="Let standbys keep a copy of the slot that is created (PostgreSQL 17).")
 @click.option(
     "--create-publication",
     type=NAMES,
@@ -108,7 +109,7 @@ def capture_command(
                 raise
             LOGGER.error("%s", in_arguments(str(error)))
             raise click.exceptions.Exit(1) from None
-        _conclude(progress, log)
+        _conclude(progress)
 
 
 def _run(
@@ -120,12 +121,14 @@ def _run(
     as_text: bool,
     settings: Mapping[str, Any],
 ) -> "CaptureProgress":
+    from pgoutput_construct.changelog.address import open_store
     from pgoutput_construct.cli.display import showing
     from pgoutput_construct.cli.meter import Meter
     from pgoutput_construct.postgres import CaptureProgress, capture, redact
 
     meter = Meter(CaptureProgress())
-    LOGGER.info("capturing slot %r of %s into %s", slot, redact(dsn) or "the environment's server", log)
+    # Never as they were given: both may hold a password.
+    LOGGER.info("capturing slot %r of %s into %s", slot, redact(dsn) or "the environment's server", open_store(log))
     with ExitStack() as stack:
         if metrics is not None:
             from pgoutput_construct.cli.metrics import serve_metrics
@@ -141,14 +144,14 @@ def _run(
         return capture(dsn, slot, publications, log, on_progress=report, **settings)
 
 
-def _conclude(progress: "CaptureProgress", log: str) -> None:
-    counts = f"{counted(progress.rows, 'message')}, {counted(progress.transactions, 'transaction')}"
+def _conclude(progress: "CaptureProgress") -> None:
+    counts = (counted(progress.rows, "message"), counted(progress.transactions, "transaction"))
+    lsn = progress.confirmed_lsn
     LOGGER.info(
-        "ended by %s: %s in %s; %s is durable up to %s, and confirmed",
+        "ended by %s: %s in %s; %s",
         progress.ended_by,
-        counts,
+        ", ".join(counts),
         counted(progress.segments, "segment"),
-        log,
-        progress.confirmed_lsn,
-        extra={"ended_by": progress.ended_by, "confirmed_lsn": str(progress.confirmed_lsn)},
+        f"everything before {lsn} is durable, and confirmed" if lsn else "nothing was confirmed",
+        extra={"ended_by": progress.ended_by, "confirmed_lsn": str(lsn)},
     )

@@ -1,12 +1,12 @@
 """``pgoutput tail``: committed transactions, as a person reads them or as JSON lines."""
 
-from pathlib import Path
 from typing import Final
 
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.params import LSN
+from pgoutput_construct.cli.readers import is_log
 from pgoutput_construct.cli.tail_print import PRINTERS
 from pgoutput_construct.cli.tail_wanted import Wanted
 from pgoutput_construct.cli.values import Values
@@ -78,4 +78,4 @@ def tail_command(
 
 def is_dsn(source: str) -> bool:
     """Tell a connection string from the address of a change log: ``service=shop``, a URI of PostgreSQL, or ''."""
-    return not source or source.startswith(_DSN_SCHEMES) or ("=" in source and not Path(source).exists())
+    return not source or source.startswith(_DSN_SCHEMES) or ("=" in source and not is_log(source))

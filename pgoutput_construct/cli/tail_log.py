@@ -11,6 +11,7 @@ from pgoutput_construct.cli.tail_relations import LogRelations
 from pgoutput_construct.cli.tail_wanted import Wanted
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream import RowReader
+from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp, parse
 from pgoutput_construct.wire.messages import Message, PgoutputMessage
 from pgoutput_construct.wire.protocol import MessageFlags
@@ -92,7 +93,7 @@ class _Reader:
 
         one = slice(place, place + 1)
         rows = self.log.index.entries("transactions", one).to_pylist()
-        found: dict[int, Any] = {row["seq"]: _transaction(row) for row in rows if row["outcome"] == "committed"}
+        found: dict[int, Any] = {row["seq"]: _transaction(row) for row in rows if row["outcome"] == COMMITTED}
         if not self.wanted.tables:
             found |= self._messages(place)
             events = self.log.index.entries("events", one).to_pylist()

@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import look_up, scatter, strings, tag_table
+from pgoutput_construct.columnar.gather import look_up, scatter, tag_table
+from pgoutput_construct.columnar.headers import read_header
 from pgoutput_construct.columnar.rows import Payloads, RowError, States
 from pgoutput_construct.columnar.threads import checked, in_order
-from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.engine import explain, parse, refused
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
@@ -152,11 +152,7 @@ class BatchIndex:
 
     def read(self, rows: Numbers, read: Any, fields: tuple[tuple[str, str], ...]) -> list[tuple[str, pa.Array]]:
         """Return the header fields of messages of one class (an entry of kernels.READERS), by name."""
-        arrays = [_Column(name, form, len(rows)) for name, form in fields]
-        if read is not None:
-            outs = [out for array in arrays for out in array.outs]
-            read(*self.given(rows), *outs)
-        return [(array.name, array.arrow(self.data)) for array in arrays]
+        return read_header(read, fields, kernels.MESSAGE_SCHEMA, self.given(rows), len(rows))
 
 
 def _explained(payload: bytes, given: Mapping[str, Any]) -> DecodeError:
@@ -236,31 +232,3 @@ def payload_bounds(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numb
     if validity is not None and payloads.null_count:
         stops = np.where(payloads.is_valid().to_numpy(zero_copy_only=False), stops, starts)
     return content, starts, stops
-
-
-class _Column:
-    """One header field of the messages of one class, while it is read."""
-
-    def __init__(self, name: str, form: str, count: int) -> None:
-        self.name = name
-        self.form = form.rstrip("?")
-        target = kernels.MESSAGE_SCHEMA.field(name).type
-        if self.form == "bytes":
-            self.values: list[NDArray[Any]] = [np.zeros(count, np.int64), np.zeros(count, np.int64)]
-        else:
-            self.values = [np.zeros(count, np.uint8 if self.form == "letter" else target.to_pandas_dtype())]
-        self.present = np.zeros(count, np.bool_) if form.endswith("?") else None
-        self.outs = [*self.values, *([] if self.present is None else [self.present])]
-        self.target = target
-
-    def arrow(self, data: NDArray[np.uint8]) -> pa.Array:
-        mask = None if self.present is None else ~self.present
-        if self.form == "bytes":
-            absent = np.zeros(len(self.values[0]), np.uint8) if mask is None else mask.view(np.uint8)
-            starts, lengths = self.values
-            there = int(np.count_nonzero(absent == 0))
-            values = Values(data, starts, lengths, absent, 0, there, int(lengths.sum()))
-            return strings(values, self.target)
-        if self.form == "letter":
-            return pa.array(self.values[0].view("S1").astype(str), pa.string(), mask=mask)
-        return pa.array(self.values[0], self.target, mask=mask)

@@ -14,6 +14,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.announcements import announce
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.ending import Ending
+from pgoutput_construct.postgres.intake import Intake
 from pgoutput_construct.postgres.preparation import Plan, Prepared, check_same_server, prepare
 from pgoutput_construct.postgres.pump import CaptureProgress, Pump
 from pgoutput_construct.postgres.replication import ReplicationStream
@@ -21,10 +22,8 @@ from pgoutput_construct.postgres.retry import Retry
 from pgoutput_construct.postgres.signals import collected_signals
 from pgoutput_construct.postgres.silence import Silence
 from pgoutput_construct.postgres.slots import drop_slot
-from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.postgres.waiting import Patience, PatientConnection, Stopped
 from pgoutput_construct.postgres.watch import Heartbeat, Watch
-from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import GivenOptions
 
@@ -46,6 +45,7 @@ def capture(
     stop: Callable[[], bool] | None = None,
     on_progress: Callable[[CaptureProgress], None] | None = None,
     create_slot: bool = False,
+    failover: bool = False,
     create_publication: Iterable[str] = (),
     heartbeat: float | None = None,
     transactional_heartbeat: bool = False,
@@ -77,6 +77,8 @@ def capture(
         on_progress: Called after each segment, and about each second.
         create_slot: Create the slot where there is none and the log is empty. It waits for the transactions that
             write now, which are logged.
+        failover: Standbys keep a copy of the slot that is created, with which a capture goes on after a failover
+            (PostgreSQL 17; the standby needs ``sync_replication_slots``).
         create_publication: Tables, as in SQL, for which the one publication that is named is created where there is
             none; each needs a replica identity.
         heartbeat: Seconds between two logical messages (prefix ``pgoutput_construct``) that the capture writes, so that
@@ -98,7 +100,7 @@ def capture(
         ProtocolError: A message that cannot come where it stands; what came before it is in the log.
     """
     names, tables = _names(publications), _names(create_publication)
-    plan = Plan(slot, names, options, create_slot, tables, writes=heartbeat is not None)
+    plan = Plan(slot, names, options, create_slot, failover, tables, writes=heartbeat is not None)
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
     watch = Watch(dsn, slot, names, status_interval, beat)
     with LogWriter(directory, limits) as writer, watch, collected_signals(handle_signals) as received:
@@ -125,14 +127,14 @@ class _Capture:
         """Capture until the end, over as many connections as it takes."""
         reason = None
         while reason is None:
-            retry.begin()
+            retry.begin(_activity(self.progress))
             try:
                 reason = self._connection(retry)
             except Stopped as asked:
                 reason = str(asked)
             except ReplicationError as error:
                 self.progress.connected = False
-                pause = retry.failed(error)
+                pause = retry.failed(error, _activity(self.progress))
                 self.progress.reconnects += 1
                 self._report()
                 reason = self._sleep(pause)
@@ -155,8 +157,9 @@ class _Capture:
         announce(self.writer, prepared)
         self.watch.start()
         self.ending.connected(prepared.current_lsn)
-        tracker = TransactionTracker(Session(**prepared.options.layout()), self.writer.position)
-        pump = Pump(self.writer, stream, tracker, self.ending, self.progress, self._report, self.status_interval)
+        intake = Intake(prepared.options.layout(), self.writer.position)
+        pump = Pump(self.writer, stream, intake, self.ending, self.progress, self._report, self.status_interval)
+        pump.synchronous = lambda: self.watch.synchronous
         with stream:
             return pump.run()
 

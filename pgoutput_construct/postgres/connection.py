@@ -31,7 +31,7 @@ section "Client Connection Defaults".)"""
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 # A server that vanished from the network is noticed in about a minute, not in the system's two hours.
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
-_TRANSIENT = re.compile("08...|57P0[1-5]|55006|53...")
+_TRANSIENT = re.compile("08...|40001|53...|55006|57P0[1-5]")
 # libpq gives no SQLSTATE for a connection that fails, so the words of the server and of libpq decide; what is not
 # recognized, as in another language (lc_messages), is tried again, and the reason is logged.
 _FINAL = re.compile(
@@ -104,7 +104,11 @@ def describe_error(error: psycopg.Error, doing: str) -> ReplicationError:
 
 
 def is_transient(sqlstate: str | None) -> bool:
-    """Tell whether a server's error may pass by itself: shutdown, restart, slot or connections in use."""
+    """Tell whether a server's error may pass by itself.
+
+    Its connections break or are ended (08, 57P0), a standby's replay was in the way (40001), it lacks memory, disk or
+    connections (53), the slot is in use (55006).
+    """
     return sqlstate is not None and _TRANSIENT.fullmatch(sqlstate) is not None
 
 

@@ -33,6 +33,8 @@ class Plan:
     """Options of START_REPLICATION; None and what is left out is chosen."""
     create_slot: bool = False
     """Create the slot where there is none and the log is empty."""
+    failover: bool = False
+    """Standbys keep a copy of the slot that is created."""
     publication_tables: tuple[str, ...] = ()
     """Create the publication for these tables where there is none."""
     writes: bool = False
@@ -68,12 +70,13 @@ def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
         raise ReplicationError("the server is a standby, which takes no heartbeat: have its primary write one")
     options = _resolve(plan, facts, writer.options)
     options.check_server(facts["server_version"])
+    _check_identity(options, writer)
     _check_history(connection, facts["timeline"], writer)
     _check_publications(connection, plan)
     created = _make_slot(connection, plan, options, writer)
     confirmed = slots.check_slot(connection, plan.slot)
     current = server.current_lsn(connection)
-    _check_slot_position(plan.slot, confirmed, writer)
+    _check_slot_position(connection, plan.slot, confirmed, writer)
     _check_server_position(current, standby, writer)
     return Prepared(options, current, created)
 
@@ -93,6 +96,15 @@ def _resolve(plan: Plan, facts: dict[str, Any], earlier: LogOptions | None) -> L
     best = [name for name, value in OPTIONS["streaming"].values.items() if proto >= value.since][-1]
     defaults = {"proto_version": proto, "streaming": earlier.streaming if earlier else best}
     return LogOptions(slot=plan.slot, publications=plan.publications, **facts, **{**defaults, **given})
+
+
+def _check_identity(options: LogOptions, writer: LogWriter) -> None:
+    changed = () if writer.options is None else writer.options.differences(options, said=("slot", "timeline"))
+    if changed:
+        raise ChangeLogError(
+            f"the log in {writer.store} is of another server or database ({'; '.join(changed)}); connect to that one, "
+            "or give another directory and another slot"
+        )
 
 
 def _check_history(connection: Connection, timeline: int, writer: LogWriter) -> None:
@@ -123,16 +135,25 @@ def _make_slot(connection: Connection, plan: Plan, options: LogOptions, writer: 
             f"there is no slot {plan.slot!r} any more, and a new one would not have the changes since the log in "
             f"{writer.store} ended, at {writer.noted_lsn}; {_NEW_LOG}"
         )
-    slots.create_slot(connection, plan.slot, two_phase=options.two_phase)
+    slots.create_slot(connection, plan.slot, two_phase=options.two_phase, failover=plan.failover)
     return True
 
 
-def _check_slot_position(slot: str, confirmed: Lsn, writer: LogWriter) -> None:
+def _check_slot_position(connection: Connection, slot: str, confirmed: Lsn, writer: LogWriter) -> None:
     noted = writer.noted_lsn
+    if not noted and (given := slots.given_before(connection, slot)):
+        _LOG.warning(
+            "the log in %s is empty, but slot %r gave %d transactions to a reader before, and what was confirmed then "
+            "will not come again; if there should be a log, as on a volume that is not mounted, end this capture now",
+            writer.store,
+            slot,
+            given,
+        )
     if noted and confirmed > noted:
         raise ChangeLogError(
             f"slot {slot!r} is at {confirmed}, but the log in {writer.store} ends at {noted}: the slot was "
-            f"re-created, or moved by another reader, and the changes between are not in the log; {_NEW_LOG}"
+            "re-created, or moved by another reader, or the log lost its last segments, and the changes between are "
+            f"not in the log; {_NEW_LOG}"
         )
 
 

@@ -21,16 +21,18 @@ class Retry:
         """Try again for ``limit`` seconds after the last contact, None: for ever."""
         self.limit = limit
         self.silent = 0
-        """Connections in a row that ended in silence."""
+        """Connections in a row that brought nothing and ended in silence."""
         self._contact = self._attempt = time.monotonic()
         self._pause = _SHORTEST
+        self._received = 0
         self._said = ""
         self._connected = False
 
-    def begin(self) -> None:
-        """Note that an attempt begins."""
+    def begin(self, received: int = 0) -> None:
+        """Note that an attempt begins, when so much had been ``received``."""
         self._attempt = time.monotonic()
         self._connected = False
+        self._received = received
 
     def connected(self, what: str) -> None:
         """Note that it succeeded, and say so."""
@@ -38,14 +40,18 @@ class Retry:
         self._said = ""
         self._connected = True
 
-    def failed(self, error: ReplicationError) -> float:
-        """Return how many seconds to pause; raise ``error`` when it cannot pass by itself, or the time is over."""
+    def failed(self, error: ReplicationError, received: int = 0) -> float:
+        """Return how many seconds to pause; raise ``error`` when it cannot pass by itself, or the time is over.
+
+        ``received`` is how much has been received now.
+        """
         now = time.monotonic()
         if self._connected:
             self._contact = now
         if not error.transient or (self.limit is not None and now - self._contact >= self.limit):
             raise error
-        self.silent = self.silent + 1 if isinstance(error, SilentServerError) else 0
+        silent_again = isinstance(error, SilentServerError) and received == self._received
+        self.silent = self.silent + 1 if silent_again else 0
         self._pause = _SHORTEST if self._was_stable(now) else min(self._pause * 2, _LONGEST)
         self._say(error)
         return self._pause

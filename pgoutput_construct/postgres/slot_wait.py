@@ -4,8 +4,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -14,9 +14,9 @@ import psycopg
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.queries import Connection, fetch
-from pgoutput_construct.postgres.waiting import Patience, PatientConnection
+from pgoutput_construct.postgres.waiting import ANSWER_SECONDS, Patience, PatientConnection
 
-__all__ = ["SlotWait", "patient_for"]
+__all__ = ["SlotWait"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _INTERVAL = 2.0
@@ -31,7 +31,10 @@ _ON_STANDBY = "the primary to log its running transactions (run SELECT pg_log_st
 
 
 class SlotWait:
-    """Watches, over a second connection, the statement that creates a slot; a context manager around it."""
+    """Watches, over a second connection, the statement that creates a slot; a context manager around it.
+
+    The statement may take as long as it needs while the server answers the second connection.
+    """
 
     def __init__(
         self,
@@ -47,12 +50,15 @@ class SlotWait:
         self._on_wait = on_wait or self._log
         self._pid = connection.info.backend_pid
         self._done = threading.Event()
-        self._expired = False
+        self._expired = self._gone = False
+        self._patience: Patience | None = None
         self._waited_for: list[str] = []
         self._thread = threading.Thread(target=self._watch, name=f"creation of slot {slot}", daemon=True)
 
-    def timed_out(self) -> ReplicationError | None:
-        """Return the error that tells what was waited for when the time was over, None when it was not."""
+    def failure(self) -> ReplicationError | None:
+        """Return why the wait was ended: its time was over, or the server is gone; None when it was not."""
+        if self._gone:
+            return ReplicationError(f"the server does not answer: slot {self._slot!r} was not created", transient=True)
         if not self._expired:
             return None
         return ReplicationError(
@@ -62,6 +68,9 @@ class SlotWait:
         )
 
     def __enter__(self) -> Self:
+        if isinstance(self._connection, PatientConnection):
+            self._patience = self._connection.patience
+            self._connection.patience = Patience(math.inf, self._asked)
         self._thread.start()
         return self
 
@@ -70,12 +79,21 @@ class SlotWait:
     ) -> None:
         self._done.set()
         self._thread.join(_INTERVAL)
+        if isinstance(self._connection, PatientConnection) and self._patience is not None:
+            self._connection.patience = self._patience
+
+    def _asked(self) -> str | None:
+        asked = self._patience.asked if self._patience else None
+        return "the server is gone" if self._gone else asked() if asked else None
 
     def _watch(self) -> None:
-        deadline = time.monotonic() + self._timeout
+        heard = time.monotonic()
+        deadline = heard + self._timeout
         while not self._done.wait(max(0.0, min(_INTERVAL, deadline - time.monotonic()))):
             with suppress(ReplicationError, psycopg.Error):
                 self._look()
+                heard = time.monotonic()
+            self._gone = time.monotonic() - heard >= ANSWER_SECONDS
             if time.monotonic() >= deadline:
                 self._expired = True
                 with suppress(psycopg.Error):
@@ -94,20 +112,6 @@ class SlotWait:
 
     def _log(self, found: list[str]) -> None:
         _LOG.warning("the creation of slot %r waits for %s", self._slot, "; ".join(found))
-
-
-@contextmanager
-def patient_for(connection: Connection) -> Iterator[None]:
-    """Let the statements on ``connection`` take as long as they need, while their end may still be asked for."""
-    if not isinstance(connection, PatientConnection):
-        yield
-        return
-    before = connection.patience
-    connection.patience = Patience(math.inf, before.asked)
-    try:
-        yield
-    finally:
-        connection.patience = before
 
 
 def _password(password: str) -> str:

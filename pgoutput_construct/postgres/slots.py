@@ -11,13 +11,16 @@ from pgoutput_construct.postgres.connection import describe_error
 from pgoutput_construct.postgres.health import slot_health
 from pgoutput_construct.postgres.queries import Connection, fetch
 from pgoutput_construct.postgres.server import check_wal_level
-from pgoutput_construct.postgres.slot_wait import SlotWait, patient_for
+from pgoutput_construct.postgres.slot_wait import SlotWait
+from pgoutput_construct.postgres.waiting import Stopped
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["check_slot", "create_slot", "drop_slot", "ensure_slot"]
+__all__ = ["check_slot", "create_slot", "drop_slot", "ensure_slot", "given_before"]
 
 _ARGUMENTS = {"temporary": 0, "twophase": 140000, "failover": 170000}
 """The optional arguments of pg_create_logical_replication_slot, and since which server they are there."""
+
+_COUNTED_SINCE = 140000
 
 
 def check_slot(connection: Connection, slot: str) -> Lsn:
@@ -70,12 +73,15 @@ def create_slot(
     for name in arguments:
         if connection.info.server_version < _ARGUMENTS[name]:
             raise ReplicationError(f"{name} needs PostgreSQL {_ARGUMENTS[name] // 10000}")
-    wait = SlotWait(connection, slot, timeout, on_wait)
-    with patient_for(connection), wait:
+    with SlotWait(connection, slot, timeout, on_wait) as wait:
         try:
             return _create(connection, slot, arguments)
         except psycopg.Error as error:
-            raise wait.timed_out() or _refused(slot, error) from error
+            raise wait.failure() or _refused(slot, error) from error
+        except Stopped:
+            if failure := wait.failure():
+                raise failure from None
+            raise
 
 
 def ensure_slot(connection: Connection, slot: str, **options: Any) -> bool:
@@ -94,6 +100,14 @@ def drop_slot(connection: Connection, slot: str, *, missing_ok: bool = False) ->
     query = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s"
     if not fetch(connection, query, [slot], doing=f"slot {slot!r} cannot be dropped") and not missing_ok:
         raise ReplicationError(f"there is no replication slot {slot!r}")
+
+
+def given_before(connection: Connection, slot: str) -> int:
+    """Return how many transactions ``slot`` gave to readers so far, as far as the server counted (PostgreSQL 14)."""
+    if connection.info.server_version < _COUNTED_SINCE:
+        return 0
+    query = "SELECT total_txns FROM pg_stat_replication_slots WHERE slot_name = %s"
+    return sum(int(row[0]) for row in fetch(connection, query, [slot]))
 
 
 def _create(connection: Connection, slot: str, arguments: Iterable[str]) -> Lsn:

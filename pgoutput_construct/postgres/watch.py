@@ -104,7 +104,7 @@ class Watch:
             self._drop()
         except (ReplicationError, psycopg.Error) as error:
             self._drop()
-            self._say(f"a look at the server failed, the capture goes on: {error}")
+            self._say(f"{error} (beside the stream, which goes on)")
 
     def _look(self, connection: Connection) -> None:
         if missing := missing_publications(connection, self._publications):

@@ -4,6 +4,7 @@ import sys
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import LogWriter, Position
+from tests.changelog.blocks import block_of
 from tests.live.recording import STORE, Recording
 from tests.spark.logs import log_options
 
@@ -17,8 +18,7 @@ def main(address: str, name: str) -> None:
         writer.use(log_options(mode.proto_version, mode.streaming, mode.binary, mode.two_phase))
         for seq, payload in enumerate(recording.payloads):
             if seq >= writer.next_seq:
-                frame = pgo.XLogData(pgo.Lsn(seq), pgo.Lsn(seq), pgo.Timestamp(0), payload)
-                writer.append(frame, session.in_stream, session.stream_xid)
+                writer.append(block_of(session, seq, payload))
                 writer.publish(Position())
             session.parse(payload)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.changelog import ChangeLog, LogWriter
+import pgoutput_construct as pgo
+from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.errors import ChangeLogError
 from tests.live.recording import Recording
@@ -58,7 +59,8 @@ def test_a_capture_ends_when_its_directory_is_exchanged(tmp_path: Path, recordin
     (tmp_path / "log").rename(tmp_path / "away")
     (tmp_path / "log").mkdir()
     with pytest.raises(ChangeLogError, match="was a volume unmounted"):
-        writer.note(writer.noted_lsn + 1)
+        writer.cut(Position(pgo.Lsn(writer.noted_lsn + 1)))
+        writer.collect(wait=True)
     assert list((tmp_path / "log").iterdir()) == []
     writer.close()
 
@@ -68,4 +70,5 @@ def test_a_capture_that_lost_an_object_store_to_another_ends(s3_address: str, re
     write_recording(s3_address, recordings[RECORDING])
     first = LogWriter(s3_address)
     with LogWriter(s3_address), pytest.raises(ChangeLogError, match="no longer has the log"):
-        first.note(first.noted_lsn + 1)
+        first.cut(Position(pgo.Lsn(first.noted_lsn + 1)))
+        first.collect(wait=True)

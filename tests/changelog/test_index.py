@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
@@ -16,6 +16,7 @@ from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.events import CONNECTED, LogEvent
 from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
@@ -72,7 +73,8 @@ def changed(index: SegmentIndex) -> Counter[tuple[Any, ...]]:
 def indexed(stream: Sequence[Sent], blocks: Sequence[int], cuts: Sequence[int], resume: bool) -> list[SegmentIndex]:
     """Return the indexes of a stream that is cut into blocks, and segments of these; builders resume from footers."""
     builder, indexes, open_xid = IndexBuilder(), list[SegmentIndex](), -1
-    bounds = sorted({0, len(stream), *(cut for cut in (*blocks, *cuts) if cut < len(stream))})
+    blocks, cuts = ([cut % (len(stream) + 1) for cut in some] for some in (blocks, cuts))
+    bounds = sorted({0, len(stream), *blocks, *cuts})
     for first, end in pairwise(bounds):
         block = block_of(list(stream[first:end]), open_xid)
         open_xid = block.open_xid
@@ -129,6 +131,24 @@ def test_what_a_lost_connection_left_is_void(stream: list[Sent], lost: int, cuts
     index = builder.finish(0)
     assert [entry["seq"] for entry in index.entries("events").to_pylist()] == [lost]
     assert [entry[1:7] for entry in ended(index)] == [entry[1:7] for entry in expected]
+
+
+@settings(max_examples=50)
+@given(testing.streams(4, "parallel"), st.integers(1, 9))
+def test_what_is_left_after_pruning_is_described(stream: list[Sent], step: int) -> None:
+    """Whichever segments go, as long as no open transaction needs them: each row has the Relation that it had."""
+    controls, indexes = controls_of(stream), indexed(stream, [], range(0, len(stream), step), True)
+    expected = RelationHistory()
+    for control in controls:
+        expected.read(control)
+    for place, before in enumerate(indexes[:-1]):
+        if before.open.num_rows == 0:
+            kept = SegmentIndex.concat(indexes[place + 1 :])
+            history = relation_history(kept)
+            for seq, scope, message in controls[kept.first_seq :]:
+                if isinstance(message, pgo.Insert | pgo.Update | pgo.Delete):
+                    found, known = (h.index(message.relation_oid, seq, scope) for h in (history, expected))
+                    assert history.descriptions[found] == expected.descriptions[known]
 
 
 def test_an_open_transaction_says_since_when() -> None:

@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from pgoutput_construct import Lsn, Session, Timestamp, XLogData
+from pgoutput_construct import Lsn, Session
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
+from tests.changelog.blocks import block_of
+from tests.changelog.conftest import s3_address, s3_server
 from tests.live.recording import Recording
 from tests.postgres.shop import Shop
+
+__all__ = ["Run", "s3_address", "s3_server"]
 
 Run = Callable[..., Result]
 _NUMBERS = itertools.count()
@@ -59,8 +63,7 @@ def change_log(tmp_path: Path, recordings: dict[str, Recording]) -> Path:
             )
         )
         for number, payload in enumerate(recording.payloads):
-            frame = XLogData(Lsn(number), Lsn(number), Timestamp(number), payload)
-            writer.append(frame, session.in_stream, session.stream_xid)
+            writer.append(block_of(session, number, payload))
             session.parse(payload)
             if number % 200 == 199:
                 writer.publish(Position(Lsn(number)))

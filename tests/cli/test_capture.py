@@ -17,6 +17,7 @@ from urllib.request import urlopen
 import psycopg
 import pytest
 
+from pgoutput_construct.postgres import slot_health
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 
@@ -134,7 +135,7 @@ def test_the_environment_names_the_server(shop: Shop) -> None:
 def test_from_nothing(run: Run, shop: Shop) -> None:
     """Publication and slot are created in this order, once; a time without changes ends each capture."""
     arguments = [shop.dsn, shop.directory, "--slot", f"{shop.slot}_new", "--publication", "new", "--create-slot"]
-    arguments += ["--create-publication", "item", "--heartbeat", 0.1]
+    arguments += ["--failover", "--create-publication", "item", "--heartbeat", 0.1]
     try:
         for number, ending in ((1, "--until-idle"), (2, "--duration")):
             result = run("capture", *arguments, ending, 1)
@@ -142,6 +143,8 @@ def test_from_nothing(run: Run, shop: Shop) -> None:
             assert f"ended by {ending[2:].replace('-', '_')}" in result.stderr
             shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
         assert run("capture", *arguments, "--until-lsn", shop.execute()).exit_code == 0
+        [slot] = slot_health(shop.dsn, f"{shop.slot}_new")
+        assert slot.failover
     finally:
         shop.execute(f"SELECT pg_drop_replication_slot('{shop.slot}_new')")
     assert committed_ids(shop.log()) == [1, 2]

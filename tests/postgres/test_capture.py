@@ -198,6 +198,7 @@ def test_the_capture_survives_kill_9_of_the_server(shop: Shop) -> None:
         wait_until(lambda: bool(reports) and reports[-1].transactions > 2)
         shop.server.kill()
         shop.server.start()
+        wait_until(lambda: reports[-1].reconnects >= 1)
         _mixed(shop, 5000)
         wait_until(lambda: is_active(shop))
         _wait_for_more(shop)

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from pgoutput_construct.changelog import LogWriter
+from pgoutput_construct.changelog import ChangeLog, LogWriter
 from pgoutput_construct.changelog.note import NOTE_NAME
 from pgoutput_construct.errors import ChangeLogError
 from tests.postgres.shop import Shop, committed_ids, is_active, wait_until
@@ -42,9 +42,19 @@ def test_a_lost_first_segment_is_noticed(shop: Shop) -> None:
         shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
         shop.capture()
     min(shop.directory.glob("segment*")).unlink()
-    for opened in (LogWriter, lambda directory: shop.log().entries()):
+    for opened in (LogWriter, ChangeLog):
         with pytest.raises(ChangeLogError, match=r"the seqs 0 to .* are missing"):
-            next(iter(opened(shop.directory)))  # type: ignore[call-overload]
+            opened(shop.directory)
+
+
+def test_an_empty_log_of_a_slot_that_was_read_is_warned_of(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """As when the volume of the log is not mounted; a slot that nobody read is no reason."""
+    shop.execute("INSERT INTO item VALUES (1, 'a')")
+    shop.capture()
+    assert "is not mounted" not in caplog.text
+    shop.directory.rename(shop.directory.with_name("away"))
+    shop.capture()
+    assert "gave 1 transactions to a reader before" in caplog.text
 
 
 @pytest.mark.parametrize("empty", [True, False])

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,18 +101,18 @@ def test_a_capture_makes_what_is_missing(shop: Shop, caplog: pytest.LogCaptureFi
     """Publication and slot; a first attempt that fails leaves no slot, and a slot that is lost is not replaced."""
     caplog.set_level(logging.INFO)
     slot = f"{shop.slot}_made"
-    given = {"create_slot": True, "until_idle": 0.2}
+    given: dict[str, Any] = {"create_slot": True, "until_idle": 0.2}
     with pytest.raises(ReplicationError, match="no publication 'made'"):
-        capture(shop.dsn, slot, ["made"], shop.directory, **given)  # type: ignore[arg-type]
+        capture(shop.dsn, slot, ["made"], shop.directory, **given)
     with shop.connect() as connection:
         assert not slot_health(connection, slot)
-        first = capture(shop.dsn, slot, "made", shop.directory, create_publication="item", **given)  # type: ignore[arg-type]
+        first = capture(shop.dsn, slot, "made", shop.directory, create_publication="item", **given)
         assert first.rows == 0 and slot_health(connection, slot)
         shop.execute("INSERT INTO item VALUES (1, 'a')")
-        assert capture(shop.dsn, slot, ["made"], shop.directory, **given).rows == 4  # type: ignore[arg-type]
+        assert capture(shop.dsn, slot, ["made"], shop.directory, **given).rows == 4
         drop_slot(connection, slot)
         with pytest.raises(ValueError, match=r"no slot '.*_made' any more.* begin a new log"):
-            capture(shop.dsn, slot, ["made"], shop.directory, **given)  # type: ignore[arg-type]
+            capture(shop.dsn, slot, ["made"], shop.directory, **given)
         assert not slot_health(connection, slot)
 
 

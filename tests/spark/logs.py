@@ -11,6 +11,7 @@ import psycopg
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.segments import Position
 from pgoutput_construct.postgres import LogOptions, LogWriter, capture, current_lsn
+from tests.changelog.blocks import block_of
 from tests.live.capture import emit_marker
 from tests.live.recording import Recording
 
@@ -50,8 +51,7 @@ def write_log(
         writer.use(options)
         for seq, payload in enumerate(payloads):
             data = errors.get(seq, payload)
-            frame = pgo.XLogData(pgo.Lsn(seq), pgo.Lsn(seq), pgo.Timestamp(0), data)
-            writer.append(frame, session.in_stream, session.stream_xid)
+            writer.append(block_of(session, seq, data))
             session.parse(payload)
             if writer.pending >= rows:
                 writer.publish(Position())

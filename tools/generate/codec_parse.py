@@ -19,7 +19,7 @@ def read_message(module: Module, message: Message) -> str:
             read.write(f"if proto_version < {message.needs}:", REJECT)
         read.waiting.append(Fixed("x", ""))  # the tag: whoever chose this function has looked at it
         found = read.elements(message.elements[1:])
-        read.line(f"return {read.object(message, cls, found, 'message')}, at")
+        read.line(f"return {read.object(message, found, 'message')}, at")
     return str(read.write)
 
 
@@ -27,7 +27,7 @@ def read_part(module: Module, part: Part) -> str:
     """Return the function that reads a part, and where it ends."""
     read = _Function(module)
     with read.head(part.name, "Any"):
-        value = read.value(part, part.name)
+        value = read.value(part)
         read.line(f"return {value}, at")
     return str(read.write)
 
@@ -82,7 +82,7 @@ class _Function(Reading):
         """Write a part that is known by its one value in place, which saves a call for each row."""
         part = self.module.spec.part(name)
         if part.single is not None:
-            return self.value(part, name)
+            return self.value(part)
         value = self.name("part")
         self.line(f"{value}, at = {self._call(name)}")
         return value
@@ -90,33 +90,33 @@ class _Function(Reading):
     def _call(self, part: str) -> str:
         return f"{self.module.function('_read', part)}(data, at, size{self.module.arguments})"
 
-    def value(self, structure: Structure, class_name: str | None) -> str:
+    def value(self, structure: Structure) -> str:
         """Write what reads a structure inside another; return its value: its one field, or an object of its class."""
         if structure.extended:
-            return self._extended(structure, class_name)
+            return self._extended(structure)
         if structure.single is not None:
             return self.elements(structure.elements)[structure.single.name]
-        return self._record(structure, class_name)
+        return self._record(structure)
 
-    def _record(self, structure: Structure, class_name: str | None) -> str:
+    def _record(self, structure: Structure) -> str:
         found = self.elements(structure.elements)
-        return self.object(structure, str(class_name), found, self.name("item"))
+        return self.object(structure, found, self.name("item"))
 
-    def _extended(self, structure: Structure, class_name: str | None) -> str:
+    def _extended(self, structure: Structure) -> str:
         name = self.name("value_or_item")
         with self.block(f"if {structure.extension}:"):
-            value = self._record(structure, class_name)
+            value = self._record(structure)
             self.line(f"{name} = {value}")
         with self.block("else:"):
-            value = self.value(without_extension(structure), None)
+            value = self.value(without_extension(structure))
             self.line(f"{name} = {value}")
         return name
 
-    def object(self, structure: Structure, class_name: str, found: Mapping[str, str], name: str) -> str:
-        """Write what makes an object of a class, as fast.draft says, and calls it ``name``; return that."""
-        self.line(f"{name} = {self.module.draft(class_name)}()")
+    def object(self, structure: Structure, found: Mapping[str, str], name: str) -> str:
+        """Write what makes an object of its class, as fast.draft says, and calls it ``name``; return that."""
+        self.line(f"{name} = {self.module.draft(str(structure.class_name))}()")
         self.line(*(f"{name}.{field} = {found[field]}" for field in structure.field_names))
-        self.line(f"{name}.__class__ = m.{class_name}")
+        self.line(f"{name}.__class__ = m.{structure.class_name}")
         return name
 
     def _repeat(self, repeat: Repeat, count: str) -> str:
@@ -144,7 +144,7 @@ class _Function(Reading):
         self.line(f"{name}: Any = []")
         with self.block(f"for _ in range({count}):"):
             read = self._record if item.extended else self.value
-            value = read(item, repeat.class_name)
+            value = read(item)
             self.line(f"{name}.append({value})")
         return f"tuple({name})"
 
@@ -208,7 +208,7 @@ class _Function(Reading):
             self.line(f"{target}, at = {self._call(alternative.then)}")
             value = target
         else:
-            value = self.value(alternative.then, None)
+            value = self.value(alternative.then)
         if alternative.then is not None and alternative.python not in (None, "None", "bytes"):
             value = f"{alternative.value}({value})"
         if value not in ("None", target):

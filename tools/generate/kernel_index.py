@@ -46,27 +46,20 @@ class Walker:
 
     def functions(self) -> Iterator[str]:
         """Yield all functions, those that others call first."""
-        for part in self.spec.parts_in_order:
-            yield from self._items(part)
-            yield self._walk(part, part.name)
-        for message in self.spec.messages:
-            yield from self._items(message)
-            yield self._walk(message, message.class_name)
+        for named in (*self.spec.parts_in_order, *self.spec.messages):
+            yield from (self._walk(repeat.item) for repeat in named.records())
+            yield self._walk(named)
         yield self._index()
         for part in self.spec.rows:
             yield self._finder(part)
 
-    def _items(self, structure: Structure) -> Iterator[str]:
-        for inner in structure.inside():
-            for element in inner.elements:
-                if isinstance(element, Repeat) and element.item.single is None:
-                    yield self._walk(element.item, str(element.class_name))
-
-    def _walk(self, structure: Structure, name: str) -> str:
+    def _walk(self, structure: Structure) -> str:
         write = Writer()
         kept = self.kept if structure in self.row_messages else {}
         given = ["data: Any", "at: int", "end: int", *(["row: int"] if kept else []), *self.names.signature]
-        with write.block(f"def walk_{self.names.of(name)}({', '.join([*given, *_arrays(kept)])}) -> int:"):
+        with write.block(
+            f"def walk_{self.names.of(str(structure.class_name))}({', '.join([*given, *_arrays(kept)])}) -> int:"
+        ):
             steps = _Walk(self.names, structure, write, kept)
             if isinstance(structure, Message) and structure.needs:
                 steps.refuse(f"proto_version < {structure.needs}")

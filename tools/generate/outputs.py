@@ -53,6 +53,7 @@ OUTPUTS = (
     Output("spec/reference-envelope.md", "replication.yaml", partial(emit_reference, others=INSIDE)),
     Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
+    Output("pgoutput_construct/columnar/frame_kernels.py", "replication.yaml", emit_kernels),
 )
 
 

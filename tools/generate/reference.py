@@ -112,7 +112,7 @@ def _facts_of_message(spec: Spec, message: Message) -> Iterator[tuple[str, str]]
 def _facts_of_part(spec: Spec, part: Part) -> Iterator[tuple[str, str]]:
     if users := [link(message.name) for message in spec.messages if part.name in set(message.references())]:
         yield "Used by", ", ".join(users)
-    yield "In Python", in_python(part, part.name)
+    yield "In Python", in_python(part)
 
 
 def _fenced(text: str) -> str:

@@ -48,7 +48,7 @@ def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
 
 def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Sequence[str]]:
     name = f"{prefix}{repeat.name}[]"
-    times = f"{code(repeat.count)} times; each is {in_python(repeat.item, repeat.class_name)}"
+    times = f"{code(repeat.count)} times; each is {in_python(repeat.item)}"
     yield offset, code(repeat.kind), code(name), times, "", markdown(repeat.description)
     if len(repeat.item.elements) == 1 and isinstance(only := repeat.item.elements[0], Field):
         yield _field(spec, only, f"{name}.", "")

@@ -12,6 +12,7 @@ __all__ = [
     "Element",
     "Field",
     "Fields",
+    "Item",
     "Repeat",
     "Structure",
     "Type",
@@ -235,13 +236,17 @@ class Repeat:
     kind: str
     name: str
     count: str
-    item: "Structure"
-    class_name: str | None = None
+    item: "Item"
     description: str = ""
     line: int = 0
     conditional: ClassVar[bool] = False
     condition: ClassVar[str] = ""
     positional: ClassVar[bool] = False
+
+    @property
+    def class_name(self) -> str | None:
+        """The class of its items; None where each is known by its one field."""
+        return self.item.class_name
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -258,6 +263,11 @@ class Structure:
     """Blocks in wire order."""
 
     blocks: tuple[Block, ...]
+
+    @property
+    def class_name(self) -> str | None:
+        """The class of its objects, None where it has none of its own."""
+        return None
 
     @cached_property
     def elements(self) -> tuple[Element, ...]:
@@ -330,6 +340,14 @@ class Structure:
                     if isinstance(alternative.then, Structure):
                         yield from alternative.then.inside()
 
+    def records(self) -> Iterator[Repeat]:
+        """Yield the repeats in it whose items are objects of their own class, those in others first."""
+        for element in self.elements:
+            if isinstance(element, Repeat):
+                yield from element.item.records()
+                if element.item.single is None:
+                    yield element
+
     def references(self) -> Iterator[str]:
         """Yield the names of the parts that this structure refers to."""
         for structure in self.inside():
@@ -338,3 +356,15 @@ class Structure:
                     yield element.part
                 elif isinstance(element, Choice):
                     yield from (a.then for a in element.alternatives if isinstance(a.then, str))
+
+
+@dataclass(frozen=True)
+class Item(Structure):
+    """What a repeat repeats, and the name of its class where it has one."""
+
+    named: str | None = None
+
+    @property
+    def class_name(self) -> str | None:
+        """The class of its objects."""
+        return self.named
