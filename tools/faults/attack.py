@@ -35,6 +35,7 @@ SERVER_SETTINGS = {
 _SLOT = "faults"
 _LOOK_SECONDS = 0.05
 _CONNECT_SECONDS = 60.0
+_SEGMENT_SECONDS = 15.0
 _SILENCE_SECONDS = 75.0  # the capture waits 60 seconds for the answer to a statement, its stream three status intervals
 _CATCH_UP_SECONDS = 300.0
 
@@ -140,6 +141,7 @@ class Round:
         begun, events = time.monotonic(), self.faults.events()
         chance.shuffle(events)
         with Writers(lambda **options: self._connect(dbname, **options), self.seed) as writers:
+            self._wait(lambda: bool(self._newest()), _CONNECT_SECONDS, process)  # the first one compiles its kernels
             for event in events:
                 process.ensure()
                 self._wait_for_a_moment(process, chance)
@@ -158,7 +160,7 @@ class Round:
         """Wait until the capture is at some place: often shortly after a segment, at times while it starts."""
         if chance.random() < 0.7:
             newest = self._newest()
-            self._wait(lambda: self._newest() != newest, 10.0, process)
+            self._wait(lambda: self._newest() != newest, _SEGMENT_SECONDS, process)
             time.sleep(chance.random() * 0.4)
         else:
             time.sleep(chance.random() * 2)
