@@ -79,6 +79,17 @@ class Block:
         numbers = np.asarray(wal_start, np.int64), np.asarray(send_time, np.int64)
         return cls(array, *numbers, index, scopes, *transaction_xids(index, scopes, open_xid))
 
+    @classmethod
+    def concat(cls, blocks: Sequence["Block"]) -> "Block":
+        """Put blocks that were sent under the same options together: their bytes are copied, and walked again."""
+        layout, states = blocks[0].index.layout, blocks[0].index.states
+        array = pa.concat_arrays([payload_array(block.payloads).cast(pa.large_binary()) for block in blocks])
+        flags = {name: np.concatenate([block.index.states[name] for block in blocks]) for name in states}
+        columns = [(block.wal_start, block.send_time, block.stream_xid, block.xid) for block in blocks]
+        wal_start, send_time, stream_xid, xid = (np.concatenate(column) for column in zip(*columns, strict=True))
+        index = index_batch(array, **{**layout, **flags})
+        return cls(array, wal_start, send_time, index, stream_xid, xid, blocks[-1].open_xid)
+
     def __len__(self) -> int:
         return len(self.payloads)
 
