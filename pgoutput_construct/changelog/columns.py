@@ -1,15 +1,16 @@
 """The columns of the change log: blocks and events become one table, and old formats the present one."""
 
 import zlib
-from collections.abc import Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import NO_XID, Block, Numbers
-from pgoutput_construct.changelog.events import LogEvent
+from pgoutput_construct.changelog.events import LogEvent, log_events
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.columnar.gather import first_bytes
 from pgoutput_construct.columnar.index import payload_bounds
@@ -17,7 +18,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["SCHEMA", "Part", "checksums", "segment_table", "upgraded"]
+__all__ = ["SCHEMA", "Part", "checksums", "parts_of", "segment_table", "upgraded"]
 
 SCHEMA: Final = pa.schema(
     [
@@ -56,6 +57,30 @@ def segment_table(parts: Sequence[Part], first_seq: int) -> pa.Table:
         batches.append(_batch(block, first_seq, is_event))
         first_seq += len(block)
     return pa.Table.from_batches(batches, SCHEMA)
+
+
+def parts_of(table: pa.Table, layout: Mapping[str, Any], open_xid: int = NO_XID) -> Iterator[Part]:
+    """Yield the blocks and events of which a table of SCHEMA consists.
+
+    ``layout`` are the options under which the payloads were sent; ``open_xid`` is the transaction that is open
+    before them.
+    """
+    for batch in table.combine_chunks().to_batches():
+        events = np.flatnonzero(batch.column("tag").is_null().to_numpy(zero_copy_only=False))
+        for first, end in pairwise([-1, *events.tolist(), batch.num_rows]):
+            if end > first + 1:
+                block = _block(batch.slice(first + 1, end - first - 1), layout, open_xid)
+                open_xid = block.open_xid
+                yield block
+            if end < batch.num_rows:
+                yield from log_events(pa.Table.from_batches([batch.slice(end, 1)]))
+
+
+def _block(batch: pa.RecordBatch, layout: Mapping[str, Any], open_xid: int) -> Block:
+    wal_start, sent = batch.column("wal_start").to_numpy(), batch.column("send_time").cast(pa.int64()).to_numpy()
+    states = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in STATE_PARAMETERS}
+    scopes = batch.column("stream_xid").fill_null(OUTSIDE).to_numpy()
+    return Block.of(batch.column("payload"), wal_start, sent - UNIX_TO_POSTGRES, layout, states, scopes, open_xid)
 
 
 def upgraded(table: pa.Table) -> pa.Table:

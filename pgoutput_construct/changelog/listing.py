@@ -1,22 +1,75 @@
 """The segments of a log in their order, and none missing, while compaction and prune may replace and remove some."""
 
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.manifest import Manifest, manifest_names, read_manifest
 from pgoutput_construct.changelog.names import SegmentName, chosen
 from pgoutput_construct.changelog.pruned import first_kept
 from pgoutput_construct.changelog.segments import Segment, read_footer
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 
-__all__ = ["list_segments"]
+__all__ = ["Listing", "Merged", "list_log", "list_segments"]
 
 _LISTINGS: Final = 3
 """How often a log is listed before segments count as lost: a compaction may have replaced them meanwhile."""
 
 
+class Merged(NamedTuple):
+    """Where a manifest has the index of a segment."""
+
+    manifest: Manifest
+    row: int
+
+    def follows(self, other: "Merged") -> bool:
+        """Tell whether it is the next one in the same manifest."""
+        return self.manifest is other.manifest and self.row == other.row + 1
+
+
+class Listing(NamedTuple):
+    """A log at one moment."""
+
+    segments: tuple[Segment, ...]
+    """The segments in their order, without gaps."""
+    merged: dict[str, Merged]
+    """Those of which manifests know, by name."""
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        """The manifests that know of any segment, in the order of the log."""
+        return list({id(merged.manifest): merged.manifest for merged in self.merged.values()}.values())
+
+    def indexes(self, without: Callable[[Segment], bool]) -> Iterator[SegmentIndex | Segment]:
+        """Return what has the indexes, in order: a manifest's of many segments, or a segment that has its own.
+
+        Segments ``without`` an index are left out.
+        """
+        run: list[Merged] = []
+        for segment in self.segments:
+            if without(segment):
+                continue
+            merged = self.merged.get(segment.name)
+            if run and (merged is None or not merged.follows(run[-1])):
+                yield _index(run)
+                run = []
+            if merged is None:
+                yield segment
+            else:
+                run.append(merged)
+        if run:
+            yield _index(run)
+
+
 def list_segments(store: LogStore) -> tuple[Segment, ...]:
-    """Read the footers of all segments in order; raise ChangeLogError for a damaged or missing one.
+    """Return the segments in order; raises as ``list_log``."""
+    return list_log(store).segments
+
+
+def list_log(store: LogStore) -> Listing:
+    """Read what footers and manifests say of all segments in order; raise ChangeLogError for a damaged or missing one.
 
     Segments that were compacted or pruned away since they were listed are no loss: the log is listed again.
     """
@@ -32,16 +85,44 @@ class _GapError(ChangeLogError):
     """Segments are missing, or were replaced by one that covers them while the log was listed."""
 
 
-def _listed(store: LogStore) -> tuple[Segment, ...]:
-    names, _ = chosen(store.files())
+def _listed(store: LogStore) -> Listing:
+    files = store.files()
+    names = _kept(chosen(files)[0], first_kept(store))
     _check_names(store, names)
-    segments = tuple(read_footer(store, segment) for segment in names)
-    for before, after in pairwise(segments):
-        if after.first_seq != before.last_seq + 1:
-            raise _gap(store, before.last_seq + 1, after)
-        if differences := before.options.differences(after.options, after.said_options):
-            raise ChangeLogError(f"{after.place}: not of the same log as {before.name}: {'; '.join(differences)}")
-    return segments
+    # The last one counts by its own footer: manifests do not have all of it.
+    merged = _merged(store, files, {name.name for name in names[:-1]})
+    known = {each.name: each for manifest in Listing((), merged).manifests for each in manifest.segments(store)}
+    known = {name: known[name] for name in merged}
+    segments = tuple(known.get(name.name) or read_footer(store, name, files[name.name]) for name in names)
+    _check_order(store, segments)
+    return Listing(segments, merged)
+
+
+def _kept(names: list[SegmentName], first_seq: int) -> list[SegmentName]:
+    """Leave out what was pruned, and is to be removed still."""
+    return [name for name in names if name.last_seq is None or name.last_seq >= first_seq]
+
+
+def _merged(store: LogStore, files: dict[str, int], wanted: set[str]) -> dict[str, Merged]:
+    """Find what manifests have of segments that are there as they were; a manifest inside another is not read."""
+    found: dict[str, Merged] = {}
+    end = -1
+    for name in manifest_names(files):
+        if name.last_seq <= end:
+            continue
+        try:
+            manifest = read_manifest(store, name.name)
+        except ChangeLogError:  # damaged, or removed meanwhile: the footers say the same
+            continue
+        end = name.last_seq
+        there = (segment in wanted and files.get(segment) == size for segment, size in manifest.sizes.items())
+        rows = zip(manifest.sizes, there, range(len(manifest)), strict=True)
+        found |= {segment: Merged(manifest, row) for segment, is_there, row in rows if is_there}
+    return found
+
+
+def _index(run: list[Merged]) -> SegmentIndex:
+    return run[0].manifest.index(slice(run[0].row, run[-1].row + 1))
 
 
 def _check_names(store: LogStore, names: list[SegmentName]) -> None:
@@ -51,6 +132,16 @@ def _check_names(store: LogStore, names: list[SegmentName]) -> None:
     for before, after in pairwise(names):
         if before.last_seq is not None and after.first_seq != before.last_seq + 1:
             raise _gap(store, before.last_seq + 1, after)
+
+
+def _check_order(store: LogStore, segments: tuple[Segment, ...]) -> None:
+    for before, after in pairwise(segments):
+        if after.first_seq != before.last_seq + 1:
+            raise _gap(store, before.last_seq + 1, after)
+        if before.options is after.options:
+            continue
+        if differences := before.options.differences(after.options, after.said_options):
+            raise ChangeLogError(f"{after.place}: not of the same log as {before.name}: {'; '.join(differences)}")
 
 
 def _gap(store: LogStore, first: int, after: SegmentName | Segment) -> _GapError:

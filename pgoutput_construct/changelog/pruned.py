@@ -29,10 +29,10 @@ def read_pruned(store: LogStore) -> Pruned:
     """Return what was pruned from a log, of a log that was not: nothing; raises ChangeLogError for a damaged note."""
     try:
         note = json.loads(store.read(_FILE))
-        return Pruned(int(note["first_seq"]), Lsn(note["lsn"]), Timestamp(note["time"]))
+        return Pruned(int(note["first_seq"]), Lsn(note.get("lsn", 0)), Timestamp(note.get("time", 0)))
     except MissingFileError:
         return Pruned()
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         place = store.place(_FILE)
         raise ChangeLogError(f"{place}: damaged: it says from which seq on the log is kept: {error}") from error
 

@@ -1,5 +1,6 @@
 """The change log as its readers see it: segments, entries, and errors that name both."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -8,8 +9,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.events import LogEvent, log_events
-from pgoutput_construct.changelog.listing import list_segments
+from pgoutput_construct.changelog.events import LogEvent
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.indexes import indexes_of
+from pgoutput_construct.changelog.listing import Listing, list_log
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.segments import Segment, read_segment
 from pgoutput_construct.changelog.store import Address, LogStore
@@ -67,9 +70,19 @@ class ChangeLog:
             raise ChangeLogError(f"{self.store}: no change log here (no segment-*.parquet)")
 
     @cached_property
+    def listing(self) -> Listing:
+        """The segments, and where their indexes are; raises ChangeLogError for a damaged, foreign or missing one."""
+        return list_log(self.store)
+
+    @property
     def segments(self) -> tuple[Segment, ...]:
-        """The segments in order; raises ChangeLogError for a damaged, foreign or missing one."""
-        return list_segments(self.store)
+        """The segments in order."""
+        return self.listing.segments
+
+    @cached_property
+    def index(self) -> SegmentIndex:
+        """What is to be known without the payloads; raises ChangeLogError for a damaged footer."""
+        return indexes_of(self.listing)
 
     @property
     def options(self) -> LogOptions:
@@ -96,20 +109,31 @@ class ChangeLog:
 
     def entry(self, seq: int) -> LogEntry:
         """Return one entry; raise ChangeLogError when the log has none of this seq."""
-        for segment in self.segments:
-            if segment.first_seq <= seq <= segment.last_seq:
-                row = self.table(segment).slice(seq - segment.first_seq, 1)
-                for entry in table_entries(row, segment.name):
-                    return entry
-                raise ChangeLogError(f"{self.store}: seq {seq} is an event, no message")
+        segment = self.segment(seq)
+        row = self.table(segment).slice(seq - segment.first_seq, 1)
+        for entry in table_entries(row, segment.name):
+            return entry
+        raise ChangeLogError(f"{self.store}: seq {seq} is an event, no message")
+
+    def segment(self, seq: int) -> Segment:
+        """Return the segment that holds an entry; raise ChangeLogError when the log has none of this seq."""
         first, last = self.segments[0].first_seq, self.segments[-1].last_seq
-        raise ChangeLogError(f"{self.store}: no entry has seq {seq}, the log has {first} to {last}")
+        if not first <= seq <= last:
+            raise ChangeLogError(f"{self.store}: no entry has seq {seq}, the log has {first} to {last}")
+        return self.segments[bisect_right(self.segments, seq, key=lambda segment: segment.first_seq) - 1]
 
     def events(self) -> Iterator[LogEvent]:
-        """Iterate over what the capture wrote beside the messages; segments without events are not read."""
-        for segment in self.segments:
-            if segment.events:
-                yield from log_events(self.table(segment))
+        """Iterate over what the capture wrote beside the messages."""
+        for row in self.index.entries("events").to_pylist():
+            yield LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"])
+
+    def transactions(self) -> pa.Table:
+        """Return the transactions that ended, in the order of their ends: see ``SegmentIndex.transactions``."""
+        return self.index.transactions
+
+    def open_transactions(self) -> pa.Table:
+        """Return the transactions without an outcome: open, streamed, or prepared; see ``SegmentIndex.open``."""
+        return self.index.open
 
     def table(self, segment: Segment) -> pa.Table:
         """Read one segment as an Arrow table of ``SCHEMA``, all checksums verified; raises ChangeLogError."""

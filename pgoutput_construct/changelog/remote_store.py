@@ -7,7 +7,7 @@ process that dies on the way leaves nothing (an upload in parts that was not fin
 import io
 import json
 import os
-import socket
+import platform
 import time
 import uuid
 from collections.abc import Iterator
@@ -132,7 +132,7 @@ class _Claim(LogLock):
 
     def __init__(self, store: RemoteStore, name: str, purpose: str, seconds: float | None) -> None:
         self._store, self._name, self._purpose, self._seconds = store, name, purpose, seconds
-        self._owner = f"{socket.gethostname()}, process {os.getpid()}, {uuid.uuid4()}"
+        self._owner = f"{platform.node()}, process {os.getpid()}, {uuid.uuid4()}"
         self._renewed = 0.0
         other = self._read()
         if seconds is not None and other is not None and time.time() - other.since < seconds:

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.columns import SCHEMA, checksums, upgraded
 from pgoutput_construct.changelog.events import OPTIONS_CHANGED, log_events
+from pgoutput_construct.changelog.index import SegmentIndex, check_index
 from pgoutput_construct.changelog.names import SegmentName, chosen, segment_name
 from pgoutput_construct.changelog.options import LOG_FORMAT, READABLE_FORMATS, LogOptions
 from pgoutput_construct.changelog.pruned import first_kept
@@ -19,11 +21,23 @@ from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["Position", "Segment", "read_footer", "read_segment", "write_segment"]
+__all__ = [
+    "DAMAGE",
+    "Position",
+    "Segment",
+    "damaged",
+    "footer_content",
+    "options_of",
+    "read_footer",
+    "read_segment",
+    "segment_of",
+    "write_segment",
+]
 
 _KEY = b"pgoutput_construct"
 _CHECK = b"pgoutput_construct.crc32"
-_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
+_INDEX = b"pgoutput_construct.index"
+DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,7 @@ class Position:
     """Ends of the prepares of the latest prepared transactions that are committed or rolled back."""
 
 
-_ELSEWHERE: Final = {"store", "name"}
+_ELSEWHERE: Final = {"store", "name", "size", "index"}
 _TAIL_BYTES: Final = 2**16
 _ENDING_BYTES: Final = 8
 """The length of the footer and the mark that end a Parquet file."""
@@ -69,6 +83,12 @@ class Segment:
     """How many of its rows are events."""
     said_options: tuple[str, ...] = ()
     """The options of which its events say that they changed."""
+    payload_bytes: int = 0
+    """Bytes of its payloads."""
+    size: int = 0
+    """Bytes of the file."""
+    index: bytes | None = field(default=None, repr=False, compare=False)
+    """Its index, as in its footer; None in format 1, and where a manifest has it."""
 
     @property
     def place(self) -> str:
@@ -101,8 +121,8 @@ def read_segment(segment: Segment) -> pa.Table:
         checks = checksums(table)
         if changed := [name for name, check in segment.checks.items() if checks.get(name) != check]:
             raise ValueError(f"the checksum of {', '.join(changed)} does not match")
-    except _DAMAGE as error:
-        raise _damaged(_damaged_place(segment, content), error) from error
+    except DAMAGE as error:
+        raise damaged(_damaged_place(segment, content), error) from error
     return table
 
 
@@ -113,10 +133,10 @@ def _content(segment: Segment) -> pa.BufferReader:
 
 
 def _read_covered(segment: Segment) -> pa.Table:
-    names, _ = chosen(segment.store.files())
-    for name in names:
+    files = segment.store.files()
+    for name in chosen(files)[0]:
         if name.first_seq <= segment.first_seq and name.last_seq is not None and name.last_seq >= segment.last_seq:
-            table = read_segment(read_footer(segment.store, name))
+            table = read_segment(read_footer(segment.store, name, files[name.name]))
             return table.slice(segment.first_seq - name.first_seq, segment.rows)
     reason = "it was pruned" if segment.last_seq < first_kept(segment.store) else "no other segment has its seqs"
     raise MissingFileError(f"segment {segment.place}: it is no longer there, {reason}; open the log again")
@@ -133,7 +153,7 @@ def _damaged_place(segment: Segment, content: pa.BufferReader) -> str:
                 names = (name for name in file.schema_arrow.names if not _is_readable(file, group, name))
                 bad += [(first, end - 1, name) for name in names]
                 first = end
-    except _DAMAGE:
+    except DAMAGE:
         return segment.place
     if not bad:
         return f"{segment.place}, seq {segment.first_seq} to {segment.last_seq}"
@@ -143,38 +163,53 @@ def _damaged_place(segment: Segment, content: pa.BufferReader) -> str:
 def _is_readable(file: pq.ParquetFile, group: int, name: str) -> bool:
     try:
         file.read_row_group(group, columns=[name])
-    except _DAMAGE:
+    except DAMAGE:
         return False
     return True
 
 
 def write_segment(
-    store: LogStore, table: pa.Table, options: LogOptions, position: Position, group_rows: int = GROUP_ROWS
+    store: LogStore,
+    table: pa.Table,
+    options: LogOptions,
+    position: Position,
+    index: SegmentIndex,
+    group_rows: int = GROUP_ROWS,
 ) -> Segment:
     """Write one segment so that it is either complete and durable or not there.
 
-    ``table`` has the columns of ``SCHEMA`` and at least one row. Raises ChangeLogError when the file exists.
+    ``table`` has the columns of ``SCHEMA`` and at least one row, ``index`` is that of its rows. Raises
+    ChangeLogError when the file exists.
     """
     first, last = table["seq"][0].as_py(), table["seq"][-1].as_py()
     name = segment_name(first, last)
     options = replace(options, log_format=LOG_FORMAT)
-    segment = Segment(store, name, options, first, last, position, checksums(table), *_told(table))
+    told = *_told(table), pc.sum(pc.binary_length(table["payload"])).as_py()
+    segment = Segment(store, name, options, first, last, position, checksums(table), *told, index=index.to_bytes())
     if store.has(name):
         raise ChangeLogError(f"{segment.place}: exists already, another program writes into this directory")
     settings = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
     try:
-        with store.writing(name) as file, pq.ParquetWriter(file, SCHEMA, store_schema=False, **settings) as parquet:
-            parquet.write_table(table, row_group_size=group_rows)
-            parquet.add_key_value_metadata(_footer(segment))
+        with store.writing(name) as file:
+            with pq.ParquetWriter(file, SCHEMA, store_schema=False, **settings) as parquet:
+                parquet.write_table(table, row_group_size=group_rows)
+                parquet.add_key_value_metadata(_footer(segment))
+            size = file.tell()
     except (OSError, pa.ArrowException) as error:
         raise ChangeLogError(f"segment {segment.place} cannot be written: {error}") from error
-    return segment
+    return replace(segment, size=size)
+
+
+def footer_content(segment: Segment) -> dict[str, Any]:
+    """Return what a segment says of itself beside its index, as JSON has it."""
+    content = {known.name: getattr(segment, known.name) for known in fields(segment) if known.name not in _ELSEWHERE}
+    return content | {"options": asdict(segment.options), "position": asdict(segment.position)}
 
 
 def _footer(segment: Segment) -> dict[bytes, bytes]:
-    content = {known.name: getattr(segment, known.name) for known in fields(segment) if known.name not in _ELSEWHERE}
-    text = json.dumps(content, default=asdict).encode()
-    return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text)}
+    text = json.dumps(footer_content(segment)).encode()
+    index = {} if segment.index is None else {_INDEX: segment.index}
+    return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text), **index}
 
 
 def _told(table: pa.Table) -> tuple[int, tuple[str, ...]]:
@@ -184,8 +219,10 @@ def _told(table: pa.Table) -> tuple[int, tuple[str, ...]]:
     return events.num_rows, tuple(sorted(named))
 
 
-def read_footer(store: LogStore, name: SegmentName) -> Segment:
-    """Read what a file says of itself; raise ChangeLogError for damage, MissingFileError when it is not there."""
+def read_footer(store: LogStore, name: SegmentName, size: int) -> Segment:
+    """Read what a file of ``size`` bytes says of itself; raise ChangeLogError for damage, MissingFileError where it is
+    not there.
+    """
     tail = _tail(store, name.name)
     try:
         metadata = pq.read_metadata(pa.BufferReader(tail))
@@ -194,13 +231,19 @@ def read_footer(store: LogStore, name: SegmentName) -> Segment:
             raise ValueError("it is not a segment of a change log")
         if pairs[_CHECK] != b"%08x" % zlib.crc32(pairs[_KEY]):
             raise ValueError("the checksum of its footer does not match")
-        segment = _segment(store, name.name, json.loads(pairs[_KEY]))
+        if _INDEX in pairs:
+            check_index(pairs[_INDEX])
+        content = json.loads(pairs[_KEY])
+        options = options_of(content.pop("options"))
+        if (_INDEX in pairs) != (options.log_format > 1):
+            raise ValueError("its footer has no index")
+        segment = segment_of(store, name.name, size, options, content, pairs.get(_INDEX))
         last_named = segment.last_seq if name.last_seq is None else name.last_seq
         if (name.first_seq, last_named) != (segment.first_seq, segment.last_seq) or metadata.num_rows != segment.rows:
             is_of = segment_name(segment.first_seq, segment.last_seq)
             raise ValueError(f"its footer is of {is_of} with {segment.rows} rows")
-    except _DAMAGE as error:
-        raise _damaged(store.place(name.name), error) from error
+    except DAMAGE as error:
+        raise damaged(store.place(name.name), error) from error
     return segment
 
 
@@ -211,22 +254,29 @@ def _tail(store: LogStore, name: str) -> bytes:
     return store.read(name, last=footer) if footer > len(tail) == _TAIL_BYTES else tail
 
 
-def _segment(store: LogStore, name: str, content: dict[str, Any]) -> Segment:
-    options = content.pop("options")
-    if options["log_format"] not in READABLE_FORMATS:
-        raise ValueError(f"its format is {options['log_format']}, this program reads {sorted(READABLE_FORMATS)}")
+def options_of(content: dict[str, Any]) -> LogOptions:
+    """Return options as a footer has them; raise ValueError for those of a format that is not read."""
+    if content["log_format"] not in READABLE_FORMATS:
+        raise ValueError(f"its format is {content['log_format']}, this program reads {sorted(READABLE_FORMATS)}")
     names = {known.name for known in fields(LogOptions)}
-    given = {key: value for key, value in options.items() if key in names and value is not None}
-    options = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+    given: dict[str, Any] = {key: value for key, value in content.items() if key in names and value is not None}
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+    return LogOptions(**given)
+
+
+def segment_of(
+    store: LogStore, name: str, size: int, options: LogOptions, content: dict[str, Any], index: bytes | None = None
+) -> Segment:
+    """Return the segment that a footer describes; ``content`` is what ``footer_content`` gave, without the options."""
     position = content.pop("position")
-    content["said_options"] = tuple(content.get("said_options", ()))
     lsn, finished = Lsn(position["complete_lsn"]), tuple(position["finished"])
-    return Segment(
-        store, name, LogOptions(**options), position=Position(lsn, position["prepared"], finished), **content
-    )
+    content["position"] = Position(lsn, position["prepared"], finished)
+    content["said_options"] = tuple(content.get("said_options", ()))
+    return Segment(store, name, options, size=size, index=index, **content)
 
 
-def _damaged(place: str, error: BaseException) -> ChangeLogError:
+def damaged(place: str, error: BaseException) -> ChangeLogError:
+    """Say that a segment is damaged, where, and what to do."""
     return ChangeLogError(
         f"segment {place}: damaged, or not of a change log: {error}. Restore it from a copy, or begin a "
         "new log in an empty directory with a new copy of the tables"

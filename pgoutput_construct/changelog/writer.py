@@ -1,32 +1,32 @@
-"""The writing end of the change log: one writer a directory, rows in memory until a segment is durable."""
+"""The writing end of the change log: one writer a log, rows in memory until a segment is durable."""
 
-import json
 import time
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Self
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Self
 
 from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.block import NO_XID, Block
-from pgoutput_construct.changelog.columns import segment_table
-from pgoutput_construct.changelog.listing import list_segments
+from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog.columns import Part, segment_table
+from pgoutput_construct.changelog.events import LogEvent
+from pgoutput_construct.changelog.indexes import builder_after
+from pgoutput_construct.changelog.keeper import ManifestKeeper
+from pgoutput_construct.changelog.listing import list_log, list_segments
+from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.segments import (
-    Position,
-    Segment,
-    write_segment,
-)
-from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
-from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.changelog.segments import Position, Segment, write_segment
+from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.wire import Lsn, XLogData
-from pgoutput_construct.wire.options import STATE_PARAMETERS
+from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["LogWriter", "SegmentLimits"]
+if TYPE_CHECKING:
+    from pgoutput_construct.changelog.build import IndexBuilder
 
-_POSITION = ".confirmed.json"
+__all__ = ["Durable", "LogWriter", "SegmentLimits"]
+
 _INT64_MAX = 2**63 - 1
+_GROUP_ROWS = 8192  # rows that can be read, or are damaged, alone: fewer cost more CPU to write
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,10 @@ class SegmentLimits:
     """When a segment is cut: at the first limit that is reached, also inside a transaction."""
 
     rows: int = 100_000
-    """Most payloads in a segment."""
-    payload_bytes: int = 64 * 2**20
-    """Bytes of payload after which no more is added; one payload may be up to 1 GB by itself."""
+    """Most payloads in a segment, give or take those that arrive together."""
+    payload_bytes: int = 32 * 2**20
+    """Bytes of payload after which no more is added; one payload may be up to 1 GB by itself. Two segments are in
+    memory, one that is filled and one that is written."""
     seconds: float = 2.0
     """How long a payload may wait in memory: the delay of confirmations and of readers."""
 
@@ -45,11 +46,34 @@ class SegmentLimits:
             raise ChangeLogError("the limits of a segment are at least one row, one byte and zero seconds")
 
 
-class LogWriter:
-    """Appends payloads and publishes them as segments; a context manager that holds the log's lock.
+@dataclass(frozen=True)
+class Durable:
+    """What has become durable, and may be confirmed to the server."""
 
-    What is appended is lost in a crash until ``publish`` returns. ``position`` is what
-    the last durable segment says: the position to resume from.
+    position: Position
+    """How far the log is complete with it."""
+    segment: Segment | None
+    """The segment; None where only the position moved."""
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """What the writer's thread is given."""
+
+    parts: list[Part]
+    first_seq: int
+    rows: int
+    size: int
+    options: LogOptions | None
+    position: Position
+
+
+class LogWriter:
+    """Appends blocks and publishes them as segments; a context manager that holds the log's lock.
+
+    A thread of its own makes one segment durable while the next is filled: ``cut`` hands over what was appended, and
+    ``collect`` tells when it is durable; ``publish`` does both. What is not durable is lost in a crash. ``position``
+    is what the last durable segment says: the position to resume from.
     """
 
     def __init__(self, address: Address | LogStore, limits: SegmentLimits | None = None) -> None:
@@ -62,10 +86,21 @@ class LogWriter:
         self.options: LogOptions | None = None
         self.position = Position()
         self.next_seq = 0
-        self._rows: list[tuple[Any, ...]] = []
+        self.pending = 0
+        """How many payloads were appended and not handed over."""
+        self.open_transactions = 0
+        """How many transactions of the log had not ended when this writer last wrote a segment."""
+        self.on_durable: Callable[[], None] | None = None
+        """Called by the thread when there is something to collect."""
+        self._durable = 0  # seqs before this one are in segments: what a note may vouch for
+        self._written: LogOptions | None = None
+        self._parts: list[Part] = []
+        self._first_seq = 0
         self._bytes = 0
         self._oldest = 0.0
-        self._open_xid = NO_XID
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="change log")
+        self._writing: tuple[_Cut, Future[Durable]] | None = None
+        self._builder: IndexBuilder | None = None
         self.store.prepare()
         self._lock = self.store.lock("capture")
         try:
@@ -75,80 +110,114 @@ class LogWriter:
             raise
 
     @property
-    def pending(self) -> int:
-        """How many rows are in memory only."""
-        return len(self._rows)
+    def busy(self) -> bool:
+        """Whether something was handed over that was not collected."""
+        return self._writing is not None
 
     @property
     def noted_lsn(self) -> Lsn:
         """The highest position that was confirmed; a slot beyond it was moved by somebody else."""
-        return max(self.position.complete_lsn, self._noted)
+        return Lsn(max(self.position.complete_lsn, self._note.confirmed_lsn))
 
-    def use(self, options: LogOptions) -> None:
-        """Set the ``options``; raise ChangeLogError when the log was written with others."""
-        if self.options is not None and (differences := self.options.differences(options)):
+    @property
+    def noted_timeline(self) -> int | None:
+        """The timeline of the server on which ``noted_lsn`` was reached; None where the log does not say."""
+        if self._note.confirmed_lsn > self.position.complete_lsn:
+            return self._note.timeline
+        return self._written.timeline if self._written else None
+
+    def use(self, options: LogOptions, said: Collection[str] = ()) -> None:
+        """Set the ``options``; raise ChangeLogError when they cannot be those of this log.
+
+        ``said`` are the options whose change the next segment tells of, by an event (OPTIONS_CHANGED).
+        """
+        if self.options is not None and (differences := self.options.differences(options, said)):
             raise ChangeLogError(
                 f"{self.store}: the change log there was captured with other options "
                 f"({'; '.join(differences)}); use these, or another directory and another slot"
             )
         self.options = options
 
-    def append(self, frame: XLogData, in_stream: bool, stream_xid: int | None, **others: bool) -> int:
-        """Add the payload of ``frame`` with the state in which it is to be parsed; return its seq.
-
-        ``in_stream``, ``stream_xid`` (None outside a stream) and ``others``, the states of later versions, are
-        those of the Session before the payload.
-        """
-        if frame.wal_start > _INT64_MAX:
-            raise _beyond(frame.wal_start)
-        if not self._rows:
+    def append(self, block: Block) -> None:
+        """Add payloads, at the seqs from ``next_seq`` on. Raises ChangeLogError for what a log cannot hold."""
+        if not len(block):
+            return
+        if (lowest := int(block.wal_start.min())) < 0:
+            raise _beyond(Lsn(lowest + 2**64))
+        if not self.pending:
             self._oldest = time.monotonic()
-        given = {"in_stream": in_stream, **others}
-        states = [given.get(name, False) for name in STATE_PARAMETERS]
-        scope = OUTSIDE if stream_xid is None else stream_xid
-        self._rows.append((frame.data, int(frame.wal_start), int(frame.send_time), scope, *states))
-        self._bytes += len(frame.data)
+        self._parts.append(block)
+        self.next_seq += len(block)
+        self.pending += len(block)
+        self._bytes += int((block.index.ends - block.index.starts).sum())
+
+    def append_event(self, name: str, lsn: Lsn, **details: Any) -> None:
+        """Add an event: what happened, the position that it is about, and whatever JSON can hold.
+
+        It becomes durable with the payloads that follow it.
+        """
+        self._parts.append(LogEvent(name, lsn, Timestamp.now(), details))
         self.next_seq += 1
-        return self.next_seq - 1
+
+    def is_full(self) -> bool:
+        """Tell whether what was appended reaches the limit of rows or bytes."""
+        return self.pending >= self.limits.rows or self._bytes >= self.limits.payload_bytes
 
     def is_due(self) -> bool:
-        """Tell whether a limit is reached and ``publish`` should be called."""
-        if not self._rows:
-            return False
-        limits = self.limits
-        full = len(self._rows) >= limits.rows or self._bytes >= limits.payload_bytes
-        return full or time.monotonic() - self._oldest >= limits.seconds
+        """Tell whether a limit is reached and ``cut`` should be called."""
+        waited = time.monotonic() - self._oldest
+        return self.pending > 0 and (self.is_full() or waited >= self.limits.seconds)
 
-    def publish(self, position: Position) -> Segment | None:
-        """Make all appended rows durable as one segment; None when there are none.
+    def cut(self, position: Position) -> None:
+        """Hand over what was appended, to be made durable; without payloads only the position is written down.
 
-        ``position``: how far the log is complete with these rows. Only after this may it be confirmed to the
-        server.
+        ``position``: how far the log is complete with these payloads. Only after ``collect`` has told may it be
+        confirmed to the server. Waits for what was handed over before: collect that while ``busy``.
         """
-        if not self._rows:
-            return None
-        if self.options is None:
-            raise ChangeLogError("set the options of the log before its first segment")
         if position.complete_lsn > _INT64_MAX:
             raise _beyond(position.complete_lsn)
-        self._lock.check()
-        segment = write_segment(self.store, self._table(), self.options, position)
-        self._lock.check()  # else it went elsewhere, and may not be confirmed
-        self.position = position
-        self._rows, self._bytes = [], 0
-        return segment
+        if self.pending and self.options is None:
+            raise ChangeLogError("set the options of the log before its first segment")
+        self.collect(wait=True)
+        cut = _Cut(self._parts, self._first_seq, self.pending, self._bytes, self.options, position)
+        if self.pending:
+            self._parts, self._first_seq, self.pending, self._bytes = [], self.next_seq, 0, 0
+        writing = self._thread.submit(self._write, cut)
+        self._writing = cut, writing
+        if self.on_durable is not None:
+            writing.add_done_callback(self._wake)
 
-    def note(self, lsn: Lsn) -> None:
-        """Write down, durably, that ``lsn`` is about to be confirmed although no segment says so (an idle
-        server).
+    def collect(self, wait: bool = False) -> Durable | None:
+        """Return what has become durable since the last call; None for nothing, or (but for ``wait``) not yet.
+
+        Raises what went wrong in the thread, such as ChangeLogError for a disk that is full; the payloads are then as
+        if they had not been handed over.
         """
-        if lsn > self.noted_lsn:
-            self._lock.check()
-            self.store.write(_POSITION, json.dumps({"confirmed_lsn": int(lsn)}).encode())
-            self._noted = lsn
+        if self._writing is None or not (wait or self._writing[1].done()):
+            return None
+        (cut, writing), self._writing = self._writing, None
+        try:
+            durable = writing.result()
+        except BaseException:
+            self._take_back(cut)
+            raise
+        if durable.segment is not None:
+            self.position = durable.position
+            self._durable, self._written = durable.segment.last_seq + 1, durable.segment.options
+        return durable
+
+    def publish(self, position: Position) -> Segment | None:
+        """Make all appended payloads durable as one segment, and wait for it; None when there are none."""
+        self.collect(wait=True)
+        if not self.pending:
+            return None
+        self.cut(position)
+        durable = self.collect(wait=True)
+        return durable.segment if durable else None
 
     def close(self) -> None:
-        """Release the directory; rows that were not published are gone."""
+        """Wait for what was handed over, and release the log; what was not handed over is gone."""
+        self._thread.shutdown()
         self._lock.release()
 
     def __enter__(self) -> Self:
@@ -159,30 +228,50 @@ class LogWriter:
 
     def _recover(self) -> None:
         self.store.sweep()
-        self._noted = _read_position(self.store)
-        if segments := list_segments(self.store):
-            last = segments[-1]
+        self._note = read_note(self.store)
+        listing = list_log(self.store)
+        if listing.segments:
+            last = listing.segments[-1]
             self.options, self.position = last.options, last.position
-            self.next_seq = last.last_seq + 1
+            self.next_seq = self._first_seq = self._durable = last.last_seq + 1
+            self._written = last.options
+        self._note.check_end(self.next_seq, self.store)
+        self._manifests = ManifestKeeper(self.store, listing)
 
-    def _table(self) -> pa.Table:
-        assert self.options is not None
-        payloads, wal_start, send_time, scopes, *states = zip(*self._rows, strict=True)
-        said = dict(zip(STATE_PARAMETERS, states, strict=True))
-        block = Block.of(payloads, wal_start, send_time, self.options.layout(), said, scopes, self._open_xid)
-        self._open_xid = block.open_xid
-        return segment_table([block], self.next_seq - len(block))
+    def _take_back(self, cut: _Cut) -> None:
+        if cut.rows:
+            self._parts, self._first_seq = cut.parts + self._parts, cut.first_seq
+            self.pending, self._bytes = cut.rows + self.pending, cut.size + self._bytes
+
+    def _write(self, cut: _Cut) -> Durable:
+        """Make a cut durable; this runs in the thread, and nothing else changes the log meanwhile."""
+        self._lock.check()
+        segment = None
+        if cut.rows and cut.options is not None:
+            segment = self._write_segment(cut, cut.options)
+        elif cut.position.complete_lsn > self.noted_lsn:
+            note = Note(cut.position.complete_lsn, self._durable, cut.options.timeline if cut.options else None)
+            write_note(self.store, note)
+            self._note = note
+        self._lock.check()  # else it went elsewhere, and may not be confirmed
+        return Durable(cut.position, segment)
+
+    def _write_segment(self, cut: _Cut, options: LogOptions) -> Segment:
+        builder = self._builder or builder_after(list_segments(self.store))
+        self._builder = None  # it has gone on: where the segment cannot be written, another one begins
+        for part in cut.parts:
+            builder.add(part)
+        index = builder.finish(cut.position.complete_lsn)
+        table = segment_table(cut.parts, cut.first_seq)
+        segment = write_segment(self.store, table, options, cut.position, index, _GROUP_ROWS)
+        self._manifests.add(segment, index)
+        self._builder, self.open_transactions = builder, len(index.open)
+        return segment
+
+    def _wake(self, _: Future[Durable]) -> None:
+        if self.on_durable is not None:
+            self.on_durable()
 
 
 def _beyond(lsn: Lsn) -> ChangeLogError:
     return ChangeLogError(f"WAL position {lsn} is beyond 7FFFFFFF/FFFFFFFF: the log cannot hold it")
-
-
-def _read_position(store: LogStore) -> Lsn:
-    try:
-        return Lsn(json.loads(store.read(_POSITION))["confirmed_lsn"])
-    except MissingFileError:
-        return Lsn(0)
-    except (ValueError, KeyError, TypeError) as error:
-        place = store.place(_POSITION)
-        raise ChangeLogError(f"{place}: damaged; it only guards against a moved slot: remove it to go on") from error

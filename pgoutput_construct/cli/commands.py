@@ -18,8 +18,12 @@ class Place(NamedTuple):
 
 COMMANDS: Final[Mapping[str, Place]] = {
     "build": Place("pgoutput_construct.cli.build", "build_command"),
+    "capture": Place("pgoutput_construct.cli.capture", "capture_command", ("cli", "postgres")),
     "decode": Place("pgoutput_construct.cli.decode", "decode_command"),
     "demo": Place("pgoutput_construct.cli.demo", "demo_command", ("demo",)),
     "inspect": Place("pgoutput_construct.cli.inspect", "inspect_command"),
+    "log": Place("pgoutput_construct.cli.log", "log_command", ("cli", "changelog")),
+    "slots": Place("pgoutput_construct.cli.slots", "slots_command", ("cli", "postgres")),
+    "tail": Place("pgoutput_construct.cli.tail", "tail_command", ("cli", "postgres")),
     "tables": Place("pgoutput_construct.cli.tables", "tables_command", ("cli", "spark")),
 }

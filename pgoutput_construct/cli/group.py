@@ -77,10 +77,12 @@ def _forget_stdout() -> None:
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "--version", prog_name="pgoutput")
 def cli() -> None:
-    """Reads and writes PostgreSQL's logical replication messages (pgoutput).
+    """Captures, reads and writes PostgreSQL's logical replication messages (pgoutput).
 
     \b
     Examples:
+      pgoutput capture service=shop changelog/ --slot warehouse --publication shop
+      pgoutput tail changelog/ --follow               what has committed, and what commits
       pgoutput decode changelog/                      a change log, as JSON lines
       pgoutput decode changes.bin | pgoutput build    and back to bytes
       pgoutput COMMAND --help                         options and examples of a command

@@ -47,7 +47,7 @@ class Picture(NamedTuple):
         if not console.is_terminal:
             console.width = WIDE
         with console.capture() as capture:
-            self._draw(console)
+            console.print(*self._parts())
         lines = (line if console.is_terminal else line.rstrip() for line in capture.get().splitlines())
         text = "".join(f"{line}\n" for line in lines)
         sys.stdout.flush()
@@ -65,19 +65,12 @@ class Picture(NamedTuple):
     def _lines_of_file(self) -> list[list[Segment]]:
         """Lay it out as wide as it needs, up to a limit."""
         console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=WIDE)
-        parts = self._heading(), self._table()
+        parts = self._parts()
         widths = [Measurement.get(console, console.options, part).maximum for part in parts]
         options = console.options.update(width=min(max(widths), WIDEST_FILE), highlight=False)
         return [line for part in parts for line in console.render_lines(part, options, pad=False)]
 
-    def _draw(self, console: Console) -> None:
-        console.print(self._heading())
-        console.print(self._table())
-
-    def _heading(self) -> Text:
-        return Text(self.title, style="bold")
-
-    def _table(self) -> Table:
+    def _parts(self) -> tuple[Text, Table]:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("offset", justify="right", no_wrap=True, style="dim")
         table.add_column("bytes", no_wrap=True)
@@ -89,7 +82,7 @@ class Picture(NamedTuple):
         for row in self.rows:
             table.add_row(*self._cells(row, COLOURS[number % len(COLOURS)]))
             number += row.kind is RowKind.FIELD
-        return table
+        return Text(self.title, style="bold"), table
 
     def _cells(self, row: Row, colour: str) -> Iterator[Text]:
         style = _style(row.kind, colour)

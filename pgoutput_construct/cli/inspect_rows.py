@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import groupby
 from typing import Any, Final
@@ -107,16 +107,10 @@ class _Rows:
         """Yield a row for each field."""
         for span in spans:
             yield from self._groups(span.path, span.key, span.start)
-            described = self.trace.fields.get(span.key, _NOTHING)
-            yield self._row(
-                RowKind.FIELD,
-                span.start,
-                span.end,
-                span.path,
-                type=_type(described, span.value),
-                value=self._shortened(_text(described, span.value)),
-                meaning=_meaning(described, span.value),
-            )
+            described, value = self.trace.fields.get(span.key, _NOTHING), span.value
+            text, meaning = self._shortened(_text(described, value)), _meaning(described, value)
+            words = {"type": _type(described, value), "value": text, "meaning": meaning}
+            yield self._row(RowKind.FIELD, span.start, span.end, span.path, **words)
 
     def left_out(self, repeat: str, spans: list[FieldSpan]) -> Iterator[Row]:
         """Yield one row for the items in the middle of a repeat."""
@@ -124,21 +118,14 @@ class _Rows:
         first, last, size = indexes[0], indexes[-1], spans[-1].end - spans[0].start
         text = f"{counted(last - first + 1, 'item')}, {counted(size, 'byte')}: --all shows them"
         row = self._row(RowKind.LEFT_OUT, spans[0].start, spans[0].start, f"{repeat}[{first}]", meaning=text)
-        yield Row(row.kind, row.start, b"", row.depth, f"{row.name} to [{last}]", meaning=text)
+        yield replace(row, name=f"{row.name} to [{last}]")
 
     def fault(self, fault: Fault) -> Iterator[Row]:
         """Yield the field that is wrong, and the rest."""
         yield from self._groups(fault.error.path, fault.key, fault.start)
-        described = self.trace.fields.get(fault.key, _NOTHING)
-        yield self._row(
-            RowKind.FAULT,
-            fault.start,
-            fault.end,
-            fault.error.path,
-            type=described.notation,
-            value="fault",
-            meaning=in_arguments(fault.error.reason),
-        )
+        notation, meaning = self.trace.fields.get(fault.key, _NOTHING).notation, in_arguments(fault.error.reason)
+        words = {"type": notation, "value": "fault", "meaning": meaning}
+        yield self._row(RowKind.FAULT, fault.start, fault.end, fault.error.path, **words)
         left = len(self.trace.data) - fault.end
         if left:
             text = f"{counted(left, 'byte')} not read"
@@ -160,8 +147,7 @@ class _Rows:
             if outer not in self.headed:
                 self.headed.add(outer)
                 place = _BRANCH.sub("", ".".join(places[:size]))
-                described = self.trace.fields.get(place, _NOTHING)
-                notation, text = described.notation, described.description
+                notation, text, *_ = self.trace.fields.get(place, _NOTHING)
                 yield self._row(RowKind.GROUP, start, start, outer, type=notation, meaning=text)
 
     def _shortened(self, text: str) -> str:

@@ -1,21 +1,32 @@
-"""The options that decide how messages are laid out: on the command line, in its words, and chosen for an input."""
+"""The options of START_REPLICATION: on the command line, in its words, and those of the layouts chosen for an input."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from functools import wraps
 from typing import Any, Final
 
 import click
 
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, first_with, noun, options
-from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, STATES, TRANSITIONS
+from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, STATES, TRANSITIONS, ReplicationOptions
 
-__all__ = ["as_arguments", "choose", "first_in", "in_arguments", "layout_options", "state_options"]
+__all__ = [
+    "as_arguments",
+    "choose",
+    "first_in",
+    "in_arguments",
+    "layout_options",
+    "replication_options",
+    "state_options",
+]
 
 Command = Callable[..., Any]
 
+_REPLICATION: Final = tuple(field.name for field in fields(ReplicationOptions))
 _NAMES: Final = "|".join((*LAYOUT_OPTIONS, *STATE_PARAMETERS))
-_KEYWORD: Final = re.compile(rf"\b({_NAMES})(?:='(\w+)'|=(\w+)| (?=\d)(\d+))")
+_ALL_NAMES: Final = "|".join((*_REPLICATION, *STATE_PARAMETERS))
+_KEYWORD: Final = re.compile(rf"\b(?:({_ALL_NAMES})=(?:'(\w+)'|(\w+))|({_NAMES}) (?=\d)(\d+))")
 _CALLS: Final[Mapping[str, str]] = {
     "parse_frame(data).data is the message": "pgoutput inspect --frame shows it",
     "parse reads the data of an XLogData frame": "leave out --frame",
@@ -28,7 +39,16 @@ def layout_options(default: str) -> Callable[[Command], Command]:
 
     The command gets those that were given as the mapping ``given``; ``default`` says where the others come from.
     """
-    declarations = {name: _declaration(name, default) for name in LAYOUT_OPTIONS}
+    return _wire_options(LAYOUT_OPTIONS, default)
+
+
+def replication_options(default: str) -> Callable[[Command], Command]:
+    """Give a command an option for each option of START_REPLICATION but the publications' names; as layout_options."""
+    return _wire_options(_REPLICATION, default)
+
+
+def _wire_options(names: Iterable[str], default: str) -> Callable[[Command], Command]:
+    declarations = {name: _declaration(name, default) for name in names}
     return lambda command: _collected(command, "given", declarations)
 
 
@@ -73,7 +93,7 @@ def in_arguments(text: str) -> str:
     """Return the text of an error with Python's keywords as options: ``proto_version=2`` is ``--proto-version 2``."""
     for call, advice in _CALLS.items():
         text = text.replace(call, advice)
-    text = _KEYWORD.sub(lambda match: _argument(match[1], match[2] or match[3] or match[4]), text)
+    text = _KEYWORD.sub(lambda match: _argument(match[1] or match[4], match[2] or match[3] or match[5]), text)
     return text.replace(", --", " --")
 
 

@@ -3,9 +3,10 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TextIO, TypeVar
 
-__all__ = ["with_progress"]
+__all__ = ["progress_line", "with_progress"]
 
 INTERVAL = 0.5
 Item = TypeVar("Item")
@@ -25,6 +26,24 @@ def with_progress(items: Iterable[Item], done: Callable[[], float | None], noun:
                 due, shown = time.monotonic() + INTERVAL, True
     finally:
         if shown:
+            _show("")
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """Yield what shows how far something has come, now and then, if standard error is a terminal."""
+    due, is_terminal = 0.0, _is_terminal(sys.stderr)
+
+    def show(text: str) -> None:
+        nonlocal due
+        if is_terminal and time.monotonic() >= due:
+            _show(text)
+            due = time.monotonic() + INTERVAL
+
+    try:
+        yield show
+    finally:
+        if due:
             _show("")
 
 

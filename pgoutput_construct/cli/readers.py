@@ -15,7 +15,7 @@ from pgoutput_construct.extras import require
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import parse
 
-__all__ = ["FORMATS", "Reading", "open_reading"]
+__all__ = ["FORMATS", "Reading", "is_log", "open_reading"]
 
 FORMATS: Final = ("auto", "changelog", "recvlogical", "hex")
 
@@ -35,7 +35,7 @@ def open_reading(
     path: str, form: str, given: Mapping[str, Any], warn: Callable[[str], object], before_wait: Callable[[], object]
 ) -> Iterator[Reading]:
     """Open an input, ``-`` for standard input; ``warn`` is called with what is unusual, but no error."""
-    if form == "changelog" or (form == "auto" and path != "-" and Path(path).is_dir()):
+    if form == "changelog" or (form == "auto" and is_log(path)):
         yield _open_change_log(path, given)
         return
     with open_source(path, before_wait) as source:
@@ -44,6 +44,11 @@ def open_reading(
             yield Reading(_read_hex(source, given), source.done)
         else:
             yield Reading(read_recvlogical(source, choose(given), warn), source.done)
+
+
+def is_log(source: str) -> bool:
+    """Tell the address of a change log, a directory or a URI, from names of files."""
+    return "://" in source or (source != "-" and Path(source).is_dir())
 
 
 def _recognize(source: ByteSource) -> str:
@@ -92,11 +97,12 @@ def _open_change_log(path: str, given: Mapping[str, Any]) -> Reading:
 
     log = ChangeLog(path)
     count, total = [0], len(log)
-    messages = _read_change_log(log, choose(given, log.options.layout()), count)
+    layouts = {segment.name: choose(given, segment.options.layout()) for segment in log.segments}
+    messages = _read_change_log(log, layouts, count)
     return Reading(messages, lambda: count[0] / total if total else None)
 
 
-def _read_change_log(log: Any, chosen: Mapping[str, Any], count: list[int]) -> Iterator[Decoded]:
+def _read_change_log(log: Any, layouts: Mapping[str, Mapping[str, Any]], count: list[int]) -> Iterator[Decoded]:
     from pgoutput_construct.changelog import explain
 
     for entry in log:
@@ -106,7 +112,7 @@ def _read_change_log(log: Any, chosen: Mapping[str, Any], count: list[int]) -> I
             "send_time": str(entry.send_time),
             "stream_xid": entry.stream_xid,
         }
-        read_with = {**chosen, **entry.states}
+        read_with = {**layouts[entry.segment], **entry.states}
         try:
             message = parse(entry.payload, **read_with)
         except PgoutputError as error:

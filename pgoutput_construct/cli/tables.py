@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.params import LOG
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 
@@ -14,18 +15,19 @@ OUTPUT = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command("tables", short_help="Decode a change log into typed Parquet datasets.")
-@click.argument("changelog", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("changelog", type=LOG)
 @click.option("--output", "-o", required=True, type=OUTPUT, help="Folder for the datasets.")
 @click.option(
     "--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Decode only this table; can be repeated."
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
 @click.option("--overwrite", is_flag=True, help="Replace existing datasets.")
-def tables_command(changelog: Path, output: Path, tables: tuple[str, ...], master: str, overwrite: bool) -> None:
+def tables_command(changelog: str, output: Path, tables: tuple[str, ...], master: str, overwrite: bool) -> None:
     """Decode the committed changes of a change log into one typed Parquet dataset per table, OUTPUT/schema.table.
 
-    CHANGELOG is a directory written by pgoutput_construct.postgres.capture. Each row has the table's columns and
-    _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped. Order rows by (_commit_lsn, _seq).
+    CHANGELOG is what pgoutput capture wrote: a directory, or an address such as s3://bucket/folder. Each row has the
+    table's columns and _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped. Order rows by
+    (_commit_lsn, _seq).
 
     \b
     Examples:

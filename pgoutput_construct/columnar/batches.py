@@ -9,28 +9,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
-from pgoutput_construct.columnar.gather import all_same, first_bytes, look_up, tag_table
-from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array, payload_bounds
+from pgoutput_construct.columnar.gather import all_same, tag_table
+from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
 from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema, rows_schema
+from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.columnar.threads import checked
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import DESCRIBING, Description, RelationHistory
 from pgoutput_construct.stream.session import Session
-from pgoutput_construct.stream.state import CHANGES_SCOPE, ControlMessage
-from pgoutput_construct.wire.options import options
-from pgoutput_construct.wire.protocol import SINCE, STATES, TRANSITIONS, MoreOptions, Streaming
+from pgoutput_construct.stream.state import ControlMessage
+from pgoutput_construct.wire.protocol import MoreOptions, Streaming
 
 __all__ = ["BatchDecoder", "DecodedBatch", "TableRows"]
 
 Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
-
-_OPENS: Final = tag_table(cls for cls in CHANGES_SCOPE if any(STATES[s] for s in TRANSITIONS[cls].values()))
-_OUTSIDE_ONLY: Final = tag_table(
-    cls for cls, steps in TRANSITIONS.items() if cls not in CHANGES_SCOPE and not any(STATES[s] for s in steps)
-)
 _DESCRIBES: Final = tag_table(DESCRIBING)
 
 
@@ -76,22 +70,19 @@ class BatchDecoder:
         self.threads = checked(threads)
         self.history = RelationHistory()
         """The relations of all batches; positions count payloads."""
-        self._session = Session(proto_version, streaming, **others)
-        known = frozenset(cls for cls in CHANGES_SCOPE if SINCE.get(cls, 0) <= proto_version)
-        refusal = options(**self._session.options).refusal
-        self._changes_scope = tag_table(cls for cls in known if refusal(cls) is None)
+        self._scopes = ScopeReader(Session(proto_version, streaming, **others))
         self._next_seq = 0
 
     @property
     def stream_xid(self) -> int | None:
         """The top-level xid of the stream that is open after the last batch, None outside a stream."""
-        return self._session.stream_xid
+        return self._scopes.session.stream_xid
 
     def decode(self, payloads: Payloads) -> DecodedBatch:
         """Decode the next batch: a binary array (sliced or chunked or not), or a sequence of bytes."""
         array = payload_array(payloads)
-        scopes, states, errors = self._scopes(array)
-        index = index_batch(array, threads=self.threads, **{**self._session.options, **states})
+        scopes, states, errors = self._scopes.read(array)
+        index = index_batch(array, threads=self.threads, **{**self._scopes.session.options, **states})
         errors += map(index.row_error, index.malformed().tolist())
         errors += self._read_relations(index, scopes)
         rows, oids = index.tables()
@@ -103,43 +94,6 @@ class BatchDecoder:
                 tables += self._table(index, rows[some], place, errors)
         self._next_seq += len(index)
         return DecodedBatch(index, tuple(tables), tuple(sorted(errors, key=lambda error: error.row)))
-
-    def _scopes(self, array: pa.Array) -> tuple[Numbers, dict[str, Flags], list[RowError]]:
-        """Return the stream's xid of each payload (OUTSIDE outside), and its state parameters.
-
-        A Stream Stop still stands inside. What Session refuses is an error: a Stream Stop outside a stream, a Begin or
-        a Commit inside. What begins there begins outside again, as after a lost connection.
-        """
-        state = self._session.state
-        ends, xids, parameters, errors = [], [self._scope()], [state.parameters], []
-        for row in self._events(array):
-            try:
-                self._session.parse(array[row].as_py())
-            except ProtocolError as error:
-                errors.append(RowError(row, error))
-                self._session.follow(array[row].as_py())
-            except PgoutputError:
-                continue  # the index explains what is wrong with it
-            ends.append(row + 1)
-            xids.append(self._scope())
-            parameters.append(state.parameters)
-        lengths = np.diff([0, *ends, len(array)])
-        states = {name: np.repeat([p[name] for p in parameters], lengths) for name in state.parameters}
-        return np.repeat(np.array(xids, np.int64), lengths), states, errors
-
-    def _events(self, array: pa.Array) -> list[int]:
-        """Return the payloads that change the stream state, or contradict it, by their first byte."""
-        if not self._changes_scope.any():
-            return []
-        tags = first_bytes(*payload_bounds(array))
-        changes = np.flatnonzero(look_up(tags, self._changes_scope))
-        others = np.flatnonzero(look_up(tags, _OUTSIDE_ONLY))
-        before = np.searchsorted(changes, others) - 1
-        inside = np.append(_OPENS[tags[changes]], self._session.state.in_stream)[before]
-        return np.union1d(changes, others[inside]).tolist()
-
-    def _scope(self) -> int:
-        return OUTSIDE if self.stream_xid is None else self.stream_xid
 
     def _read_relations(self, index: BatchIndex, scopes: Numbers) -> list[RowError]:
         errors = []

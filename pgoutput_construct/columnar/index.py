@@ -11,16 +11,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import look_up, scatter, strings, tag_table
+from pgoutput_construct.columnar.gather import look_up, scatter, tag_table
+from pgoutput_construct.columnar.headers import read_header
 from pgoutput_construct.columnar.jit import kernel
 from pgoutput_construct.columnar.rows import Payloads, RowError, States
 from pgoutput_construct.columnar.threads import checked, in_order
-from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.engine import explain, parse, refused
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
 from pgoutput_construct.wire.options import options
 from pgoutput_construct.wire.protocol import CHANGES, Streaming
+from pgoutput_construct.wire.types import bare
 
 __all__ = ["BatchIndex", "index_batch", "payload_array", "payload_bounds"]
 
@@ -30,7 +31,8 @@ Flags = NDArray[np.bool_]
 IS_ROW: Final = tag_table(CHANGES)
 _HOLDS_ROWS: Final = np.zeros(256, np.bool_)
 _HOLDS_ROWS[list(kernels.ROW_TAGS)] = True
-_OID_BYTES: Final = 4
+LISTS_TABLES: Final = IS_ROW & ~_HOLDS_ROWS
+"""Messages such as Truncate, which change tables without rows; they are rare, and parsed one by one."""
 _LEAST: Final = 16_384
 """Payloads for which a thread of their own is worth its start, at least."""
 
@@ -114,20 +116,20 @@ class BatchIndex:
 
     def message(self, row: int) -> PgoutputMessage:
         """Return the message in one payload; raise DecodeError where there is none."""
-        return parse(self.payload(row), **self._options(row))
+        return parse(self.payload(row), **self.keywords(row))
 
-    def _options(self, row: int) -> dict[str, Any]:
+    def keywords(self, row: int) -> dict[str, Any]:
+        """Return the options and states under which a payload is to be parsed: the keywords of parse."""
         return {**self.layout, **{name: bool(state[row]) for name, state in self.states.items()}}
 
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
         changes = self.messages_of(_HOLDS_ROWS)
-        found = [(changes, self.rows["relation_oid"][changes].astype(np.int64))]
-        found += [self._listed(tag, gather) for tag, gather in kernels.LISTS.items()]
-        if not any(len(rows) for rows, _ in found[1:]):
-            return found[0]
-        rows, oids = (np.concatenate(column) for column in zip(*found, strict=True))
-        order = np.argsort(rows, kind="stable")
+        listing = self.messages_of(LISTS_TABLES).tolist()
+        found = np.array([place for row in listing for place in self._listed(row)], np.int64).reshape(-1, 2)
+        rows = np.append(changes, found[:, 0])
+        oids = np.append(self.rows["relation_oid"][changes].astype(np.int64), found[:, 1])
+        order = np.argsort(rows, kind="stable") if len(found) else slice(None)
         return rows[order], oids[order]
 
     def messages_of(self, table: Flags) -> Numbers:
@@ -135,12 +137,9 @@ class BatchIndex:
         rows = np.empty(len(self), np.int64)
         return rows[: _messages_of(self.tags, self.valid, table, rows)]
 
-    def _listed(self, tag: int, gather: Any) -> tuple[Numbers, Numbers]:
-        messages = self.messages_of(tag_table([BY_TAG[bytes([tag])]]))
-        room = int((self.ends[messages] - self.starts[messages]).sum()) // _OID_BYTES
-        rows, oids = np.zeros(room, np.int64), np.zeros(room, np.int64)
-        count = gather(*self.given(messages), rows, oids) if len(messages) else 0
-        return messages[rows[:count]], oids[:count]
+    def _listed(self, row: int) -> list[tuple[int, int]]:
+        message: Any = self.message(row)
+        return [(row, bare(oid)) for oid in message.relation_oids]
 
     @cached_property
     def is_row(self) -> Flags:
@@ -158,11 +157,11 @@ class BatchIndex:
 
     def error(self, row: int) -> DecodeError:
         """Return what is wrong with a payload that is no message, as the definitions say it."""
-        return _explained(self.payload(row), self._options(row))
+        return _explained(self.payload(row), self.keywords(row))
 
     def row_error(self, row: int) -> RowError:
         """Return the same as an error of the row, explained when asked for; it keeps the payload, not the batch."""
-        return RowError(row, partial(_explained, self.payload(row), self._options(row)))
+        return RowError(row, partial(_explained, self.payload(row), self.keywords(row)))
 
     def messages(self) -> pa.RecordBatch:
         """Return a row per payload: its class as ``kind``, and the header fields of all messages (MESSAGE_SCHEMA).
@@ -184,11 +183,7 @@ class BatchIndex:
 
     def read(self, rows: Numbers, read: Any, fields: tuple[tuple[str, str], ...]) -> list[tuple[str, pa.Array]]:
         """Return the header fields of messages of one class (an entry of kernels.READERS), by name."""
-        arrays = [_Column(name, form, len(rows)) for name, form in fields]
-        if read is not None:
-            outs = [out for array in arrays for out in array.outs]
-            read(*self.given(rows), *outs)
-        return [(array.name, array.arrow(self.data)) for array in arrays]
+        return read_header(read, fields, kernels.MESSAGE_SCHEMA, self.given(rows), len(rows))
 
 
 def _explained(payload: bytes, given: Mapping[str, Any]) -> DecodeError:
@@ -268,31 +263,3 @@ def payload_bounds(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numb
     if validity is not None and payloads.null_count:
         stops = np.where(payloads.is_valid().to_numpy(zero_copy_only=False), stops, starts)
     return content, starts, stops
-
-
-class _Column:
-    """One header field of the messages of one class, while it is read."""
-
-    def __init__(self, name: str, form: str, count: int) -> None:
-        self.name = name
-        self.form = form.rstrip("?")
-        target = kernels.MESSAGE_SCHEMA.field(name).type
-        if self.form == "bytes":
-            self.values: list[NDArray[Any]] = [np.zeros(count, np.int64), np.zeros(count, np.int64)]
-        else:
-            self.values = [np.zeros(count, np.uint8 if self.form == "letter" else target.to_pandas_dtype())]
-        self.present = np.zeros(count, np.bool_) if form.endswith("?") else None
-        self.outs = [*self.values, *([] if self.present is None else [self.present])]
-        self.target = target
-
-    def arrow(self, data: NDArray[np.uint8]) -> pa.Array:
-        mask = None if self.present is None else ~self.present
-        if self.form == "bytes":
-            absent = np.zeros(len(self.values[0]), np.uint8) if mask is None else mask.view(np.uint8)
-            starts, lengths = self.values
-            there = int(np.count_nonzero(absent == 0))
-            values = Values(data, starts, lengths, absent, 0, there, int(lengths.sum()))
-            return strings(values, self.target)
-        if self.form == "letter":
-            return pa.array(self.values[0].view("S1").astype(str), pa.string(), mask=mask)
-        return pa.array(self.values[0], self.target, mask=mask)

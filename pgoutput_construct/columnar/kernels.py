@@ -16,17 +16,7 @@ import pyarrow as pa
 from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
 from pgoutput_construct.columnar.typed.fixed import READ, put_number, read_number
 
-__all__ = [
-    "LISTS",
-    "MESSAGE_SCHEMA",
-    "READERS",
-    "ROW_FIELDS",
-    "ROW_PARAMETERS",
-    "ROW_TAGS",
-    "TUPLES",
-    "VALUE_TAGS",
-    "index",
-]
+__all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index"]
 
 TAG_Begin = 0x42  # B
 TAG_Message = 0x4D  # M
@@ -1181,28 +1171,6 @@ def read_stream_prepare(
         _gid_SIZE[row] = at - _gid_START[row] - 1
 
 
-@kernel
-def list_truncate(
-    data: Any, starts: Any, ends: Any, in_stream_by_row: Any, proto_version: int, parallel: bool, rows: Any, oids: Any
-) -> int:
-    total = 0
-    for row in range(len(starts)):
-        at = starts[row]
-        in_stream = in_stream_by_row[row]
-        if proto_version >= 2 and in_stream:
-            _relation_count = u32(data, at + 5)
-            at += 10
-        else:
-            _relation_count = u32(data, at + 1)
-            at += 6
-        for _ in range(_relation_count):
-            rows[total] = row
-            oids[total] = u32(data, at)
-            total += 1
-            at += 4
-    return total
-
-
 READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[str, str], ...]]]] = {
     TAG_Begin: (
         "Begin",
@@ -1381,11 +1349,6 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
     ),
 }
 """By tag: the message's name, what reads its header, and for each of its fields the column and how it is read."""
-
-LISTS: Final[Mapping[int, Callable[..., int]]] = {
-    84: list_truncate,
-}
-"""By tag: what gathers the OIDs in repeats of messages (rows, oids), and returns how many they are."""
 
 TUPLES: Final[Mapping[str, Callable[..., bool]]] = {
     "TupleData": find_tuple_data,

@@ -64,6 +64,11 @@ class EmbeddedServer:
         return str(self._server.get_uri())
 
     @property
+    def bin_path(self) -> Path:
+        """Where the server's programs are."""
+        return Path(self._server.bin_path)
+
+    @property
     def log(self) -> str:
         """What the server has logged so far."""
         path = self.data_directory / "log"
@@ -86,9 +91,12 @@ class EmbeddedServer:
         except Exception as error:
             raise ServerError(f"PostgreSQL {self.version} did not start; its log:\n{self.log}") from error
 
-    def stop(self) -> None:
-        """Stop the server, which waits for replication clients to confirm what they have."""
-        _pg_ctl_stop(self._server, "fast")
+    def stop(self, mode: str = "fast") -> None:
+        """Stop the server, which waits for replication clients to confirm what they have.
+
+        ``mode`` is pg_ctl's: ``immediate`` waits for nobody, and leaves recovery to the next start.
+        """
+        _pg_ctl_stop(self._server, mode)
 
     def restart(self) -> None:
         """Stop with a checkpoint, which saves the slots, and start again."""

@@ -20,17 +20,17 @@ with needing("postgres"):
     from pgoutput_construct.errors import ReplicationError
     from pgoutput_construct.postgres.capture import capture
     from pgoutput_construct.postgres.connection import SESSION_SETTINGS, connect, redact
+    from pgoutput_construct.postgres.health import SlotHealth, slot_health
+    from pgoutput_construct.postgres.publications import (
+        PublicationFacts,
+        check_publications,
+        ensure_publication,
+        read_publications,
+    )
     from pgoutput_construct.postgres.pump import CaptureProgress
     from pgoutput_construct.postgres.replication import ReplicationStream
-    from pgoutput_construct.postgres.slots import (
-        check_publications,
-        check_slot,
-        check_wal_level,
-        create_slot,
-        current_lsn,
-        drop_slot,
-        identify,
-    )
+    from pgoutput_construct.postgres.server import check_wal_level, current_lsn, identify
+    from pgoutput_construct.postgres.slots import check_slot, create_slot, drop_slot, ensure_slot
     from pgoutput_construct.postgres.source import fetch_table
 
 __all__ = [
@@ -42,9 +42,11 @@ __all__ = [
     "LogOptions",
     "LogWriter",
     "Position",
+    "PublicationFacts",
     "ReplicationError",
     "ReplicationStream",
     "SegmentLimits",
+    "SlotHealth",
     "StreamOptions",
     "best_proto_version",
     "capture",
@@ -55,8 +57,12 @@ __all__ = [
     "create_slot",
     "current_lsn",
     "drop_slot",
+    "ensure_publication",
+    "ensure_slot",
     "explain",
     "fetch_table",
     "identify",
+    "read_publications",
     "redact",
+    "slot_health",
 ]

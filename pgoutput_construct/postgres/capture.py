@@ -1,82 +1,118 @@
 """From a slot into the change log: captured, made durable, and only then confirmed."""
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import psycopg
 
-from pgoutput_construct.changelog.options import LogOptions, best_proto_version
+from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
-from pgoutput_construct.errors import ChangeLogError, ReplicationError
-from pgoutput_construct.postgres import slots
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.announcements import announce
+from pgoutput_construct.postgres.callbacks import Callbacks
 from pgoutput_construct.postgres.connection import connect
-from pgoutput_construct.postgres.pump import CaptureProgress, Ending, Pump
+from pgoutput_construct.postgres.ending import Ending
+from pgoutput_construct.postgres.intake import Intake
+from pgoutput_construct.postgres.preparation import Plan, Prepared, prepare
+from pgoutput_construct.postgres.pump import CaptureProgress, Pump
 from pgoutput_construct.postgres.replication import ReplicationStream
-from pgoutput_construct.postgres.transactions import TransactionTracker
-from pgoutput_construct.stream import Session
+from pgoutput_construct.postgres.retry import Retry
+from pgoutput_construct.postgres.signals import collected_signals
+from pgoutput_construct.postgres.silence import Silence
+from pgoutput_construct.postgres.slots import drop_slot
+from pgoutput_construct.postgres.waiting import Patience, PatientConnection, Stopped
+from pgoutput_construct.postgres.watch import Heartbeat, Watch
 from pgoutput_construct.wire import Lsn
-from pgoutput_construct.wire.protocol import OPTIONS, GivenOptions
+from pgoutput_construct.wire.protocol import GivenOptions
 
 __all__ = ["capture"]
 
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
-_FIRST_WAIT = 10.0  # seconds: how long a reader that was killed may go on holding the slot
+_SLICE = 0.1  # seconds
 
 
 def capture(
     dsn: str,
     slot: str,
     publications: Iterable[str],
-    directory: str | Path,
+    directory: Address,
     *,
     limits: SegmentLimits | None = None,
     until_lsn: Lsn | None = None,
+    until_idle: float | None = None,
+    duration: float | None = None,
     stop: Callable[[], bool] | None = None,
     on_progress: Callable[[CaptureProgress], None] | None = None,
+    create_slot: bool = False,
+    failover: bool = False,
+    create_publication: Iterable[str] = (),
+    heartbeat: float | None = None,
+    transactional_heartbeat: bool = False,
     status_interval: float = 10.0,
-    reconnect_seconds: float = 60.0,
+    reconnect_seconds: float | None = None,
     handle_signals: bool = True,
     **options: Unpack[GivenOptions],
 ) -> CaptureProgress:
     """Capture a slot's changes into a change log; resume where the log ends.
 
-    It ends when everything before ``until_lsn`` is durable, when ``stop()`` returns True, or on SIGINT or SIGTERM (in
-    the main thread): then what was received is published, what is complete is confirmed, and the connection closed.
+    However it ends, what was received is made durable first, what is complete is confirmed, and the connection closed.
+    ``ended_by`` of the progress that is returned is the reason: ``until_lsn``, ``until_idle``, ``duration``, ``stop``,
+    ``SIGINT`` or ``SIGTERM``. Without one it goes on for ever: a server that is away, also at the start, is waited
+    for, with pauses that grow to 30 seconds. Each such state is logged once (logger ``pgoutput_construct``). What
+    cannot pass by itself, such as a wrong password or a missing publication, is raised at once.
 
     Args:
-        dsn: The connection string, as libpq reads it; its password appears in no error.
-        slot: The replication slot, which must exist (create_slot).
-        publications: The publications, which must exist, and be older than the slot.
-        directory: The directory of the change log; it is made where there is none.
+        dsn: The connection string, as libpq reads it; its password appears in no error. Beside the connection of the
+            stream there is an ordinary one, which looks at the slot and the publications.
+        slot: The replication slot, which must exist (``create_slot``).
+        publications: The publications, which must exist, and be older than the slot. They may be others than in
+            earlier captures into the log: an event in the log tells.
+        directory: The address of the change log: a directory, which is made where there is none, or a URI.
         limits: When a segment is cut.
         until_lsn: The position up to which changes are captured; None to go on.
+        until_idle: Ends when the server had nothing more to send for so many seconds.
+        duration: Ends after so many seconds.
         stop: Asked about every 50 ms; True ends the capture.
-        on_progress: Called after each segment, and about each second.
-        status_interval: Seconds between two status updates to the server.
-        reconnect_seconds: For how long a lost connection is made again.
-        handle_signals: Whether SIGINT and SIGTERM end the capture.
+        on_progress: Called after each segment, and about each second. Both are called on a thread of their own, so
+            that a slow one keeps nobody from reading the stream; what happens meanwhile is shown together.
+        create_slot: Create the slot where there is none and the log is empty. It waits for the transactions that
+            write now, which are logged.
+        failover: Standbys keep a copy of the slot that is created, with which a capture goes on after a failover
+            (PostgreSQL 17; the standby needs ``sync_replication_slots``).
+        create_publication: Tables, as in SQL, for which the one publication that is named is created where there is
+            none; each needs a replica identity.
+        heartbeat: Seconds between two logical messages (prefix ``pgoutput_construct``) that the capture writes, so that
+            the slot moves while nobody else writes. The role needs no right to any table. A standby takes none.
+        transactional_heartbeat: They are transactions of their own, with Begin and Commit.
+        status_interval: Seconds between two status updates to the server, and between two looks at the slot. A
+            server that is silent for three of them, though asked, is left, and connected to again.
+        reconnect_seconds: For how long after the last contact a connection is made again; None: for ever.
+        handle_signals: Whether SIGINT and SIGTERM end the capture (only in the main thread).
         options: The options of START_REPLICATION, such as binary, messages and two_phase (ReplicationOptions).
             proto_version and streaming that are left open are as the log has them; in a new log, the best that the
-            server knows.
+            server knows. They may change from one capture into the log to the next: an event in the log tells.
 
     Raises:
         ReplicationError: The server, the slot, a publication or the connection is not as it must be.
-        ChangeLogError: The directory is in use, or damaged, or its log has other options.
+        ChangeLogError: The directory is in use, damaged, or exchanged while the capture runs; the log has lost a
+            segment; the log's end is not in the server's history.
         DecodeError: A message that is none; what came before it is in the log.
         ProtocolError: A message that cannot come where it stands; what came before it is in the log.
     """
-    names = (publications,) if isinstance(publications, str) else tuple(publications)
-    with LogWriter(directory, limits) as writer, _signals(handle_signals) as received:
+    names, tables = _names(publications), _names(create_publication)
+    plan = Plan(slot, names, options, create_slot, failover, tables, writes=heartbeat is not None)
+    beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
+    watch = Watch(dsn, slot, names, status_interval, beat)
+    callbacks = Callbacks(stop, on_progress)
+    with LogWriter(directory, limits) as writer, watch, collected_signals(handle_signals) as received, callbacks:
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
-        ending = Ending(until_lsn, stop, received)
-        run = _Capture(dsn, slot, names, options, writer, ending, on_progress, progress)
-        return run.run(status_interval, reconnect_seconds)
+        ending = Ending(
+            until_lsn, callbacks.stopped, received, duration, until_idle, lambda: _activity(progress), watch.check
+        )
+        run = _Capture(dsn, plan, writer, ending, callbacks, progress, watch, status_interval)
+        return run.run(Retry(reconnect_seconds))
 
 
 @dataclass
@@ -84,130 +120,79 @@ class _Capture:
     """One call of ``capture``: one log, connections one after the other."""
 
     dsn: str
-    slot: str
-    publications: tuple[str, ...]
-    options: GivenOptions
+    plan: Plan
     writer: LogWriter
     ending: Ending
-    on_progress: Callable[[CaptureProgress], None] | None
+    callbacks: Callbacks[CaptureProgress]
     progress: CaptureProgress
-    last_contact: float | None = None
+    watch: Watch
+    status_interval: float
 
-    def run(self, status_interval: float, reconnect_seconds: float) -> CaptureProgress:
+    def run(self, retry: Retry) -> CaptureProgress:
         """Capture until the end, over as many connections as it takes."""
-        began = time.monotonic()
-        pause = _SHORTEST_PAUSE
         reason = None
         while reason is None:
-            attempt = time.monotonic()
+            retry.begin(_activity(self.progress))
             try:
-                reason = self._connection(status_interval)
+                reason = self._connection(retry)
+            except Stopped as asked:
+                reason = str(asked)
             except ReplicationError as error:
-                self._consider(error, began, reconnect_seconds)
-                lasted = time.monotonic() - attempt
-                pause = _SHORTEST_PAUSE if lasted > _LONGEST_PAUSE else min(pause * 2, _LONGEST_PAUSE)
+                self.progress.connected = False
+                pause = retry.failed(error, _activity(self.progress))
                 self.progress.reconnects += 1
                 self._report()
                 reason = self._sleep(pause)
-        self.progress.ended_by = reason
+        self.progress.ended_by, self.progress.connected = reason, False
         self._report()
         return self.progress
 
-    def _connection(self, status_interval: float) -> str:
-        connection = connect(self.dsn)
-        start = self.writer.position.complete_lsn
+    def _connection(self, retry: Retry) -> str:
+        connection = connect(self.dsn, patience=Patience(asked=self.ending.reason))
         try:
-            options = self._check(connection)
-            stream = ReplicationStream(connection, options, start, status_interval=status_interval)
+            prepared = prepare(connection, self.plan, self.writer)
+            stream = self._start(connection, prepared, Silence(self.status_interval, silent_before=retry.silent))
         except BaseException:
             connection.close()
             raise
-        tracker = TransactionTracker(Session(**options.layout()), self.writer.position)
-        pump = Pump(self.writer, stream, tracker, self.ending, self.progress, self._report, status_interval)
+        retry.connected(f"slot {self.plan.slot!r} from {stream.confirmed_lsn}, timeline {prepared.options.timeline}")
+        self.progress.connected = True
+        announce(self.writer, prepared)
+        self.watch.start()
+        self.ending.connected(prepared.current_lsn)
+        intake = Intake(prepared.options.layout(), self.writer.position)
+        pump = Pump(self.writer, stream, intake, self.ending, self.progress, self._report, self.status_interval)
+        pump.synchronous = lambda: self.watch.synchronous
         with stream:
-            try:
-                return pump.run()
-            finally:
-                self.last_contact = time.monotonic()
+            return pump.run()
 
-    def _check(self, connection: psycopg.Connection[Any]) -> LogOptions:
-        server = slots.identify(connection)
-        slots.check_wal_level(connection)
-        slots.check_publications(connection, self.publications)
-        confirmed = slots.check_slot(connection, self.slot)
-        options = self._resolve(server, self.writer.options)
-        self.writer.use(options)
-        self._check_positions(confirmed, slots.current_lsn(connection))
-        return options
-
-    def _resolve(self, server: dict[str, Any], earlier: LogOptions | None) -> LogOptions:
-        """Fill in what was left open: as the log has it, or else the best that the server knows."""
-        given: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
-        version = server["server_version"]
-        proto = given.get("proto_version") or (earlier.proto_version if earlier else best_proto_version(version))
-        best = [name for name, value in OPTIONS["streaming"].values.items() if proto >= value.since][-1]
-        defaults = {"proto_version": proto, "streaming": earlier.streaming if earlier else best}
-        return LogOptions(slot=self.slot, publications=self.publications, **server, **{**defaults, **given})
-
-    def _check_positions(self, confirmed: Lsn, current: Lsn) -> None:
-        noted = self.writer.noted_lsn
-        if noted and confirmed > noted:
-            raise ChangeLogError(
-                f"slot {self.slot!r} is at {confirmed}, but the log in {self.writer.store} ends "
-                f"at {noted}: the slot was re-created, or moved by another reader, and the changes between are "
-                "not in the log; begin a new log in an empty directory with a new copy of the tables"
+    def _start(self, connection: PatientConnection, prepared: Prepared, silence: Silence) -> ReplicationStream:
+        start = self.writer.position.complete_lsn
+        try:
+            return ReplicationStream(
+                connection, prepared.options, start, status_interval=self.status_interval, silence=silence
             )
-        if noted > current:
-            raise ChangeLogError(
-                f"the server's WAL ends at {current}, before the log in {self.writer.store} does "
-                f"({noted}): the server has lost WAL, or was restored from a backup; begin a new log in an "
-                "empty directory with a new copy of the tables"
-            )
-
-    def _consider(self, error: ReplicationError, began: float, reconnect_seconds: float) -> None:
-        """Raise the error unless trying again may help; at first, only a slot in use is waited for."""
-        if self.last_contact is None:
-            since, patience = began, min(_FIRST_WAIT, reconnect_seconds)
-            passing = error.sqlstate == "55006"
-        else:
-            since, patience, passing = self.last_contact, reconnect_seconds, error.transient
-        if not passing or time.monotonic() - since >= patience:
-            raise error
+        except ReplicationError:
+            if prepared.created_slot:  # or it would hold WAL for a capture that never was
+                with suppress(ReplicationError, psycopg.Error):
+                    drop_slot(connection, self.plan.slot)
+            raise
 
     def _sleep(self, seconds: float) -> str | None:
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        while (left := deadline - time.monotonic()) > 0:
             if reason := self.ending.reason():
                 return reason
-            time.sleep(_SHORTEST_PAUSE)
+            time.sleep(min(_SLICE, left))
         return None
 
     def _report(self) -> None:
-        if self.on_progress is not None:
-            self.on_progress(replace(self.progress))
+        self.callbacks.report(replace(self.progress, health=self.watch.health))
 
 
-@contextmanager
-def _signals(handle: bool) -> Iterator[list[str]]:
-    """Collect the names of SIGINT and SIGTERM; a second signal does what it would have done before."""
-    received: list[str] = []
-    if not handle or threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
-    def note(number: int, _frame: object) -> None:
-        received.append(signal.Signals(number).name)
-        restore()
-
-    for number in numbers:
-        signal.signal(number, note)
-    try:
-        yield received
-    finally:
-        restore()
+def _activity(progress: CaptureProgress) -> int:
+    return progress.payload_bytes + progress.dropped

@@ -1,14 +1,16 @@
 """A replication connection whose text output is unambiguous, and whose errors never show a password."""
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
 import psycopg
-from psycopg import conninfo
+from psycopg import conninfo, sql
 
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.waiting import Patience, PatientConnection, in_background
 
 __all__ = ["SESSION_SETTINGS", "connect", "describe_error", "is_transient", "redact"]
 
@@ -20,14 +22,26 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "timezone": "UTC",
     "bytea_output": "hex",
     "search_path": "pg_catalog",
+    "client_min_messages": "warning",
 }
 """What every connection sets, so that a value has one text; with this search_path regclass and its kin are
-qualified. (PostgreSQL documentation, section "Client Connection Defaults".)"""
+qualified. Warnings are wanted: with one PostgreSQL 18 says that it skips a publication. (PostgreSQL documentation,
+section "Client Connection Defaults".)"""
 
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 # A server that vanished from the network is noticed in about a minute, not in the system's two hours.
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
-_TRANSIENT = re.compile("08...|57P0[1-4]|55006|53300")
+_TRANSIENT = re.compile("08...|40001|53...|55006|57P0[1-5]")
+# libpq gives no SQLSTATE for a connection that fails, so the words of the server and of libpq decide; what is not
+# recognized, as in another language (lc_messages), is tried again, and the reason is logged.
+_FINAL = re.compile(
+    r"password authentication failed|no password supplied|authentication failed for user|no pg_hba\.conf entry|"
+    r"pg_hba\.conf rejects|role \".*\" does not exist|database \".*\" does not exist|is not permitted to log in|"
+    r"permission denied|must be superuser or replication role|unrecognized configuration parameter|"
+    r"invalid (value for parameter|command-line argument|connection option|\w+ value)|"
+    r"server does not support SSL|does not support authentication|certificate verify failed|"
+    r"certificate file .* does not exist|requires? peer authentication|unsupported frontend protocol"
+)
 
 
 def redact(dsn: str) -> str:
@@ -45,26 +59,39 @@ def redact(dsn: str) -> str:
     return conninfo.make_conninfo(**shown)
 
 
-def connect(dsn: str, *, replication: bool = True, connect_timeout: int = 10) -> psycopg.Connection[Any]:
+def connect(
+    dsn: str, *, replication: bool = True, connect_timeout: int = 10, patience: Patience | None = None
+) -> PatientConnection:
     """Open an autocommit connection with ``SESSION_SETTINGS``, by default for replication commands.
 
     A replication connection (``replication=database``) takes SQL too, but only in the simple query protocol:
     its cursors put parameters into the text themselves. ``dsn`` is a connection string of libpq;
-    ``replication`` False opens an ordinary connection; ``connect_timeout`` is in seconds, where the
-    connection string sets none. Raises ReplicationError without any secret in it.
+    ``replication`` False opens an ordinary connection; ``connect_timeout`` is in seconds per address, where the
+    connection string sets none. ``patience`` says how long an answer is waited for, here and later on the
+    connection, and who may end the wait (then Stopped is raised). Raises ReplicationError without any secret in it.
     """
     options = {"connect_timeout": connect_timeout, **_KEEPALIVES, **_read(dsn)}
     if replication:
         options["replication"] = "database"
+    patience = patience or Patience()
+    # The addresses have deadlines of their own, one after the other.
+    whole = Patience(math.inf, patience.asked)
     try:
-        connection: psycopg.Connection[Any] = psycopg.connect(
-            **options, autocommit=True, cursor_factory=psycopg.ClientCursor
-        )
-        for name, value in SESSION_SETTINGS.items():
-            connection.execute(psycopg.sql.SQL("SET {} = {}").format(psycopg.sql.Identifier(name), value))
+        connection = in_background(lambda: _open(options), whole, PatientConnection.close)
+        connection.patience = patience
+        connection.execute(_settings())
     except psycopg.Error as error:
         raise _connection_error(dsn, error) from None
     return connection
+
+
+def _open(options: dict[str, Any]) -> PatientConnection:
+    return PatientConnection.connect(**options, autocommit=True, cursor_factory=psycopg.ClientCursor)
+
+
+def _settings() -> sql.Composed:
+    pairs = (sql.SQL("SET {} = {}").format(sql.Identifier(name), value) for name, value in SESSION_SETTINGS.items())
+    return sql.SQL("; ").join(pairs)
 
 
 def describe_error(error: psycopg.Error, doing: str) -> ReplicationError:
@@ -77,7 +104,11 @@ def describe_error(error: psycopg.Error, doing: str) -> ReplicationError:
 
 
 def is_transient(sqlstate: str | None) -> bool:
-    """Tell whether a server's error may pass by itself: shutdown, restart, slot or connections in use."""
+    """Tell whether a server's error may pass by itself.
+
+    Its connections break or are ended (08, 57P0), a standby's replay was in the way (40001), it lacks memory, disk or
+    connections (53), the slot is in use (55006).
+    """
     return sqlstate is not None and _TRANSIENT.fullmatch(sqlstate) is not None
 
 
@@ -108,7 +139,7 @@ def _connection_error(dsn: str, error: psycopg.Error) -> ReplicationError:
     if any(form in text for form in _secret_forms(_read(dsn))):
         text = "(its error text is withheld: it repeats a secret)"
     sqlstate = error.sqlstate
-    transient = isinstance(error, psycopg.OperationalError)
+    transient = isinstance(error, psycopg.OperationalError) and not _FINAL.search(str(error))
     return ReplicationError(f"cannot connect to {redact(dsn)}: {text}", sqlstate=sqlstate, transient=transient)
 
 

@@ -1,19 +1,26 @@
 """One connection of a capture: frames into the log, segments cut, positions confirmed when durable."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pgoutput_construct.changelog.segments import Segment
 from pgoutput_construct.changelog.writer import LogWriter
+from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import DecodeError, ProtocolError, ReplicationError
+from pgoutput_construct.postgres.ending import Ending
+from pgoutput_construct.postgres.health import SlotHealth
+from pgoutput_construct.postgres.intake import Intake
 from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.postgres.transactions import TransactionTracker
-from pgoutput_construct.wire import Lsn, PrimaryKeepalive, XLogData
+from pgoutput_construct.wire import Lsn
 
-__all__ = ["CaptureProgress", "Ending", "Pump"]
+__all__ = ["CaptureProgress", "Pump"]
 
 _SLICE = 0.1  # seconds: how long a signal or stop() may go unnoticed
 _REPORT_INTERVAL = 1.0
+_GATHER, _SHORT_GATHER = 0.01, 0.001  # seconds: how long frames are gathered to be taken in together
+_CUT_INTERVAL = 0.02  # seconds: between two segments that are cut because a commit waits
 
 
 @dataclass
@@ -38,123 +45,147 @@ class CaptureProgress:
     """Everything that the server sends before this position was received."""
     confirmed_lsn: Lsn = field(default_factory=Lsn)
     """Everything before this position is durable, and the server was told so."""
+    open_transactions: int = 0
+    """Transactions that are in the log and have not ended: streamed ones that still run, and prepared ones."""
+    connected: bool = False
+    """Whether the slot is being read now."""
+    health: SlotHealth | None = None
+    """The slot when the server was last asked about it; None before that."""
     ended_by: str | None = None
-    """``until_lsn``, ``stop``, or the signal's name; None while it runs."""
-
-
-@dataclass
-class Ending:
-    """Why and when a capture ends."""
-
-    until_lsn: Lsn | None
-    """The position up to which all must be durable."""
-    stop: Callable[[], bool] | None
-    """Asked from time to time; True ends the capture."""
-    signals: Sequence[str] = ()
-    """A live list: the first name that appears in it ends the capture."""
-    _next_question: float = 0.0
-
-    def reason(self, tracker: TransactionTracker | None = None) -> str | None:
-        """Name what ends the capture now, None to go on; ``stop`` is asked at most every 50 ms."""
-        if self.signals:
-            return self.signals[0]
-        until = self.until_lsn
-        if tracker is not None and until is not None and tracker.between and tracker.complete_lsn >= until:
-            return "until_lsn"
-        if self.stop is not None and (now := time.monotonic()) >= self._next_question:
-            self._next_question = now + _SLICE / 2
-            return "stop" if self.stop() else None
-        return None
+    """``until_lsn``, ``until_idle``, ``duration``, ``stop``, or the signal's name; None while it runs."""
 
 
 @dataclass
 class Pump:
-    """Moves frames from a stream into a log until the end, or until the connection breaks."""
+    """Moves frames from a stream into a log until the end, or until the connection breaks.
+
+    While the log's thread makes a segment durable, frames are taken in, up to the limits of the next one; then the
+    stream is held, and the server told that we are there.
+    """
 
     writer: LogWriter
     stream: ReplicationStream
-    tracker: TransactionTracker
+    intake: Intake
     ending: Ending
     progress: CaptureProgress
     """Kept up to date."""
     report: Callable[[], None]
-    """Called when the progress is worth showing."""
+    """Called when the progress is worth showing; it may not take long."""
     idle_interval: float = 10.0
     """Seconds: how often a position is confirmed that moves although nothing is published."""
+    synchronous: Callable[[], bool] = lambda: False
+    """Whether commits wait for what is confirmed here (synchronous_standby_names): then each cuts a segment."""
+    _reply_requested: bool = False
     _next_idle: float = 0.0
+    _next_cut: float = 0.0
     _next_report: float = 0.0
     _next_ask: float = 0.0
+    _cut_lsn: Lsn = field(default_factory=Lsn)
 
     def run(self) -> str:
-        """Return the reason of the end; then all that was received is durable, and what is complete is
-        confirmed.
+        """Return the reason of the end; then all that was received is durable, and what is complete is confirmed.
 
         Raises ReplicationError, DecodeError and ProtocolError, after publishing what came before.
         """
+        self.writer.on_durable = self.stream.frames.wake
         try:
             while not (reason := self.ending.reason(self.tracker)):
                 self._step()
+            self._settle()
         except (ReplicationError, DecodeError, ProtocolError):
             self._publish()
             raise
-        self._publish()
-        self._confirm()
+        finally:
+            self.writer.on_durable = None
         return reason
 
+    @property
+    def tracker(self) -> TransactionTracker:
+        """Which transactions came completely."""
+        return self.intake.tracker
+
     def _step(self) -> None:
-        frame = self.stream.read(_SLICE)
-        if isinstance(frame, XLogData):
-            self._take(frame)
-        elif isinstance(frame, PrimaryKeepalive):
-            self._keepalive(frame)
-        elif frame is None:
+        if self.writer.busy and self.writer.is_full():
+            self.stream.hold(_SLICE)
+        elif frames := self.stream.drain(_SLICE, max(1, self.writer.limits.rows - self.writer.pending)):
+            self._take(frames)
+        else:
             self._ask()
-        if self.writer.is_due():
-            self._publish()
-            self._confirm()
+        self._collect()
+        if not self.writer.busy and self._is_due():
+            self._cut()
         if time.monotonic() >= self._next_report:
             self._show()
 
-    def _take(self, frame: XLogData) -> None:
-        if not frame.data:
-            self.progress.empty += 1
-            return
-        tracker = self.tracker
-        states, stream_xid = tracker.session.state.parameters, tracker.session.stream_xid
-        transactions, dropped = tracker.transactions, tracker.dropped
-        if tracker.admit(frame.data):
-            self.writer.append(frame, stream_xid=stream_xid, **states)
-            self.progress.payload_bytes += len(frame.data)
-        self.progress.transactions += tracker.transactions - transactions
-        self.progress.dropped += tracker.dropped - dropped
-
-    def _keepalive(self, frame: PrimaryKeepalive) -> None:
-        self.tracker.keepalive(frame.wal_end)
-        if frame.reply_requested:
+    def _take(self, frames: Frames) -> None:
+        transactions, dropped = self.tracker.transactions, self.tracker.dropped
+        taken = self.intake.take(frames)
+        self.writer.append(taken.block)
+        self.progress.payload_bytes += taken.payload_bytes
+        self.progress.empty += taken.empty
+        self.progress.transactions += self.tracker.transactions - transactions
+        self.progress.dropped += self.tracker.dropped - dropped
+        if taken.reply_requested:
+            self.stream.send_status()
             # A server that shuts down waits until all that it has sent is confirmed.
-            self._publish()
-            self._confirm()
-        elif not self.writer.pending and time.monotonic() >= self._next_idle:
-            self._confirm()
+            self._reply_requested = True
+        if taken.error is not None:
+            raise taken.error
 
     def _ask(self) -> None:
-        if self.ending.until_lsn is not None and time.monotonic() >= self._next_ask:
+        if self.ending.asks and time.monotonic() >= self._next_ask:
             self.stream.send_status(reply_requested=True)
             self._next_ask = time.monotonic() + 1
 
-    def _publish(self) -> None:
-        segment = self.writer.publish(self.tracker.position)
-        if segment is not None:
-            self.progress.rows += segment.rows
-            self.progress.segments += 1
-            self._show()
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        if self.writer.is_due():
+            return True
+        waiting = self.tracker.complete_lsn > max(self.stream.confirmed_lsn, self._cut_lsn)
+        if not self.writer.pending:
+            return waiting and (self._reply_requested or now >= self._next_idle)
+        return self._reply_requested or (waiting and now >= self._next_cut and self._is_synchronous())
 
-    def _confirm(self) -> None:
-        # Only after a publish, or with nothing in memory: then all that was received is durable.
-        self._next_idle = time.monotonic() + self.idle_interval
-        self.writer.note(self.tracker.complete_lsn)
-        self.stream.confirm(self.tracker.complete_lsn)
+    def _is_synchronous(self) -> bool:
+        synchronous = self.synchronous()
+        self.stream.frames.gather = _SHORT_GATHER if synchronous else _GATHER
+        return synchronous
+
+    def _cut(self) -> None:
+        position = self.tracker.position
+        self.writer.cut(position)
+        self._reply_requested, self._cut_lsn = False, position.complete_lsn
+        self._next_cut = time.monotonic() + _CUT_INTERVAL
+
+    def _collect(self) -> None:
+        durable = self.writer.collect()
+        if durable is not None:
+            self._count(durable.segment)
+            self._next_idle = time.monotonic() + self.idle_interval
+            self.stream.confirm(durable.position.complete_lsn)
+            self.progress.confirmed_lsn = self.stream.confirmed_lsn
+
+    def _settle(self) -> None:
+        """Make all that was received durable and confirm it, with the server told meanwhile that we are there."""
+        while self.writer.busy or self.writer.pending or self.tracker.complete_lsn > self.stream.confirmed_lsn:
+            if not self.writer.busy:
+                self._cut()
+            self.stream.hold(_SLICE)
+            self._collect()
         self.progress.confirmed_lsn = self.stream.confirmed_lsn
+
+    def _publish(self) -> None:
+        """Make all that was received durable; there is nobody to confirm it to."""
+        durable = self.writer.collect(wait=True)
+        self._count(durable.segment if durable else None)
+        self._count(self.writer.publish(self.tracker.position))
+
+    def _count(self, segment: Segment | None) -> None:
+        if segment is not None:
+            self.progress.rows += segment.rows - segment.events
+            self.progress.segments += 1
+            self.progress.open_transactions = self.writer.open_transactions
+            self._show()
 
     def _show(self) -> None:
         self._next_report = time.monotonic() + _REPORT_INTERVAL

@@ -1,6 +1,6 @@
 """One logical replication stream: frames in, status updates out, and nothing confirmed by itself."""
 
-import selectors
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any, Self
@@ -9,19 +9,20 @@ import psycopg
 from psycopg import pq
 
 from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.connection import describe_error, is_transient
+from pgoutput_construct.postgres.connection import describe_error
+from pgoutput_construct.postgres.failures import ENDED, REFUSED, server_error
+from pgoutput_construct.postgres.frames import FrameReader
+from pgoutput_construct.postgres.notices import Notices
+from pgoutput_construct.postgres.silence import Silence
+from pgoutput_construct.postgres.waiting import Patience, result_of
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
 
 __all__ = ["ReplicationStream", "start_command"]
 
-_REMEDIES = {
-    "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
-    "55006": "stop the other reader of this slot, or wait until the server notices that it is gone",
-    "55000": "if the slot was invalidated: drop it, create it again, begin a new log with a new copy",
-    "42501": "the role needs the attribute REPLICATION: ALTER ROLE ... REPLICATION",
-}
 _DRAIN_SECONDS = 3.0
+_HELD_INTERVAL = 0.25  # seconds
 
 
 class ReplicationStream:
@@ -40,36 +41,74 @@ class ReplicationStream:
         start_lsn: Lsn | None = None,
         *,
         status_interval: float = 10.0,
+        silence: Silence | None = None,
     ) -> None:
-        """Start at ``start_lsn``, or where the slot is if later; ``status_interval`` is in seconds."""
+        """Start at ``start_lsn``, or where the slot is if later; ``status_interval`` is in seconds.
+
+        ``silence`` says how long the server may say nothing, by default three times ``status_interval``.
+        """
         options.check_server(connection.info.server_version)
         self._connection = connection
         self._pgconn = connection.pgconn
         self._interval = status_interval
-        self._next_status = time.monotonic() + status_interval
+        self._status_sent = time.monotonic()
         self._confirmed = start_lsn or Lsn(0)
+        self._silence = silence or Silence(status_interval)
+        self._notices = Notices(connection)
         self._start(start_command(options, self._confirmed))
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._pgconn.socket, selectors.EVENT_READ)
+        self.frames = FrameReader(self._pgconn)
+        """What takes the frames from libpq, and waits."""
+        self._single: Iterator[bytes] = iter(())
 
     @property
     def confirmed_lsn(self) -> Lsn:
         """The position that the server was last told is durable."""
         return self._confirmed
 
-    def read(self, timeout: float) -> Any:
-        """Return the next frame (XLogData, PrimaryKeepalive, ...), or None when none came in ``timeout``
-        seconds.
+    def drain(self, timeout: float, most: int = sys.maxsize) -> Frames:
+        """Return the frames that are there as they came, ``most`` at most, waiting ``timeout`` seconds for the first.
 
-        Keepalives that ask for a reply are answered before they are returned, and a status is sent whenever
-        ``status_interval`` has passed. Raises ReplicationError when the server ends the stream or the
-        connection breaks, DecodeError for a frame that is none.
+        A status is sent whenever ``status_interval`` has passed; keepalives that ask for a reply are for the caller.
+        Raises ReplicationError when the server ends the stream, skips changes or is silent for too long, and when the
+        connection breaks; what came before was returned.
         """
-        if time.monotonic() >= self._next_status:
+        due = self._status_sent + self._interval - time.monotonic()
+        if due <= 0:
+            self.send_status(reply_requested=self._silence.asks())
+        try:
+            frames = self.frames.read(min(timeout, due) if due > 0 else timeout, most)
+            result = self._pgconn.get_result() if self.frames.ended and not frames else None
+        except psycopg.Error as error:
+            raise describe_error(error, "the replication connection broke") from error
+        self._notices.check()
+        if frames:
+            self._silence.heard()
+        elif self.frames.ended:
+            raise server_error(result, ENDED)
+        else:
+            self._silence.check()
+        return frames
+
+    def hold(self, seconds: float) -> None:
+        """Read nothing for a while, or until ``frames.wake``, but tell the server that we are there.
+
+        A server whose frames nobody reads cannot ask; it ends the stream after ``wal_sender_timeout``.
+        """
+        if time.monotonic() - self._status_sent >= min(self._interval, _HELD_INTERVAL):
             self.send_status()
-        data = self._receive()
-        if data is None and self._wait(min(timeout, self._next_status - time.monotonic())):
-            data = self._receive()
+        self._silence.heard()
+        self.frames.pause(seconds)
+
+    def read(self, timeout: float) -> Any:
+        """Return the next frame (XLogData, PrimaryKeepalive, ...), or None when none came in ``timeout`` seconds.
+
+        Keepalives that ask for a reply are answered before they are returned. Raises as ``drain``, and DecodeError for
+        a frame that is none.
+        """
+        data = next(self._single, None)
+        if data is None:
+            self._single = iter(self.drain(timeout))
+            data = next(self._single, None)
         if data is None:
             return None
         frame = parse_frame(data)
@@ -95,18 +134,19 @@ class ReplicationStream:
         # release a synchronous commit that waits for remote_write either.
         lsn = self._confirmed
         status = StandbyStatusUpdate(lsn, lsn, lsn, Timestamp.now(), int(reply_requested))
-        self._next_status = time.monotonic() + self._interval
+        self._status_sent = time.monotonic()
         self._send(build_frame(status))
 
     def close(self) -> None:
         """End the stream so that the server has read the last status, then close the connection."""
         try:
             if not self._connection.closed:
+                self._silence.limit = min(self._silence.limit, _DRAIN_SECONDS)
                 self._end_copy()
         except (ReplicationError, psycopg.Error):
             pass  # the server is gone: there is nobody to say goodbye to
         finally:
-            self._selector.close()
+            self.frames.close()
             self._connection.close()
 
     def __enter__(self) -> Self:
@@ -118,31 +158,13 @@ class ReplicationStream:
     def _start(self, command: bytes) -> None:
         try:
             self._pgconn.send_query(command)
-            result = self._pgconn.get_result()
+            result = result_of(self._pgconn, getattr(self._connection, "patience", Patience()))
         except psycopg.Error as error:
             raise describe_error(error, "START_REPLICATION failed") from error
         if result is None or result.status != pq.ExecStatus.COPY_BOTH:
             while self._pgconn.get_result() is not None:
                 pass  # so that the connection, which is still the caller's, can be used
-            raise self._server_error(result, "the server refused START_REPLICATION")
-
-    def _receive(self) -> bytes | None:
-        try:
-            length, data = self._pgconn.get_copy_data(1)
-            if length == 0:
-                self._pgconn.consume_input()
-                length, data = self._pgconn.get_copy_data(1)
-            if length > 0:
-                return bytes(data)
-            result = self._pgconn.get_result() if length < 0 else None
-        except psycopg.Error as error:
-            raise describe_error(error, "the replication connection broke") from error
-        if length == 0:
-            return None
-        raise self._server_error(result, "the server ended the stream")
-
-    def _wait(self, timeout: float) -> bool:
-        return bool(self._selector.select(max(timeout, 0)))
+            raise server_error(result, REFUSED)
 
     def _send(self, data: bytes) -> None:
         try:
@@ -154,9 +176,8 @@ class ReplicationStream:
     def _flush(self) -> None:
         # While the server waits for us to read it does not read: take its bytes in, too.
         while self._pgconn.flush():
-            self._selector.modify(self._pgconn.socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
-            self._wait(self._interval)
-            self._selector.modify(self._pgconn.socket, selectors.EVENT_READ)
+            self.frames.wait(min(self._interval, _DRAIN_SECONDS), write=True)
+            self._silence.check()
             self._pgconn.consume_input()
 
     def _end_copy(self) -> None:
@@ -167,19 +188,8 @@ class ReplicationStream:
             length, _ = self._pgconn.get_copy_data(1)
             if length < 0:
                 return
-            if length == 0 and self._wait(deadline - time.monotonic()):
+            if length == 0 and self.frames.wait(deadline - time.monotonic()):
                 self._pgconn.consume_input()
-
-    def _server_error(self, result: Any, what: str) -> ReplicationError:
-        if result is None or result.status not in {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.NONFATAL_ERROR}:
-            return ReplicationError(f"{what} without an error: it is shutting down", transient=True)
-        state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace") or None
-        primary = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message or b""
-        text = f"{what}: {primary.decode('utf-8', 'replace').strip()}"
-        if state in _REMEDIES:
-            text += f" ({_REMEDIES[state]})"
-        lost = state is None
-        return ReplicationError(text, sqlstate=state, transient=lost or is_transient(state))
 
 
 def start_command(options: StreamOptions, start_lsn: Lsn) -> bytes:

@@ -1,6 +1,6 @@
-"""Slots, publications and settings of a server: made, and checked with errors that say what to run."""
+"""Replication slots: made, checked and dropped, with errors that say what to run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import psycopg
@@ -8,80 +8,88 @@ from psycopg import sql
 
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import describe_error
+from pgoutput_construct.postgres.health import slot_health
+from pgoutput_construct.postgres.queries import Connection, fetch
+from pgoutput_construct.postgres.server import check_wal_level
+from pgoutput_construct.postgres.slot_wait import SlotWait
+from pgoutput_construct.postgres.waiting import Stopped
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["check_publications", "check_slot", "check_wal_level", "create_slot", "current_lsn", "drop_slot", "identify"]
+__all__ = ["check_slot", "create_slot", "drop_slot", "ensure_slot", "given_before"]
 
-Connection = psycopg.Connection[Any]
+_ARGUMENTS = {"temporary": 0, "twophase": 140000, "failover": 170000}
+"""The optional arguments of pg_create_logical_replication_slot, and since which server they are there."""
 
-
-def identify(connection: Connection) -> dict[str, Any]:
-    """Ask a replication connection who its server is: server_version, system_identifier, database (LogOptions)."""
-    system, _, _, database = _row(connection, "IDENTIFY_SYSTEM")
-    version = connection.info.server_version
-    return {"server_version": version, "system_identifier": str(system), "database": str(database)}
-
-
-def current_lsn(connection: Connection) -> Lsn:
-    """Return the end of the server's flushed WAL (a standby: of its received WAL)."""
-    query = """SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn()
-               ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn"""
-    return Lsn(int(_row(connection, query)[0]))
-
-
-def check_wal_level(connection: Connection) -> None:
-    """Raise ReplicationError unless the ``wal_level`` of the server behind ``connection`` is ``logical``."""
-    level = _row(connection, "SHOW wal_level")[0]
-    if level != "logical":
-        raise ReplicationError(
-            f"wal_level is {level}, logical decoding needs logical; run ALTER SYSTEM SET wal_level = "
-            "'logical' and restart the server"
-        )
-
-
-def check_publications(connection: Connection, publications: Iterable[str]) -> None:
-    """Raise ReplicationError for the first of ``publications`` that the database of ``connection`` does not have."""
-    known = {row[0] for row in _rows(connection, "SELECT pubname FROM pg_publication")}
-    for name in publications:
-        if name not in known:
-            create = sql.SQL("CREATE PUBLICATION {} FOR ALL TABLES").format(sql.Identifier(name))
-            raise ReplicationError(
-                f"there is no publication {name!r} in database {connection.info.dbname!r}; run "
-                f"{create.as_string(connection)} (or FOR TABLE ...), and only then create the slot: decoding "
-                "sees the catalog as it was when each change was made"
-            )
+_COUNTED_SINCE = 140000
 
 
 def check_slot(connection: Connection, slot: str) -> Lsn:
     """Return the confirmed position of ``slot``; raise ReplicationError unless it gives pgoutput to ``connection``."""
-    query = """SELECT plugin, database, confirmed_flush_lsn - '0/0'::pg_lsn
-               FROM pg_replication_slots WHERE slot_name = %s"""
-    rows = _rows(connection, query, [slot])
-    if not rows:
+    found = slot_health(connection, slot)
+    if not found:
         create = sql.SQL("SELECT pg_create_logical_replication_slot({}, 'pgoutput')").format(slot)
         raise ReplicationError(f"there is no replication slot {slot!r}; run {create.as_string(connection)}")
-    plugin, database, confirmed = rows[0]
-    if plugin != "pgoutput":
-        raise ReplicationError(f"slot {slot!r} is of {plugin or 'physical replication'}, not of pgoutput")
-    if database != connection.info.dbname:
-        raise ReplicationError(f"slot {slot!r} is of database {database!r}, not {connection.info.dbname!r}")
-    return Lsn(int(confirmed or 0))
+    health = found[0]
+    if health.plugin != "pgoutput":
+        raise ReplicationError(f"slot {slot!r} is of {health.plugin or 'physical replication'}, not of pgoutput")
+    if health.database != connection.info.dbname:
+        raise ReplicationError(f"slot {slot!r} is of database {health.database!r}, not {connection.info.dbname!r}")
+    if health.lost:
+        raise ReplicationError(str(health.problem), sqlstate="55000")
+    return health.confirmed_lsn or Lsn(0)
 
 
-def create_slot(connection: Connection, slot: str, *, two_phase: bool = False, temporary: bool = False) -> Lsn:
+def create_slot(
+    connection: Connection,
+    slot: str,
+    *,
+    two_phase: bool = False,
+    temporary: bool = False,
+    failover: bool = False,
+    timeout: float | None = None,
+    on_wait: Callable[[list[str]], None] | None = None,
+) -> Lsn:
     """Create a logical slot of pgoutput and return the position from which it sends changes.
 
-    ``two_phase`` (PostgreSQL 14) makes it send prepared transactions at PREPARE TRANSACTION. The server waits
-    until the transactions that write now have ended. A ``temporary`` slot ends with ``connection``. Raises
-    ReplicationError, also when the slot exists.
+    The server waits until the transactions that write now have ended.
+
+    Args:
+        connection: An open connection to the database whose changes are wanted.
+        slot: The name of the slot.
+        two_phase: It sends prepared transactions at PREPARE TRANSACTION (PostgreSQL 14).
+        temporary: It ends with ``connection``.
+        failover: Standbys keep a copy of it, with which a capture goes on after a failover (PostgreSQL 17; the standby
+            needs ``sync_replication_slots``).
+        timeout: Seconds after which the attempt is given up; None to wait as long as it takes.
+        on_wait: Called after two seconds, and whenever they change, with the transactions that are waited for, in
+            words; without it they are logged as a warning.
+
+    Raises:
+        ReplicationError: The slot exists, the server cannot make it, or the time is over. Then no slot is left behind.
     """
     check_wal_level(connection)
-    arguments: list[Any] = [slot, "pgoutput", temporary]
-    if two_phase:
-        arguments.append(True)
-    marks = ", ".join(["%s"] * len(arguments))
-    query = f"SELECT lsn - '0/0'::pg_lsn FROM pg_create_logical_replication_slot({marks})"
-    return Lsn(int(_row(connection, query, arguments)[0]))
+    given = {"temporary": temporary, "twophase": two_phase, "failover": failover}
+    arguments = [name for name, value in given.items() if value]
+    for name in arguments:
+        if connection.info.server_version < _ARGUMENTS[name]:
+            raise ReplicationError(f"{name} needs PostgreSQL {_ARGUMENTS[name] // 10000}")
+    with SlotWait(connection, slot, timeout, on_wait) as wait:
+        try:
+            return _create(connection, slot, arguments)
+        except psycopg.Error as error:
+            raise wait.failure() or _refused(slot, error) from error
+        except Stopped:
+            if failure := wait.failure():
+                raise failure from None
+            raise
+
+
+def ensure_slot(connection: Connection, slot: str, **options: Any) -> bool:
+    """Create ``slot`` where there is none, with the ``options`` of create_slot; return whether it was created."""
+    if slot_health(connection, slot):
+        return False
+    create_slot(connection, slot, **options)
+    return True
 
 
 def drop_slot(connection: Connection, slot: str, *, missing_ok: bool = False) -> None:
@@ -90,16 +98,28 @@ def drop_slot(connection: Connection, slot: str, *, missing_ok: bool = False) ->
     Raises ReplicationError for a slot that there is not, unless it is ``missing_ok``.
     """
     query = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s"
-    if not _rows(connection, query, [slot]) and not missing_ok:
+    if not fetch(connection, query, [slot], doing=f"slot {slot!r} cannot be dropped") and not missing_ok:
         raise ReplicationError(f"there is no replication slot {slot!r}")
 
 
-def _row(connection: Connection, query: str, arguments: Sequence[Any] | None = None) -> Any:
-    return _rows(connection, query, arguments)[0]
+def given_before(connection: Connection, slot: str) -> int:
+    """Return how many transactions ``slot`` gave to readers so far, as far as the server counted (PostgreSQL 14)."""
+    if connection.info.server_version < _COUNTED_SINCE:
+        return 0
+    query = "SELECT total_txns FROM pg_stat_replication_slots WHERE slot_name = %s"
+    return sum(int(row[0]) for row in fetch(connection, query, [slot]))
 
 
-def _rows(connection: Connection, query: str, arguments: Sequence[Any] | None = None) -> list[Any]:
-    try:
-        return connection.execute(query.encode(), arguments).fetchall()
-    except psycopg.Error as error:
-        raise describe_error(error, f"{query.partition('(')[0].strip()} failed") from error
+def _create(connection: Connection, slot: str, arguments: Iterable[str]) -> Lsn:
+    named = "".join(f", {name} => true" for name in arguments)
+    query = f"SELECT lsn - '0/0'::pg_lsn FROM pg_create_logical_replication_slot(%s, 'pgoutput'{named})"
+    row = connection.execute(query.encode(), [slot]).fetchone()
+    assert row is not None
+    return Lsn(int(row[0]))
+
+
+def _refused(slot: str, error: psycopg.Error) -> ReplicationError:
+    if isinstance(error, psycopg.errors.DuplicateObject):
+        text = f"slot {slot!r} exists: capture() resumes it, drop_slot() removes it"
+        return ReplicationError(text, sqlstate=error.sqlstate)
+    return describe_error(error, f"slot {slot!r} cannot be created")

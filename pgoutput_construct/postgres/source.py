@@ -9,9 +9,12 @@ from psycopg import sql
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.postgres.connection import connect
+from pgoutput_construct.postgres.waiting import Patience
 from pgoutput_construct.wire.messages import RelationColumn
 
 __all__ = ["fetch_table"]
+
+_QUERY_SECONDS = 3600.0  # until a first row comes
 
 
 def fetch_table(dsn: str, namespace: str, name: str, columns: pa.Schema) -> pa.Table:
@@ -23,7 +26,7 @@ def fetch_table(dsn: str, namespace: str, name: str, columns: pa.Schema) -> pa.T
     """
     listed = sql.SQL(", ").join(map(sql.Identifier, columns.names))
     query = sql.SQL("SELECT {} FROM {}").format(listed, sql.Identifier(namespace or "pg_catalog", name))
-    with connect(dsn, replication=False) as connection:
+    with connect(dsn, replication=False, patience=Patience(_QUERY_SECONDS)) as connection:
         result = connection.execute(query).pgresult
         assert result is not None
         readers = [

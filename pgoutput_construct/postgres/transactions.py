@@ -1,7 +1,19 @@
 """Which transactions the log holds completely: where to confirm, where to resume, and what was sent twice."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
 from pgoutput_construct.changelog.segments import Position
-from pgoutput_construct.stream import Session
+from pgoutput_construct.columnar import kernels
+from pgoutput_construct.columnar.gather import look_up, tag_table
+from pgoutput_construct.columnar.headers import read_columns
+from pgoutput_construct.columnar.index import BatchIndex
+from pgoutput_construct.columnar.rows import RowError
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.state import INSIDE_ONLY, StreamState
 from pgoutput_construct.wire import (
     Begin,
@@ -15,30 +27,54 @@ from pgoutput_construct.wire import (
     StreamCommit,
     StreamPrepare,
 )
+from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.protocol import DESCRIPTIONS, MessageFlags
 
-__all__ = ["TransactionTracker"]
+__all__ = ["Admission", "TransactionTracker"]
 
-_INSIDE_ONLY = frozenset(message.TAG[0] for message in INSIDE_ONLY)
-_DESCRIPTIONS = frozenset(message.TAG[0] for message in DESCRIPTIONS)
-_REMEMBERED = 256
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_INSIDE_ONLY: Final = tag_table(INSIDE_ONLY)
+_DESCRIPTIONS: Final = tag_table(DESCRIPTIONS)
+_COMMIT: Final = Commit.TAG[0]
+_MESSAGE: Final = Message.TAG[0]
+_REMEMBERED: Final = 256
+_FEW: Final = 8
+"""Messages that are taken in one by one as fast as all together."""
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What the tracker says of one batch."""
+
+    kept: Flags
+    """Whether each payload belongs into the log: not one whose transaction the log has already."""
+    error: PgoutputError | None
+    """What is wrong with the payload that follows those of ``kept``: a DecodeError or ProtocolError."""
+    _controls: Numbers
+    """Where the messages are that begin and end transactions and streams, -1 in front."""
+    _quiet: Flags
+    """Whether nothing is open behind each of them."""
+
+    def is_quiet(self, place: int) -> bool:
+        """Tell whether no transaction and no stream is open before the payload at ``place``."""
+        return bool(self._quiet[np.searchsorted(self._controls, place) - 1])
 
 
 class TransactionTracker:
     """Follows one connection's payloads through the messages that begin and end transactions and streams.
 
-    Rows are not parsed: their tag says that they change no state. ``position`` is how far the log was
+    Rows are not looked at: their tag says that they change no state. ``position`` is how far the log was
     complete when the connection began: a server that keeps to the protocol sends nothing again from before it.
     """
 
-    def __init__(self, session: Session, position: Position) -> None:
-        self.session = session
-        """What parses the payloads; its state is that in which the next one is to be parsed."""
+    def __init__(self, position: Position) -> None:
         self._resume_lsn = position.complete_lsn
         self._state = StreamState(exact=True)
         self._skipping = False
         self._prepared = dict(position.prepared)
-        self._finished = list(position.finished)
+        self._finished = dict.fromkeys(position.finished)
         self.complete_lsn = position.complete_lsn
         """Everything that the server sends before this position was admitted (or was in the log before)."""
         self.transactions = 0
@@ -49,22 +85,76 @@ class TransactionTracker:
     @property
     def position(self) -> Position:
         """How far the log is complete with all that was admitted."""
-        return Position(self.complete_lsn, dict(self._prepared), tuple(self._finished[-_REMEMBERED:]))
+        return Position(self.complete_lsn, dict(self._prepared), tuple(self._finished))
 
     @property
     def between(self) -> bool:
         """True outside of transactions and streams: nothing of what was sent is half here."""
         return self._state.between
 
-    def admit(self, payload: bytes) -> bool:
-        """Take one payload into account; False when the log has its transaction already.
+    def admit(self, index: BatchIndex, refused: RowError | None = None) -> Admission:
+        """Take a batch into account, up to the first message that is malformed, or cannot come there (``refused``)."""
+        stop, error = (len(index), None) if refused is None else (refused.row, refused.error)
+        controls = _controls(index, stop)
+        if not index.valid[controls].all():
+            stop = int(controls[~index.valid[controls]][0])
+            controls, error = controls[controls < stop], index.error(stop)
+        kept, done = np.ones(stop, np.bool_), 0
+        places, quiet = [np.array([-1])], [np.array([self.between])]
+        for rows, plain in self._runs(index, controls):
+            self._skip(index, kept[done : rows[0]], done)
+            at_once = plain and not self._skipping
+            quiet.append(self._plain(index, rows) if at_once else self._others(index, rows, kept))
+            places.append(rows)
+            done = int(rows[-1]) + 1
+        self._skip(index, kept[done:], done)
+        return Admission(kept, error, np.concatenate(places), np.concatenate(quiet))
 
-        Raises DecodeError for invalid messages, ProtocolError for those that cannot come here.
-        """
-        if payload[0] in _INSIDE_ONLY:
+    def keepalive(self, wal_end: Lsn) -> None:
+        """Take a keepalive that came between transactions into account: all before its position was sent."""
+        self.complete_lsn = max(self.complete_lsn, wal_end)
+
+    def _runs(self, index: BatchIndex, controls: Numbers) -> Iterator[tuple[Numbers, bool]]:
+        """Yield runs of messages, each with whether they are Begins and Commits of transactions that are new."""
+        plain = np.zeros(len(controls), np.bool_)
+        for cls, field in ((Begin, "final_lsn"), (Commit, "end_lsn")):
+            found = np.flatnonzero(index.tags[controls] == cls.TAG[0])
+            # A transaction that begins where the log is complete is new, one that ends there is not.
+            lsns = _fields(index, controls[found], cls)[field]
+            plain[found] = lsns >= self._resume_lsn if cls is Begin else lsns > self._resume_lsn
+        cuts = np.flatnonzero(plain[1:] != plain[:-1]) + 1
+        for rows in np.split(controls, cuts) if len(controls) else ():
+            yield rows, len(rows) >= _FEW and bool(plain[np.searchsorted(controls, rows[0])])
+
+    def _skip(self, index: BatchIndex, kept: Flags, first: int) -> None:
+        """Leave out what is inside a transaction that the log has, from the payload ``first`` on."""
+        if self._skipping:
             # A server sends a table's Relation once a connection: later transactions need it, too.
-            return not self._skipping or payload[0] in _DESCRIPTIONS
-        message = self.session.parse(payload)
+            kept[:] = look_up(index.tags[first : first + len(kept)], _DESCRIPTIONS)
+
+    def _plain(self, index: BatchIndex, rows: Numbers) -> Flags:
+        """Take in Begins and Commits of transactions that the log does not have; tell behind which nothing is open."""
+        commits: Flags = index.tags[rows] == _COMMIT
+        ends = _fields(index, rows[commits], Commit)["end_lsn"]
+        last_begin = rows[~commits][-1:].tolist()
+        for row in dict.fromkeys([*last_begin, int(rows[-1])]):
+            self._state.follow(index.message(row))
+        self.transactions += len(ends)
+        if len(ends):
+            self.complete_lsn = max(self.complete_lsn, Lsn(int(ends.max())))
+        return commits
+
+    def _others(self, index: BatchIndex, rows: Numbers, kept: Flags) -> Flags:
+        """Take in messages one by one, and what is between them; tell behind which nothing is open."""
+        quiet, done = [], int(rows[0])
+        for row in rows.tolist():
+            self._skip(index, kept[done:row], done)
+            kept[row] = self._take(index.message(row))
+            quiet.append(self.between)
+            done = row + 1
+        return np.array(quiet)
+
+    def _take(self, message: PgoutputMessage) -> bool:
         self._state.follow(message)
         match message:
             case Begin() as begin:
@@ -80,11 +170,6 @@ class TransactionTracker:
             case _:
                 admitted = not self._skipping
         return admitted
-
-    def keepalive(self, wal_end: Lsn) -> None:
-        """Take a keepalive into account: between transactions, everything before its position was sent."""
-        if self.between:
-            self.complete_lsn = max(self.complete_lsn, wal_end)
 
     def _begin(self, known: bool) -> bool:
         self._skipping = known
@@ -115,7 +200,9 @@ class TransactionTracker:
     def _finish(self, gid: str) -> None:
         prepare_end = self._prepared.pop(gid, None)
         if prepare_end is not None:
-            self._finished.append(prepare_end)
+            self._finished[prepare_end] = None
+        if len(self._finished) > _REMEMBERED:
+            del self._finished[next(iter(self._finished))]
 
     def _has(self, prepare: BeginPrepare | Prepare | StreamPrepare) -> bool:
         # Not by position: what was prepared before the slot had two_phase is sent late, before its commit.
@@ -130,3 +217,18 @@ class TransactionTracker:
             return False
         self.complete_lsn = max(self.complete_lsn, message.lsn)
         return True
+
+
+def _controls(index: BatchIndex, stop: int) -> Numbers:
+    """Return the payloads before ``stop`` that may begin or end a transaction or a stream, and what is no message."""
+    rows = np.flatnonzero(~look_up(index.tags[:stop], _INSIDE_ONLY))
+    found = rows[(index.tags[rows] == _MESSAGE) & index.valid[rows]]
+    inside = found[_fields(index, found, Message)["flags"] & MessageFlags.TRANSACTIONAL != 0]
+    return np.setdiff1d(rows, inside, assume_unique=True) if len(inside) else rows
+
+
+def _fields(index: BatchIndex, rows: Numbers, cls: type[PgoutputMessage]) -> dict[str, NDArray[Any]]:
+    """Return the numbers in the headers of valid messages of one class, by name."""
+    _, read, fields = kernels.READERS[cls.TAG[0]]
+    columns = read_columns(read, fields, kernels.MESSAGE_SCHEMA, index.given(rows), len(rows))
+    return {column.name: column.values[0] for column in columns}

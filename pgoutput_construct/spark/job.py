@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog.reader import ChangeLog, explain, table_entries
+from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.segments import Segment
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
@@ -18,15 +19,12 @@ from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.log import failed, map_segments, segment_batches
 from pgoutput_construct.spark.phases import find_phases, state_over
-from pgoutput_construct.spark.plan import Plan
-from pgoutput_construct.spark.rows import bounds_of_runs, index_log, rows_of
-from pgoutput_construct.spark.scan import Scan, scan_log
+from pgoutput_construct.spark.plan import Plan, plan_of
+from pgoutput_construct.spark.rows import index_log, rows_of
 from pgoutput_construct.spark.schemas import CHANGE
-from pgoutput_construct.spark.tables import Table, Usage, find_tables
-from pgoutput_construct.stream.relations import RelationHistory
+from pgoutput_construct.spark.tables import Table, find_tables
+from pgoutput_construct.spark.usages import find_usages, visible_runs
 from pgoutput_construct.stream.rows import OPERATIONS
-from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import TransactionReader
 from pgoutput_construct.wire.engine import parse
 
 __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
@@ -80,7 +78,7 @@ class OpenLog:
 
         def decode(segment: Segment) -> Iterator[pa.RecordBatch]:
             for batch in segment_batches(segment):
-                yield from _changes(plan.value, table, batch, schema)
+                yield from _changes(plan.value, table, segment.options, batch, schema)
 
         return map_segments(self.spark, segments, decode, schema)
 
@@ -96,17 +94,18 @@ class OpenLog:
 
 
 def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
-    """Open a change log: read its transactions and relations, and find its tables (one pass over the log).
+    """Open a change log: read its transactions and relations, and find its tables, from its index alone.
 
     ``spark`` reads it; ``directory`` must be at the same path on every executor. Raises ChangeLogError, with segment
     and seq, for a log that is damaged, bytes that are no message (with the field), and messages that do not fit
     together.
     """
     log = ChangeLog(directory)
-    with plain_errors():
-        scan = scan_log(spark, log)
-        plan = _plan(log, scan.controls)
-        return OpenLog(spark, log, plan, find_tables(plan.history, _usages(log, plan, scan)))
+    plan, index = plan_of(log), log.index
+    runs = visible_runs(index, plan)
+    for run in np.flatnonzero(runs.column("description") == UNDESCRIBED).tolist():
+        raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
+    return OpenLog(spark, log, plan, find_tables(plan.history, find_usages(runs, plan)))
 
 
 def write_tables(
@@ -145,53 +144,21 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     return Written(path, dict.fromkeys(OPERATIONS.values(), 0) | {row["_op"]: row["count"] for row in counts})
 
 
-def _plan(log: ChangeLog, controls: pa.Table) -> Plan:
-    options = log.options
-    transactions, history = TransactionReader(), RelationHistory()
-    for entry in table_entries(controls):
-        try:
-            message = parse(entry.payload, **options.layout() | entry.states)
-            transactions.read(control := ControlMessage(entry.seq, entry.stream_xid, message))
-            history.read(control)
-        except PgoutputError as error:
-            raise explain(entry, error) from error
-    return Plan(options, transactions.spans(), history)
-
-
-def _usages(log: ChangeLog, plan: Plan, scan: Scan) -> Iterator[Usage]:
-    """Yield how each description is used in each segment; raise ChangeLogError for a row that nothing describes."""
-    found = plan.visible(scan.runs)
-    for run in np.flatnonzero(found.descriptions == UNDESCRIBED).tolist():
-        raise _undescribed(log, plan, int(scan.runs.seqs[found.rows[run]]), int(scan.runs.oids[found.rows[run]]))
-    if not len(found.rows):
-        return
-    keys, lsns = np.stack([scan.segments[found.rows], found.descriptions]), plan.column("commit_lsn")[found.spans]
-    first = plan.positions(found.spans, scan.runs.seqs[found.rows])
-    last = plan.positions(found.spans, scan.last_seqs[found.rows])
-    by_first, by_last = np.lexsort((first, lsns, *keys)), np.lexsort((last, lsns, *keys))
-    starts, ends = bounds_of_runs(keys[:, by_first])
-    counts = np.add.reduceat(scan.counts[found.rows][by_first], starts)
-    head, tail = by_first[starts], by_last[ends]
-    numbers = [column.tolist() for column in (*keys[:, head], counts)]
-    firsts, lasts = (
-        zip(lsns[at].tolist(), seqs[at].tolist(), strict=True) for at, seqs in ((head, first), (tail, last))
-    )
-    yield from map(Usage, *numbers, firsts, lasts)
-
-
 def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:
     """Return what is wrong with a row that nothing describes: bytes that are no message explain it better."""
     entry = log.entry(seq)
     try:
-        parse(entry.payload, **plan.options.layout() | entry.states)
+        parse(entry.payload, **log.segment(seq).options.layout() | entry.states)
         plan.history.index(oid, seq, entry.stream_xid)
     except PgoutputError as error:
         return explain(entry, error)
     raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found; please report this")
 
 
-def _changes(plan: Plan, table: Table, batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    index = index_log(plan.options, batch)
+def _changes(
+    plan: Plan, table: Table, options: LogOptions, batch: pa.RecordBatch, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    index = index_log(options, batch)
     rows, logged = rows_of(batch, index)
     visible = plan.visible(logged)
     spans = np.zeros(batch.num_rows, np.int64)

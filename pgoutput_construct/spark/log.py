@@ -1,6 +1,7 @@
 """The change log in Spark: its segments are read and checked where they are needed, one task some segments."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,7 +39,7 @@ def map_segments(
     spark: SparkSession, segments: Sequence[Segment], function: SegmentFunction, schema: pa.Schema
 ) -> DataFrame:
     """Run a function on every segment, in executors, and return its batches (of ``schema``) as a DataFrame."""
-    groups = _groups(segments)
+    groups = _groups([replace(segment, index=None) for segment in segments])
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

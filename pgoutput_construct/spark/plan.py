@@ -8,15 +8,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.planning import committed_spans, relation_history
+from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.columnar.descriptions import find_descriptions
 from pgoutput_construct.columnar.times import FIRST_TIMESTAMP, LAST_TIMESTAMP
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.rows import LoggedRows
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["Plan", "Visible"]
+__all__ = ["Numbers", "Plan", "Visible", "plan_of"]
 
 Numbers = NDArray[np.int64]
 
@@ -36,8 +38,6 @@ class Visible(NamedTuple):
 class Plan:
     """The transactions and relations of a log; broadcast once."""
 
-    options: LogOptions
-    """The options of the capture."""
     spans: Spans
     """The committed transactions."""
     history: RelationHistory
@@ -45,13 +45,17 @@ class Plan:
 
     def visible(self, rows: LoggedRows) -> Visible:
         """Find the committed rows, and what describes them."""
-        spans = np.searchsorted(self.column("first_seq"), rows.seqs, "right") - 1
-        found = spans >= 0
-        found[found] = rows.seqs[found] <= self.column("last_seq")[spans[found]]
-        found &= ~np.isin(spans << 32 | rows.xids, self._aborted)
+        spans, found = self.spans_at(rows.seqs, rows.xids)
         chosen = np.flatnonzero(found)
         descriptions = find_descriptions(self.history, rows.oids[chosen], rows.scopes[chosen], rows.seqs[chosen])
         return Visible(chosen, spans[chosen], descriptions)
+
+    def spans_at(self, seqs: Numbers, xids: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
+        """Return the span around each position, and whether a row there of a (sub)transaction is visible."""
+        spans = np.searchsorted(self.column("first_seq"), seqs, "right") - 1
+        found = spans >= 0
+        found[found] = seqs[found] <= self.column("last_seq")[spans[found]]
+        return spans, found & ~np.isin(spans << 32 | xids, self._aborted)
 
     def places(self, spans: Numbers, seqs: Numbers) -> dict[str, pa.Array]:
         """Return the columns that say where rows stand: ``_commit_lsn, _seq, _commit_time, _xid``.
@@ -80,3 +84,10 @@ class Plan:
     def _aborted(self) -> Numbers:
         """The rolled-back subtransactions of each span: the index of the span above the 32 bits of the xid."""
         return np.array([span << 32 | xid for span, xids in self.spans.aborted.items() for xid in xids], np.int64)
+
+
+def plan_of(log: ChangeLog) -> Plan:
+    """Return the plan of a log, from its index; raise ChangeLogError for what of it does not fit together."""
+    for fault in log.index.entries("faults").slice(0, 1).to_pylist():
+        raise explain(log.entry(fault["seq"]), PgoutputError(fault["problem"]))
+    return Plan(committed_spans(log.index), relation_history(log.index))

@@ -7,9 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.descriptions import OUTSIDE
-from pgoutput_construct.columnar.index import IS_ROW, BatchIndex, index_batch
+from pgoutput_construct.columnar.index import IS_ROW, LISTS_TABLES, BatchIndex, index_batch
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["LoggedRows", "bounds_of_runs", "index_log", "rows_of"]
@@ -49,7 +48,7 @@ def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRo
 
 def _xids(index: BatchIndex) -> Numbers:
     xids = index.rows["xid"].astype(np.int64)
-    for row in np.flatnonzero(index.valid & np.isin(index.tags, list(kernels.LISTS))).tolist():
+    for row in np.flatnonzero(index.valid & LISTS_TABLES[index.tags]).tolist():
         xids[row] = getattr(index.message(row), "xid", None) or 0
     return xids
 

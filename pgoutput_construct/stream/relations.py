@@ -1,26 +1,18 @@
 """Which Relation describes the rows of an OID: now, and at any position of a log."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.state import ControlMessage, StreamState
-from pgoutput_construct.wire.messages import (
-    PgoutputMessage,
-    Relation,
-    StreamAbort,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-    Type,
-)
-from pgoutput_construct.wire.protocol import StreamStartFirstSegment
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.protocol import StreamStartFirstSegment as FirstSegment
 
 __all__ = ["DESCRIBING", "Description", "RelationCache", "RelationHistory"]
 
-DESCRIBING: Final = frozenset({Relation, Type, StreamStart, StreamCommit, StreamAbort, StreamPrepare})
+DESCRIBING: Final = frozenset({m.Relation, m.Type, m.StreamStart, m.StreamCommit, m.StreamAbort, m.StreamPrepare})
 """The messages that change which Relation describes an OID."""
 
 _FORGOTTEN: Final = -1
@@ -32,9 +24,9 @@ class Description:
 
     seq: int
     """Position of the Relation message in the log (or how many messages came before it)."""
-    relation: Relation
+    relation: m.Relation
     """The table and its columns."""
-    types: Mapping[int, Type]
+    types: Mapping[int, m.Type]
     """The types of the columns that are not built in, by OID, as far as they have been named."""
 
 
@@ -49,7 +41,7 @@ class RelationCache:
     """
 
     def __init__(self) -> None:
-        self.types: dict[int, Type] = {}
+        self.types: dict[int, m.Type] = {}
         """The types that are not built in, by OID."""
         self._latest: dict[int | None, dict[int, Description]] = {None: {}}
         self.stream_xid: int | None = None
@@ -57,7 +49,7 @@ class RelationCache:
         self._state = StreamState()
         self._seen = 0
 
-    def update(self, message: PgoutputMessage) -> None:
+    def update(self, message: m.PgoutputMessage) -> None:
         """Take in the next message of the stream, whatever it is."""
         self.read(ControlMessage(self._seen, self.stream_xid, message))
         self._state.follow(message)
@@ -68,17 +60,17 @@ class RelationCache:
         """Take in the next control message of a log; others may come too and change nothing."""
         seq, stream_xid, message = control
         match message:
-            case Relation():
+            case m.Relation():
                 self._set(seq, stream_xid, Description(seq, message, self._types_of(message)))
-            case Type():
+            case m.Type():
                 self.types[message.type_oid] = message
-            case StreamCommit():
+            case m.StreamCommit():
                 for description in self._forget(seq, message.xid):
                     self._set(seq, None, description)
-            case StreamAbort() | StreamPrepare() | StreamStart(first_segment=StreamStartFirstSegment.FIRST_SEGMENT):
+            case m.StreamAbort() | m.StreamPrepare() | m.StreamStart(first_segment=FirstSegment.FIRST_SEGMENT):
                 self._forget(seq, message.xid)
 
-    def get(self, relation_oid: int) -> Relation:
+    def get(self, relation_oid: int) -> m.Relation:
         """Return the Relation that describes an OID here; raise ProtocolError when none has been sent."""
         description = self._latest.get(self.stream_xid, {}).get(relation_oid)
         if description is None:
@@ -92,7 +84,7 @@ class RelationCache:
     def _forget(self, seq: int, stream_xid: int) -> Sequence[Description]:
         return tuple(self._latest.pop(stream_xid, {}).values())
 
-    def _types_of(self, relation: Relation) -> Mapping[int, Type]:
+    def _types_of(self, relation: m.Relation) -> Mapping[int, m.Type]:
         oids = {column.type_oid for column in relation.columns}
         return {oid: self.types[oid] for oid in oids if oid in self.types}
 
@@ -103,12 +95,39 @@ class RelationHistory(RelationCache):
     A stream has a scope of its own, named by its top-level xid; the scope None is outside of streams.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, descriptions: Iterable[Description] = ()) -> None:
+        """Begin with nothing in force; ``descriptions`` are known already, and ``change`` says when they count."""
         super().__init__()
-        self.descriptions: list[Description] = []
+        self.descriptions: list[Description] = list(descriptions)
         """Every Relation of the log, in order; rows name theirs by its index in this."""
-        self._indexes: dict[int, int] = {}
+        self._indexes: dict[int, int] = {each.seq: place for place, each in enumerate(self.descriptions)}
         self._changes: dict[tuple[int | None, int], tuple[list[int], list[int]]] = {}
+
+    def inherit(self, stream_xid: int | None, description: Description) -> None:
+        """Begin with what is in force where the part of a log begins that is read; the types stay the caller's."""
+        if description.seq not in self._indexes:
+            self._indexes[description.seq] = len(self.descriptions)
+            self.descriptions.append(description)
+        self._latest.setdefault(stream_xid, {})[description.relation.relation_oid] = description
+        self.change(description.seq, stream_xid, description.relation.relation_oid, description.seq)
+
+    def in_force(self) -> Iterator[tuple[int | None, Description]]:
+        """Yield what describes an OID now, and in which stream (None outside)."""
+        for stream_xid, by_oid in self._latest.items():
+            yield from ((stream_xid, description) for description in by_oid.values())
+
+    def changed(self) -> Iterator[tuple[int, int | None, int, int]]:
+        """Yield all of ``changes``: from which position, in which stream, which OID, seq of what describes it."""
+        for (stream_xid, oid), (seqs, indexes) in self._changes.items():
+            for seq, index in zip(seqs, indexes, strict=True):
+                yield seq, stream_xid, oid, index if index == _FORGOTTEN else self.descriptions[index].seq
+
+    def change(self, seq: int, stream_xid: int | None, relation_oid: int, description: int) -> None:
+        """Take over what ``changed`` yields of a history that was read earlier; all must come in order."""
+        index = _FORGOTTEN if description == _FORGOTTEN else self._indexes[description]
+        seqs, indexes = self._changes.setdefault((stream_xid, relation_oid), ([], []))
+        seqs.append(seq)
+        indexes.append(index)
 
     def changes(self, relation_oid: int, stream_xid: int | None = None) -> tuple[Sequence[int], Sequence[int]]:
         """Return from which positions on an OID had which description (its index, -1 for none)."""
@@ -127,18 +146,13 @@ class RelationHistory(RelationCache):
         if description.seq == seq:
             self._indexes[seq] = len(self.descriptions)
             self.descriptions.append(description)
-        self._change(seq, stream_xid, description, self._indexes[description.seq])
+        self.change(seq, stream_xid, description.relation.relation_oid, description.seq)
 
     def _forget(self, seq: int, stream_xid: int) -> Sequence[Description]:
         forgotten = super()._forget(seq, stream_xid)
         for description in forgotten:
-            self._change(seq, stream_xid, description, _FORGOTTEN)
+            self.change(seq, stream_xid, description.relation.relation_oid, _FORGOTTEN)
         return forgotten
-
-    def _change(self, seq: int, stream_xid: int | None, description: Description, index: int) -> None:
-        seqs, indexes = self._changes.setdefault((stream_xid, description.relation.relation_oid), ([], []))
-        seqs.append(seq)
-        indexes.append(index)
 
 
 def _undescribed(relation_oid: int, stream_xid: int | None) -> str:

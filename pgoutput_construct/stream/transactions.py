@@ -5,25 +5,17 @@ to every machine that decodes a part of the log. Each row then finds its transac
 """
 
 from array import array
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from operator import itemgetter
 from typing import Any
 
 from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.stream.logged import ABORTED, COMMITTED, ROLLED_BACK, EndedTransaction, LoggedTransaction
 from pgoutput_construct.stream.state import ControlMessage, StreamState
-from pgoutput_construct.wire.messages import (
-    Begin,
-    BeginPrepare,
-    Commit,
-    CommitPrepared,
-    Prepare,
-    RollbackPrepared,
-    StreamAbort,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-    StreamStop,
-)
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.protocol import StreamStartFirstSegment
+from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["Spans", "TransactionReader"]
 
@@ -55,20 +47,8 @@ class Spans:
     """Subtransactions that were rolled back, by the index of the span."""
 
 
-@dataclass(slots=True)
-class _Transaction:
-    """A transaction that has not committed yet."""
-
-    xid: int
-    stream_xid: int = -1
-    begin: Begin | BeginPrepare | None = None
-    segments: list[tuple[int, int]] = field(default_factory=list)
-    aborted: set[int] = field(default_factory=set)
-    complete: bool = True
-    """False when the connection was lost inside a segment."""
-
-
-_Ending = Commit | StreamCommit | CommitPrepared
+_Ending = m.Commit | m.StreamCommit | m.CommitPrepared
+_Opening = m.Begin | m.BeginPrepare | m.StreamStart
 _Span = tuple[int, int, int, int, int, int, int, frozenset[int]]
 """One span, in the order of the fields of Spans."""
 
@@ -82,113 +62,186 @@ class TransactionReader:
     back, is not visible. Anything else that does not fit together raises ProtocolError with the seq.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unfinished: Iterable[LoggedTransaction] = ()) -> None:
+        """Begin a log, or go on with one that has these ``unfinished`` transactions."""
         self._state = StreamState(exact=True)
-        self._open: _Transaction | None = None
-        self._since = 0
-        self._streams: dict[int, _Transaction] = {}
-        self._prepared: dict[str, _Transaction] = {}
-        self._spans: list[_Span] = []
+        self._open: LoggedTransaction | None = None
+        self._streams: dict[int, LoggedTransaction] = {}
+        self._prepared: dict[str, LoggedTransaction] = {}
+        self.ended: list[EndedTransaction] = []
+        """The transactions that ended, in the order of their ends; who takes them away may empty the list."""
+        for transaction in unfinished:
+            self._resume(transaction)
 
     def read(self, control: ControlMessage) -> None:
         """Take in the next control message; rows, messages and descriptions may come too and change nothing."""
         seq, _, message = control
         match message:
-            case Begin() | BeginPrepare():
-                self._enter(seq, message, _Transaction(message.xid, begin=message))
-            case StreamStart():
-                self._enter(seq, message, self._segment(seq, message))
-            case StreamStop():
+            case m.Begin():
+                self._enter(message, LoggedTransaction(message.xid, final_lsn=int(message.final_lsn), since=seq))
+            case m.BeginPrepare():
+                self._enter(message, LoggedTransaction(message.xid, gid=message.gid, since=seq))
+            case m.StreamStart():
+                self._enter(message, self._segment(seq, message), seq)
+            case m.StreamStop():
                 self._leave(seq, message)
-            case Commit() | Prepare():
+            case m.Prepare() if self._open is None:
+                # PostgreSQL 18 sends no Begin Prepare where there are no changes (ReorderBufferPrepare()).
+                self._prepared[message.gid] = LoggedTransaction(message.xid, gid=message.gid, spans=[(seq, seq)])
+            case m.Commit() | m.Prepare():
                 self._end(seq, message)
-            case StreamCommit():
+            case m.StreamCommit():
                 self._publish(seq, self._streamed(seq, message.xid), message)
-            case StreamPrepare():
+            case m.StreamPrepare():
                 self._prepared[message.gid] = self._streamed(seq, message.xid)
-            case StreamAbort():
-                self._abort(message)
-            case CommitPrepared():
+                self._prepared[message.gid].gid = message.gid
+            case m.StreamAbort():
+                self._abort(seq, message)
+            case m.CommitPrepared():
                 self._publish(seq, self._commit_prepared(seq, message), message)
-            case RollbackPrepared():
-                self._rollback_prepared(message)
+            case m.RollbackPrepared():
+                self._rollback_prepared(seq, message)
+
+    def interrupt(self) -> None:
+        """Void the piece that is open, as what opens another one does."""
+        self._void()
+        self._state = StreamState(exact=True)
+
+    def reconnect(self) -> None:
+        """Void all that has no end and is not prepared: a new connection begins, which sends it from its start."""
+        self.interrupt()
+        self._streams.clear()
+
+    @property
+    def since(self) -> int | None:
+        """Where the piece begins that is open, None between pieces."""
+        return None if self._open is None else self._open.since
+
+    def unfinished(self) -> list[LoggedTransaction]:
+        """Return the transactions without an outcome: open, streamed, or prepared."""
+        plain = [self._open] if self._open is not None and not self._open.streamed else []
+        return [*plain, *self._streams.values(), *self._prepared.values()]
 
     def spans(self) -> Spans:
         """Return the spans of all transactions that have committed so far."""
-        spans = sorted(self._spans, key=itemgetter(0))
+        spans = sorted((span for ended in self.ended for span in _spans(ended)), key=itemgetter(0))
         *columns, aborted = zip(*spans, strict=True) if spans else [()] * len(fields(Spans))
         by_index = {index: xids for index, xids in enumerate(aborted) if xids}
         entries: list[Any] = [*(array("q", column) for column in columns), by_index]
         return Spans(*entries)
 
-    def _enter(self, seq: int, message: Begin | BeginPrepare | StreamStart, transaction: _Transaction) -> None:
-        self._state.follow(message)
-        if self._open is not None:
-            self._open.complete = False
-        self._open, self._since = transaction, seq
+    def _resume(self, transaction: LoggedTransaction) -> None:
+        if transaction.since is not None:
+            self._open = transaction
+            self._state.follow(_opening(transaction))
+        if transaction.streamed and transaction.gid is None:
+            self._streams[transaction.xid] = transaction
+        elif transaction.since is None and transaction.gid is not None:
+            self._prepared[transaction.gid] = transaction
 
-    def _leave(self, seq: int, message: Commit | Prepare | StreamStop) -> _Transaction:
+    def _enter(self, message: _Opening, transaction: LoggedTransaction, seq: int | None = None) -> None:
+        self._state.follow(message)
+        self._void()
+        if seq is not None:
+            transaction.since = seq
+        self._open = transaction
+
+    def _void(self) -> None:
+        if self._open is not None and self._streams.get(self._open.xid) is self._open:
+            del self._streams[self._open.xid]
+        self._open = None
+
+    def _leave(self, seq: int, message: m.Commit | m.Prepare | m.StreamStop) -> LoggedTransaction:
         try:
             self._state.advance(message)
         except ProtocolError as error:
             raise ProtocolError(f"seq {seq}: {error}") from None
         transaction = self._open
-        assert transaction is not None
-        transaction.segments.append((self._since, seq))
-        self._open = None
+        assert transaction is not None and transaction.since is not None
+        transaction.spans.append((transaction.since, seq))
+        self._open, transaction.since = None, None
         return transaction
 
-    def _end(self, seq: int, message: Commit | Prepare) -> None:
+    def _end(self, seq: int, message: m.Commit | m.Prepare) -> None:
         transaction = self._leave(seq, message)
         # pgoutput_begin_txn() and pgoutput_commit_txn() send the same position, so do the two of a prepare.
-        match transaction.begin, message:
-            case Begin() as begin, Commit() if begin.final_lsn == message.commit_lsn:
+        match message:
+            case m.Commit() if transaction.final_lsn == message.commit_lsn:
                 self._publish(seq, transaction, message)
-            case BeginPrepare() as begin, Prepare() if (begin.xid, begin.gid) == (message.xid, message.gid):
+            case m.Prepare() if (transaction.xid, transaction.gid) == (message.xid, message.gid):
                 self._prepared[message.gid] = transaction
-            case begin, _:
-                raise ProtocolError(f"seq {seq}: {message} is not the end of {begin}")
+            case _:
+                raise ProtocolError(f"seq {seq}: {message} is not the end of {transaction}")
 
-    def _segment(self, seq: int, start: StreamStart) -> _Transaction:
+    def _segment(self, seq: int, start: m.StreamStart) -> LoggedTransaction:
         if start.first_segment:
-            self._streams[start.xid] = _Transaction(start.xid, stream_xid=start.xid)
+            self._streams[start.xid] = LoggedTransaction(start.xid, streamed=True)
             return self._streams[start.xid]
         return self._known(seq, start.xid, self._streams.get(start.xid))
 
-    def _streamed(self, seq: int, xid: int) -> _Transaction:
+    def _streamed(self, seq: int, xid: int) -> LoggedTransaction:
         return self._known(seq, xid, self._streams.pop(xid, None))
 
-    def _known(self, seq: int, xid: int, transaction: _Transaction | None) -> _Transaction:
-        if transaction is None or not transaction.complete or transaction is self._open:
+    def _known(self, seq: int, xid: int, transaction: LoggedTransaction | None) -> LoggedTransaction:
+        if transaction is None or transaction is self._open:
             raise ProtocolError(f"seq {seq}: of the streamed transaction {xid} an earlier segment is missing")
         return transaction
 
-    def _abort(self, abort: StreamAbort) -> None:
+    def _abort(self, seq: int, abort: m.StreamAbort) -> None:
         # PostgreSQL 18 may send this for what it never streamed (ReorderBufferCheckAndTruncateAbortedTXN()).
-        if abort.xid == abort.subxid:
-            self._streams.pop(abort.xid, None)
-        elif abort.xid in self._streams:
-            self._streams[abort.xid].aborted.add(abort.subxid)
+        if abort.xid != abort.subxid:
+            if abort.xid in self._streams:
+                self._streams[abort.xid].aborted.add(abort.subxid)
+        elif (transaction := self._streams.pop(abort.xid, None)) is not None:
+            lsn, time = abort.abort_lsn, abort.abort_time
+            self.ended.append(EndedTransaction(seq, ABORTED, transaction, _number(lsn), _number(lsn), _number(time)))
 
-    def _commit_prepared(self, seq: int, commit: CommitPrepared) -> _Transaction:
-        transaction = self._prepared.pop(commit.gid, None)
-        if transaction is None or transaction.xid != commit.xid:
-            # What was prepared before the slot knew of two phases is sent completely before this, too.
+    def _commit_prepared(self, seq: int, commit: m.CommitPrepared) -> LoggedTransaction:
+        # What was prepared before the slot knew of two phases is sent completely before this, too. PostgreSQL 15 to 17
+        # send nothing else of a transaction without changes (ReorderBufferReplay()).
+        empty = LoggedTransaction(commit.xid, gid=commit.gid, spans=[(seq, seq)])
+        transaction = self._prepared.pop(commit.gid, None) or empty
+        if transaction.xid != commit.xid:
             raise ProtocolError(
-                f"seq {seq}: transaction {commit.xid}, prepared as {commit.gid!r}, is committed but was never sent"
+                f"seq {seq}: transaction {commit.xid} is committed, but the one prepared as {commit.gid!r} is "
+                f"{transaction.xid}"
             )
         return transaction
 
-    def _rollback_prepared(self, rollback: RollbackPrepared) -> None:
-        prepared = self._prepared.get(rollback.gid)
-        if prepared is not None and prepared.xid == rollback.xid:
-            del self._prepared[rollback.gid]
+    def _rollback_prepared(self, seq: int, end: m.RollbackPrepared) -> None:
+        prepared = self._prepared.get(end.gid)
+        if prepared is not None and prepared.xid == end.xid:
+            del self._prepared[end.gid]
+            numbers = int(end.prepare_end_lsn), int(end.rollback_end_lsn), int(end.rollback_time)
+            self.ended.append(EndedTransaction(seq, ROLLED_BACK, prepared, *numbers))
 
-    def _publish(self, seq: int, transaction: _Transaction, end: _Ending) -> None:
+    def _publish(self, seq: int, transaction: LoggedTransaction, end: _Ending) -> None:
         if end.commit_lsn > _INT64_MAX:
             raise ProtocolError(f"seq {seq}: no server has reached the position {end.commit_lsn}")
-        aborted, position = frozenset(transaction.aborted), 0
-        for first, last in transaction.segments:
-            where, lsn, time = (first, last, transaction.stream_xid), int(end.commit_lsn), int(end.commit_time)
-            self._spans.append((*where, lsn, time, transaction.xid, position, aborted))
-            position += last - first + 1
+        numbers = int(end.commit_lsn), int(end.end_lsn), int(end.commit_time)
+        self.ended.append(EndedTransaction(seq, COMMITTED, transaction, *numbers))
+
+
+def _opening(transaction: LoggedTransaction) -> _Opening:
+    """Return a message that opens a piece of a transaction; its positions say nothing."""
+    xid, lsn, time = transaction.xid, Lsn(0), Timestamp(0)
+    if transaction.streamed:
+        return m.StreamStart(xid, StreamStartFirstSegment.FIRST_SEGMENT)
+    if transaction.gid is not None:
+        return m.BeginPrepare(lsn, lsn, time, xid, transaction.gid)
+    return m.Begin(lsn, time, xid)
+
+
+def _number(value: int | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _spans(ended: EndedTransaction) -> Iterator[_Span]:
+    transaction, position = ended.transaction, 0
+    if ended.outcome != COMMITTED:
+        return
+    assert ended.commit_lsn is not None and ended.time is not None
+    for first, last in transaction.spans:
+        where = first, last, transaction.stream_xid
+        yield (*where, ended.commit_lsn, ended.time, transaction.xid, position, frozenset(transaction.aborted))
+        position += last - first + 1

@@ -9,12 +9,12 @@ from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import StreamState
-from pgoutput_construct.testing.primitives import complete
-from pgoutput_construct.testing.strategies import STRATEGIES
+from pgoutput_construct.testing.strategies import any_of
 from pgoutput_construct.testing.tables import Table, tables
 from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.options import options
-from pgoutput_construct.wire.protocol import DeleteOldKind, MessageFlags, UpdateOldKind
+from pgoutput_construct.wire.protocol import PARAMETERS, DeleteOldKind, MessageFlags, UpdateOldKind
 from pgoutput_construct.wire.types import Extended, Lsn, Timestamp
 
 __all__ = ["Changes", "Sent", "Transaction"]
@@ -81,34 +81,29 @@ class Changes:
             # The origin's position is known from the commit record, which a stream does not wait for.
             self.send(m.Origin, origin_lsn=Lsn(0) if transaction.streamed else self.next_lsn())
         for _ in range(self.draw(st.integers(0, 4))):
-            changes = [self._insert, self._update, self._delete, self._truncate, self._inside_message]
+            changes = [self._insert, self._truncate, self._inside_message]
+            changes += [self._update, self._delete] if any(table.key for table in self.tables) else []
             self.draw(st.sampled_from(changes))(transaction)
 
     def _insert(self, transaction: Transaction) -> None:
-        table = self.draw(st.sampled_from(self.tables))
-        xid = self._described_for(transaction, [table])
+        table, xid = self._one_of(self.tables, transaction)
         self.send(m.Insert, xid=xid, relation_oid=table.oid, new=self.draw(table.row(self.binary)))
 
     def _update(self, transaction: Transaction) -> None:
-        changed = [table for table in self.tables if table.key]
-        if not changed:
-            return
-        table = self.draw(st.sampled_from(changed))
-        xid = self._described_for(transaction, [table])
-        kinds = [UpdateOldKind.ROW] if table.full else [None, UpdateOldKind.KEY]
-        kind = self.draw(st.sampled_from(kinds))
+        table, xid = self._one_of([table for table in self.tables if table.key], transaction)
+        kind = self.draw(st.sampled_from([UpdateOldKind.ROW] if table.full else [None, UpdateOldKind.KEY]))
         old = None if kind is None else self.draw(table.old(self.binary))
         new = self.draw(table.row(self.binary, updated=True))
         self.send(m.Update, xid=xid, relation_oid=table.oid, old_kind=kind and kind.value, old=old, new=new)
 
     def _delete(self, transaction: Transaction) -> None:
-        changed = [table for table in self.tables if table.key]
-        if not changed:
-            return
-        table = self.draw(st.sampled_from(changed))
-        xid = self._described_for(transaction, [table])
+        table, xid = self._one_of([table for table in self.tables if table.key], transaction)
         kind, old = DeleteOldKind.ROW if table.full else DeleteOldKind.KEY, self.draw(table.old(self.binary))
         self.send(m.Delete, xid=xid, relation_oid=table.oid, old_kind=kind.value, old=old)
+
+    def _one_of(self, some: list[Table], transaction: Transaction) -> tuple[Table, int]:
+        table = self.draw(st.sampled_from(some))
+        return table, self._described_for(transaction, [table])
 
     def _truncate(self, transaction: Transaction) -> None:
         some = self.draw(st.lists(st.sampled_from(self.tables), min_size=1, max_size=2, unique=True))
@@ -183,8 +178,7 @@ class Changes:
 
 @cache
 def _strategy(cls: type, parameters: tuple[int, ...]) -> SearchStrategy[Any]:
-    with complete():
-        return STRATEGIES[cls][1](*parameters)
+    return any_of(cls, DEFINITIONS[cls], dict(zip(PARAMETERS, parameters, strict=True)), complete=True)
 
 
 def _shaped(value: Any, like: Any) -> Any:

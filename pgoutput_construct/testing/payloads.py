@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.testing import frame_strategies, strategies
+from pgoutput_construct.testing.strategies import any_of
+from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.engine import build
+from pgoutput_construct.wire.frame_definitions import DEFINITIONS as FRAMES
 from pgoutput_construct.wire.frames import Frame
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import combinations
 from pgoutput_construct.wire.options import options as parse_options
-from pgoutput_construct.wire.protocol import MoreOptions, ParseOptions, Streaming
+from pgoutput_construct.wire.protocol import SINCE, MoreOptions, ParseOptions, Streaming
 
 __all__ = ["ParseOptions", "damaged", "frames", "messages", "options", "options_and_messages", "payloads"]
 
@@ -46,16 +48,15 @@ def messages(
     """
     given = parse_options(proto_version, streaming, in_stream, **others)
     wanted = _KINDS if kinds is None else [_kind(kind) for kind in kinds]
-    can = {cls: strategies.STRATEGIES[cls] for cls in wanted if given.refusal(cls) is None}
-    made = {cls: make(*given.values) for cls, (since, make) in can.items() if proto_version >= since}
-    missing = [cls.__name__ for cls in wanted if cls not in made]
+    can = [cls for cls in wanted if given.refusal(cls) is None and proto_version >= SINCE.get(cls, 0)]
+    missing = [cls.__name__ for cls in wanted if cls not in can]
     if kinds is not None and missing:
         asked = f"proto_version={proto_version}, streaming={streaming!r}"
         raise PgoutputError(f"{' and '.join(missing)} cannot come with {asked}: ask for other kinds")
-    return st.one_of(list(made.values()))
+    return st.one_of([any_of(cls, DEFINITIONS[cls], given.parameters()) for cls in can])
 
 
-_KINDS = tuple(strategies.STRATEGIES)
+_KINDS = tuple(DEFINITIONS)
 
 
 def _kind(kind: type[PgoutputMessage] | str) -> type[PgoutputMessage]:
@@ -77,7 +78,7 @@ def payloads() -> SearchStrategy[tuple[ParseOptions, bytes]]:
 
 def frames() -> SearchStrategy[Frame]:
     """Return the frames of the envelope, of all kinds alike."""
-    return st.one_of([make() for _, make in frame_strategies.STRATEGIES.values()])
+    return st.one_of([any_of(cls, definition, {}) for cls, definition in FRAMES.items()])
 
 
 @st.composite

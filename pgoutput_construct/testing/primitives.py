@@ -1,42 +1,14 @@
-"""The strategies of primitives: single fields, which the generated strategies are made of."""
+"""What the strategies of messages are made of: text, bytes, repeats, choices and records."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.wire.types import Lsn, Timestamp
-
-__all__ = [
-    "Branch",
-    "absent_or",
-    "bits",
-    "blobs",
-    "branches",
-    "lsns",
-    "record",
-    "several",
-    "signed",
-    "strings",
-    "timestamps",
-    "unsigned",
-]
+__all__ = ["Branch", "blobs", "branches", "record", "several", "strings"]
 
 T = TypeVar("T")
-_COMPLETE = ContextVar("_COMPLETE", default=False)
-
-
-@contextmanager
-def complete() -> Iterator[None]:
-    """Let strategies that are made in this block have an item in each repeat, and a branch of each choice."""
-    token = _COMPLETE.set(True)
-    try:
-        yield
-    finally:
-        _COMPLETE.reset(token)
 
 
 class Branch(NamedTuple):
@@ -44,31 +16,6 @@ class Branch(NamedTuple):
 
     kind: str | None
     value: Any
-
-
-def unsigned(size: int) -> SearchStrategy[int]:
-    """Return the unsigned integers of so many bytes."""
-    return st.integers(0, 2 ** (8 * size) - 1)
-
-
-def signed(size: int) -> SearchStrategy[int]:
-    """Return the signed integers of so many bytes."""
-    return st.integers(-(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1)
-
-
-def bits(mask: int) -> SearchStrategy[int]:
-    """Return the numbers without other bits than those of the mask."""
-    return st.integers(0, mask).map(lambda value: value & mask)
-
-
-def lsns() -> SearchStrategy[Lsn]:
-    """Return log sequence numbers."""
-    return unsigned(8).map(Lsn)
-
-
-def timestamps() -> SearchStrategy[Timestamp]:
-    """Return timestamps, far beyond the years that datetime holds."""
-    return signed(8).map(Timestamp)
 
 
 def strings() -> SearchStrategy[str]:
@@ -82,21 +29,16 @@ def blobs() -> SearchStrategy[bytes]:
     return st.binary(max_size=48)
 
 
-def absent_or(present: bool, strategy: SearchStrategy[T]) -> SearchStrategy[T | None]:
-    """Return the strategy of a field that is there only under a condition."""
-    return strategy if present else st.none()
-
-
-def several(items: SearchStrategy[T]) -> SearchStrategy[tuple[T, ...]]:
+def several(items: SearchStrategy[T], least: int = 0) -> SearchStrategy[tuple[T, ...]]:
     """Return the items of a repeat: none of them where these options have no such item."""
-    return st.just(()) if items.is_empty else st.lists(items, min_size=int(_COMPLETE.get()), max_size=4).map(tuple)
+    return st.just(()) if items.is_empty else st.lists(items, min_size=least, max_size=4).map(tuple)
 
 
 def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -> SearchStrategy[Branch]:
     """Return the branches of a choice, none of them included where it is optional."""
     possible = {kind: strategy for kind, strategy in cases.items() if not strategy.is_empty}
     taken = [st.builds(Branch, st.just(kind), strategy) for kind, strategy in possible.items()]
-    return st.one_of(*taken, *([st.just(Branch(None, None))] if optional and not _COMPLETE.get() else []))
+    return st.one_of(*taken, *([st.just(Branch(None, None))] if optional else []))
 
 
 @st.composite

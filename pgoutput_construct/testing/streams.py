@@ -1,7 +1,7 @@
 """Strategies of whole streams: what a server sends after START_REPLICATION, in an order that it could have."""
 
 from collections.abc import Callable
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 from hypothesis import strategies as st
 
@@ -79,32 +79,37 @@ class _Server(Changes):
             steps.append(self.alter)
         return steps + ([self.commit_prepared, self.rollback_prepared] if self.prepared else [])
 
+    def record(self, name: str) -> dict[str, Any]:
+        """Return what messages say of a commit or prepare record: where it is, where it ends, and its time."""
+        return {f"{name}_lsn": self.next_lsn(), "end_lsn": self.next_lsn(), f"{name}_time": self.time()}
+
     def transaction(self) -> None:
         """Send a transaction that has committed."""
-        ending = {"commit_lsn": self.next_lsn(), "end_lsn": self.next_lsn(), "commit_time": self.time()}
+        ending = self.record("commit")
         transaction = self.begin()
         self.send(m.Begin, final_lsn=ending["commit_lsn"], commit_time=ending["commit_time"], xid=transaction.xid)
         self.body(transaction)
         self.send(m.Commit, **ending)
 
     def prepare(self) -> None:
-        """Send a transaction that was prepared."""
+        """Send a transaction that was prepared; of one without changes PostgreSQL 18 sends the end, others nothing."""
         transaction = self.begin()
         self.say_prepared(transaction)
-        self.send(m.BeginPrepare, **transaction.prepare)
-        self.body(transaction)
-        self.send(m.Prepare, **transaction.prepare)
+        if self.draw(st.integers(0, 4)) < 4:
+            self.send(m.BeginPrepare, **transaction.prepare)
+            self.body(transaction)
+            self.send(m.Prepare, **transaction.prepare)
+        elif self.draw(st.booleans()):
+            self.send(m.Prepare, **transaction.prepare)
 
     def say_prepared(self, transaction: Transaction) -> None:
         transaction.gid = f"gid {transaction.xid}"
-        place = {"prepare_lsn": self.next_lsn(), "end_lsn": self.next_lsn(), "prepare_time": self.time()}
-        transaction.prepare = place | {"xid": transaction.xid, "gid": transaction.gid}
+        transaction.prepare = self.record("prepare") | {"xid": transaction.xid, "gid": transaction.gid}
         self.prepared.append(transaction)
 
     def commit_prepared(self) -> None:
         transaction = self.taken(self.prepared)
-        ending = {"commit_lsn": self.next_lsn(), "end_lsn": self.next_lsn(), "commit_time": self.time()}
-        self.send(m.CommitPrepared, **ending, xid=transaction.xid, gid=transaction.gid)
+        self.send(m.CommitPrepared, **self.record("commit"), xid=transaction.xid, gid=transaction.gid)
 
     def rollback_prepared(self) -> None:
         transaction = self.taken(self.prepared)
@@ -127,8 +132,7 @@ class _Server(Changes):
     def stream_commit(self) -> None:
         transaction = self.taken(self.open)
         self.described |= transaction.described
-        ending = {"commit_lsn": self.next_lsn(), "end_lsn": self.next_lsn(), "commit_time": self.time()}
-        self.send(m.StreamCommit, xid=transaction.xid, **ending)
+        self.send(m.StreamCommit, xid=transaction.xid, **self.record("commit"))
 
     def stream_prepare(self) -> None:
         transaction = self.taken(self.open)

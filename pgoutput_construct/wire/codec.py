@@ -6,7 +6,7 @@ It raises one of fast.REJECTIONS for whatever it does not accept; the definition
 """
 
 from collections.abc import Callable, Mapping
-from struct import Struct, unpack_from
+from struct import Struct
 from typing import Any, Final
 
 from pgoutput_construct.wire import messages as m
@@ -433,15 +433,15 @@ def _read_truncate(
         at += 6
     if options & ~0x3:
         raise Reject
-    end = at + 4 * relation_count
-    if end > size:
-        raise Reject
-    relation_oids = unpack_from(f">{relation_count}I", data, at)
-    at = end
+    relation_oids: Any = []
+    for _ in range(relation_count):
+        (relation_oid,) = _unpack_I(data, at)
+        at += 4
+        relation_oids.append(relation_oid)
     message = _Truncate()
     message.xid = xid
     message.options = options
-    message.relation_oids = relation_oids
+    message.relation_oids = tuple(relation_oids)
     message.__class__ = m.Truncate
     return message, at
 

@@ -250,7 +250,9 @@ FIELDS: Final[Mapping[str, Described]] = {
     ),
     "BeginPrepare.xid": Described("Int32 (TransactionId)", "Transaction ID."),
     "BeginPrepare.gid": Described("String", "Name given in PREPARE TRANSACTION."),
-    "Prepare": Described("Prepare", "Ends the changes of a prepared transaction."),
+    "Prepare": Described(
+        "Prepare", "Ends the changes of a prepared transaction; without any, PostgreSQL 18 sends no Begin Prepare."
+    ),
     "Prepare.tag": Described("Byte1('P')", "Marks a Prepare."),
     "Prepare.flags": Described("Int8(0)", "Reserved."),
     "Prepare.prepare_lsn": Described("Int64 (XLogRecPtr)", "LSN at which the prepare record starts."),

@@ -1,15 +1,14 @@
 """How each type of a message's field looks in JSON."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pgoutput_construct.errors import EncodeError
 from pgoutput_construct.wire.messages import VALUES
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["LEAVES", "Form", "Items", "OneOf", "Optional", "Value", "refuse"]
+__all__ = ["LEAVES", "VALUE", "Form", "items", "one_of", "optional", "refuse"]
 
 
 def refuse(path: str, must: str, value: object) -> EncodeError:
@@ -17,36 +16,23 @@ def refuse(path: str, must: str, value: object) -> EncodeError:
     return EncodeError(f"must be {must}, not {value!r:.80}", message=path.partition(".")[0], path=path)
 
 
-class Form(ABC):
-    """How the values of one type look in JSON; both directions raise EncodeError."""
+class Form(NamedTuple):
+    """How the values of one type look in JSON: a function of value and path each way; both raise EncodeError."""
 
-    @abstractmethod
-    def to_json(self, value: Any, path: str) -> Any:
-        """Return the JSON value."""
-
-    @abstractmethod
-    def from_json(self, value: Any, path: str) -> Any:
-        """Return the Python value."""
+    to_json: Callable[[Any, str], Any]
+    from_json: Callable[[Any, str], Any]
 
 
-class _Plain(Form):
-    """A value without parts; ``write`` and ``read`` raise an error of Python for one of another type."""
+def _plain(python: str, write: Callable[[Any], Any], json: str, read: Callable[[Any], Any]) -> Form:
+    """Return the form of a value without parts; ``write`` and ``read`` raise an error of Python for another type."""
+    return Form(partial(_converted, write, python), partial(_converted, read, json))
 
-    def __init__(self, python: str, write: Callable[[Any], Any], json: str, read: Callable[[Any], Any]) -> None:
-        self.python, self.write = python, write
-        self.json, self.read = json, read
 
-    def to_json(self, value: Any, path: str) -> Any:
-        try:
-            return self.write(value)
-        except (AttributeError, TypeError, ValueError):
-            raise refuse(path, self.python, value) from None
-
-    def from_json(self, value: Any, path: str) -> Any:
-        try:
-            return self.read(value)
-        except (TypeError, ValueError):
-            raise refuse(path, self.json, value) from None
+def _converted(convert: Callable[[Any], Any], must: str, value: Any, path: str) -> Any:
+    try:
+        return convert(value)
+    except (AttributeError, TypeError, ValueError):
+        raise refuse(path, must, value) from None
 
 
 def _only(cls: type, value: Any) -> Any:
@@ -69,7 +55,7 @@ def _write_lsn(value: Any) -> str:
 
 def _hex(key: str, cls: type[bytes]) -> Form:
     """Return the form of bytes of one class: an object of one key with hexadecimal digits."""
-    return _Plain(
+    return _plain(
         cls.__name__,
         lambda value: {key: _only(cls, value).hex()},
         f'{{"{key}": "<hexadecimal digits>"}}',
@@ -99,16 +85,16 @@ def _read_text(value: Any) -> str:
 
 
 LEAVES: Final[Mapping[Any, Form]] = {
-    type(None): _Plain("null", partial(_only, type(None)), "null", partial(_only, type(None))),
-    int: _Plain("an int", _int, "a whole number", partial(_only, int)),
-    Lsn: _Plain("an Lsn of 64 bits", _write_lsn, 'an LSN such as "16/B374D848"', lambda value: Lsn(_only(str, value))),
-    Timestamp: _Plain(
+    type(None): _plain("null", partial(_only, type(None)), "null", partial(_only, type(None))),
+    int: _plain("an int", _int, "a whole number", partial(_only, int)),
+    Lsn: _plain("an Lsn of 64 bits", _write_lsn, 'an LSN such as "16/B374D848"', lambda value: Lsn(_only(str, value))),
+    Timestamp: _plain(
         "a Timestamp",
         lambda value: str(Timestamp(_int(value))),
         'a timestamp such as "2024-05-01T12:00:00+00:00", "infinity", or a string of microseconds',
         Timestamp.from_text,
     ),
-    str: _Plain(
+    str: _plain(
         "a str that UTF-8 with surrogateescape gives back",
         _write_text,
         'a string without lone surrogates, or {"hex": "<hexadecimal digits>"}',
@@ -119,113 +105,104 @@ LEAVES: Final[Mapping[Any, Form]] = {
 """The forms of the types that have no parts; text that is not UTF-8 is written as the digits of its bytes."""
 
 
-class Value(Form):
-    """A value of a tuple, whose kind shows in Python by a constant or a class of bytes (``VALUES``).
-
-    None is null. Plain bytes are a string where they are UTF-8. Others name their kind: ``{"unchanged": true}``,
-    ``{"binary": "<hex>"}``.
-    """
-
-    def __init__(self) -> None:
-        self.constants = {kind: value for kind, value in VALUES.items() if not isinstance(value, type)}
-        classes = {kind: value for kind, value in VALUES.items() if isinstance(value, type)}
-        self.by_kind = {kind: _hex(kind, value) for kind, value in classes.items()}
-        self.by_class = {value: self.by_kind[kind] for kind, value in classes.items()}
-        shapes = ["null"] if None in self.constants.values() else []
-        shapes += ["a string"] if bytes in self.by_class else []
-        shapes += [f'{{"{kind}": true}}' for kind, value in self.constants.items() if value is not None]
-        self.shapes = ", ".join([*shapes, *(f'{{"{kind}": "<hex>"}}' for kind in self.by_kind)])
-
-    def to_json(self, value: Any, path: str) -> Any:
-        """Return the JSON value."""
-        if type(value) is bytes and bytes in self.by_class and _is_utf8(value):
-            return value.decode()
-        form = self.by_class.get(type(value))
-        if form is not None:
-            return form.to_json(value, path)
-        kind = next((kind for kind, constant in self.constants.items() if value is constant), None)
-        if kind is None:
-            names = [getattr(each, "__name__", str(each)) for each in VALUES.values()]
-            raise refuse(path, f"one of {', '.join(names)}", value)
-        return None if value is None else {kind: True}
-
-    def from_json(self, value: Any, path: str) -> Any:
-        """Return the Python value."""
-        if value is None and None in self.constants.values():
-            return None
-        if isinstance(value, str) and bytes in self.by_class:
-            return _utf8(value, path)
-        kind: Any = next(iter(value)) if isinstance(value, Mapping) and len(value) == 1 else None
-        if kind in self.by_kind:
-            return self.by_kind[kind].from_json(value, path)
-        if self.constants.get(kind) is None or value[kind] is not True:
-            raise refuse(path, f"one of {self.shapes}", value)
-        return self.constants[kind]
+_FORMATTED: Final = {kind: _hex(kind, value) for kind, value in VALUES.items() if isinstance(value, type)}
+"""The kinds of values that are bytes."""
 
 
-class Optional(Form):
-    """A field that may be absent on the wire: None, as null."""
-
-    def __init__(self, form: Form) -> None:
-        self.form = form
-
-    def to_json(self, value: Any, path: str) -> Any:
-        """Return the JSON value."""
-        return None if value is None else self.form.to_json(value, path)
-
-    def from_json(self, value: Any, path: str) -> Any:
-        """Return the Python value."""
-        return None if value is None else self.form.from_json(value, path)
+def _write_value(value: Any, path: str) -> Any:
+    kind = next((kind for kind, known in VALUES.items() if value is known or type(value) is known), None)
+    if kind is None:
+        names = [getattr(each, "__name__", str(each)) for each in VALUES.values()]
+        raise refuse(path, f"one of {', '.join(names)}", value)
+    if type(value) is bytes and _is_utf8(value):
+        return value.decode()
+    if kind in _FORMATTED:
+        return _FORMATTED[kind].to_json(value, path)
+    return None if value is None else {kind: True}
 
 
-class OneOf(Form):
-    """A value of one of several classes, as an object of one key: the class's name, and the value in its own form.
+def _read_value(value: Any, path: str) -> Any:
+    if value is None and None in VALUES.values():
+        return None
+    if isinstance(value, str) and bytes in VALUES.values():
+        return _utf8(value, path)
+    kind = _only_key(value)
+    if kind in _FORMATTED:
+        return _FORMATTED[kind].from_json(value, path)
+    if VALUES.get(kind) is None or value[kind] is not True:
+        raise refuse(path, f"one of {_value_shapes()}", value)
+    return VALUES[kind]
+
+
+def _value_shapes() -> str:
+    constants = [kind for kind, value in VALUES.items() if kind not in _FORMATTED and value is not None]
+    shapes = ["null"] * (None in VALUES.values()) + ["a string"] * (bytes in VALUES.values())
+    shapes += [f'{{"{kind}": true}}' for kind in constants]
+    return ", ".join([*shapes, *(f'{{"{kind}": "<hex>"}}' for kind in _FORMATTED)])
+
+
+VALUE: Final = Form(_write_value, _read_value)
+"""A value of a tuple, whose kind shows in Python by a constant or a class of bytes (``VALUES``).
+
+None is null. Plain bytes are a string where they are UTF-8. Others name their kind: ``{"unchanged": true}``,
+``{"binary": "<hex>"}``.
+"""
+
+
+def optional(form: Form) -> Form:
+    """Return the form of a field that may be absent on the wire: None, as null."""
+    return Form(
+        lambda value, path: None if value is None else form.to_json(value, path),
+        lambda value, path: None if value is None else form.from_json(value, path),
+    )
+
+
+def one_of(forms: Mapping[type, Form], other: Form | None = None) -> Form:
+    """Return the form of a value of one of several classes: an object of the class's name, and the value in its form.
 
     A value of another class looks as ``other`` says, where there is one. No field and no kind of value has the name of
     a class, so that the two are never the same.
     """
+    by_name = {cls.__name__: form for cls, form in forms.items()}
 
-    def __init__(self, forms: Mapping[type, Form], other: Form | None = None) -> None:
-        self.forms = {cls.__name__: form for cls, form in forms.items()}
-        self.other = other
-
-    def to_json(self, value: Any, path: str) -> Any:
-        """Return the JSON value."""
+    def to_json(value: Any, path: str) -> Any:
         name = type(value).__name__
-        if name in self.forms:
-            return {name: self.forms[name].to_json(value, path)}
-        if self.other is None:
-            raise refuse(path, f"one of {', '.join(self.forms)}", value)
-        return self.other.to_json(value, path)
+        if name in by_name:
+            return {name: by_name[name].to_json(value, path)}
+        if other is None:
+            raise refuse(path, f"one of {', '.join(by_name)}", value)
+        return other.to_json(value, path)
 
-    def from_json(self, value: Any, path: str) -> Any:
-        """Return the Python value."""
-        name = next(iter(value)) if isinstance(value, Mapping) and len(value) == 1 else None
-        if name in self.forms:
-            return self.forms[name].from_json(value[name], path)
-        if self.other is None:
-            shapes = ", ".join(f'{{"{each}": ...}}' for each in self.forms)
+    def from_json(value: Any, path: str) -> Any:
+        name = _only_key(value)
+        if name in by_name:
+            return by_name[name].from_json(value[name], path)
+        if other is None:
+            shapes = ", ".join(f'{{"{each}": ...}}' for each in by_name)
             raise refuse(path, f"one of {shapes}", value)
-        return self.other.from_json(value, path)
+        return other.from_json(value, path)
+
+    return Form(to_json, from_json)
 
 
-class Items(Form):
-    """A tuple, as an array."""
+def items(form: Form) -> Form:
+    """Return the form of a tuple: an array."""
 
-    def __init__(self, form: Form) -> None:
-        self.form = form
-
-    def to_json(self, value: Any, path: str) -> list[Any]:
-        """Return the JSON value."""
+    def to_json(value: Any, path: str) -> list[Any]:
         if not isinstance(value, tuple | list):
             raise refuse(path, "a tuple", value)
-        return [self.form.to_json(item, f"{path}[{i}]") for i, item in enumerate(value)]
+        return [form.to_json(item, f"{path}[{i}]") for i, item in enumerate(value)]
 
-    def from_json(self, value: Any, path: str) -> tuple[Any, ...]:
-        """Return the Python value."""
+    def from_json(value: Any, path: str) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise refuse(path, "an array", value)
-        return tuple(self.form.from_json(item, f"{path}[{i}]") for i, item in enumerate(value))
+        return tuple(form.from_json(item, f"{path}[{i}]") for i, item in enumerate(value))
+
+    return Form(to_json, from_json)
+
+
+def _only_key(value: Any) -> Any:
+    return next(iter(value)) if isinstance(value, Mapping) and len(value) == 1 else None
 
 
 def _is_utf8(data: bytes) -> bool:

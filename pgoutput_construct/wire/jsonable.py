@@ -12,7 +12,7 @@ from types import UnionType
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 from pgoutput_construct.errors import EncodeError
-from pgoutput_construct.wire.json_forms import LEAVES, Form, Items, OneOf, Optional, Value, refuse
+from pgoutput_construct.wire.json_forms import LEAVES, VALUE, Form, items, one_of, optional, refuse
 from pgoutput_construct.wire.messages import BY_TAG, VALUES, PgoutputMessage
 from pgoutput_construct.wire.types import Extended
 
@@ -44,35 +44,28 @@ def from_json(value: object) -> PgoutputMessage:
     return cast("PgoutputMessage", _MESSAGES[name].from_json(content, name))
 
 
-class _Object(Form):
-    """A generated class, as an object of its fields."""
+def _object(cls: type) -> Form:
+    """Return the form of a generated class: an object of its fields."""
+    hints = get_type_hints(cls)
+    forms = {field.name: _form(hints[field.name]) for field in fields(cls)}
+    absent = {field.name for field in fields(cls) if field.default is None}
 
-    def __init__(self, cls: type) -> None:
-        hints = get_type_hints(cls)
-        self.cls = cls
-        self.forms = {field.name: _form(hints[field.name]) for field in fields(cls)}
-        self.absent = {field.name for field in fields(cls) if field.default is None}
+    def to_json(value: Any, path: str) -> dict[str, Any]:
+        if type(value) is not cls:
+            raise refuse(path, f"a {cls.__name__}", value)
+        return {name: form.to_json(getattr(value, name), f"{path}.{name}") for name, form in forms.items()}
 
-    def to_json(self, value: Any, path: str) -> dict[str, Any]:
-        if type(value) is not self.cls:
-            raise refuse(path, f"a {self.cls.__name__}", value)
-        return {name: form.to_json(getattr(value, name), f"{path}.{name}") for name, form in self.forms.items()}
-
-    def from_json(self, value: Any, path: str) -> Any:
+    def from_json(value: Any, path: str) -> Any:
         if not isinstance(value, Mapping):
             raise refuse(path, "an object", value)
-        self._check_keys(value, path)
-        given = {name: form for name, form in self.forms.items() if name in value}
-        return self.cls(**{name: form.from_json(value[name], f"{path}.{name}") for name, form in given.items()})
+        for unknown in (key for key in value if key not in forms):
+            raise _misfit(path, f"has no key {unknown!r:.80}: the keys are {', '.join(forms) or 'none'}")
+        for missing in (key for key in forms if key not in value and key not in absent):
+            raise _misfit(f"{path}.{missing}", "is missing: give it")
+        given = {name: form for name, form in forms.items() if name in value}
+        return cls(**{name: form.from_json(value[name], f"{path}.{name}") for name, form in given.items()})
 
-    def _check_keys(self, value: Mapping[str, Any], path: str) -> None:
-        unknown = [key for key in value if key not in self.forms]
-        missing = [key for key in self.forms if key not in value and key not in self.absent]
-        if unknown:
-            known = ", ".join(self.forms) or "none"
-            raise _misfit(path, f"has no key {unknown[0]!r:.80}: the keys are {known}")
-        if missing:
-            raise _misfit(f"{path}.{missing[0]}", "is missing: give it")
+    return Form(to_json, from_json)
 
 
 def _misfit(path: str, reason: str) -> EncodeError:
@@ -84,10 +77,10 @@ def _form(hint: Any) -> Form:
     if hint in LEAVES:
         return LEAVES[hint]
     if is_dataclass(hint) and isinstance(hint, type):
-        return _Object(hint)
+        return _object(hint)
     members = get_args(hint)
     if get_origin(hint) is tuple:
-        return Items(_form(members[0]))
+        return items(_form(members[0]))
     if get_origin(hint) in (Union, UnionType):
         return _union(members)
     raise TypeError(f"{hint!r} has no form in JSON: add it to {__name__}")
@@ -97,14 +90,14 @@ def _union(members: Sequence[Any]) -> Form:
     extended = [member for member in members if isinstance(member, type) and issubclass(member, Extended)]
     others = tuple(member for member in members if member not in extended)
     if extended:
-        return OneOf({member: _Object(member) for member in extended}, _union(others))
+        return one_of({member: _object(member) for member in extended}, _union(others))
     there = [member for member in others if member is not type(None)]
     if len(there) > 1 and set(there) <= _VALUES:
-        return Value()
-    form = _form(there[0]) if len(there) == 1 else OneOf({get_origin(each) or each: _form(each) for each in there})
-    return form if len(there) == len(others) else Optional(form)
+        return VALUE
+    form = _form(there[0]) if len(there) == 1 else one_of({get_origin(each) or each: _form(each) for each in there})
+    return form if len(there) == len(others) else optional(form)
 
 
 _VALUES: Final = {value if isinstance(value, type) else type(value) for value in VALUES.values()}
 
-_MESSAGES: Final = {cls.__name__: _Object(cls) for cls in BY_TAG.values()}
+_MESSAGES: Final = {cls.__name__: _object(cls) for cls in BY_TAG.values()}

@@ -422,7 +422,7 @@ class BeginPrepare:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Ends the changes of a prepared transaction.
+    """Ends the changes of a prepared transaction; without any, PostgreSQL 18 sends no Begin Prepare.
 
     Source: protocol-logicalrep-message-formats, Prepare.
     PostgreSQL 15 and newer, protocol version 3 and newer.

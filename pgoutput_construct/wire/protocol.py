@@ -154,7 +154,7 @@ TRANSITIONS: Final[Mapping[type[m.PgoutputMessage], Mapping[str, str]]] = {
     m.StreamCommit: {"idle": "idle"},
     m.StreamAbort: {"idle": "idle"},
     m.BeginPrepare: {"idle": "preparing"},
-    m.Prepare: {"preparing": "idle"},
+    m.Prepare: {"idle": "idle", "preparing": "idle"},
     m.CommitPrepared: {"idle": "idle"},
     m.RollbackPrepared: {"idle": "idle"},
     m.StreamPrepare: {"idle": "idle"},

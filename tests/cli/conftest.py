@@ -1,18 +1,26 @@
 """Running the command line inside the test, and change logs without a server."""
 
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from pgoutput_construct import Lsn, Session, Timestamp, XLogData
+from pgoutput_construct import Lsn, Session
 from pgoutput_construct.cli.group import cli
+from pgoutput_construct.demo.server import EmbeddedServer
+from tests.changelog.blocks import block_of
+from tests.changelog.conftest import s3_address, s3_server
 from tests.live.recording import Recording
+from tests.postgres.shop import Shop
+
+__all__ = ["Run", "s3_address", "s3_server"]
 
 Run = Callable[..., Result]
+_NUMBERS = itertools.count()
 
 
 @pytest.fixture
@@ -55,10 +63,16 @@ def change_log(tmp_path: Path, recordings: dict[str, Recording]) -> Path:
             )
         )
         for number, payload in enumerate(recording.payloads):
-            frame = XLogData(Lsn(number), Lsn(number), Timestamp(number), payload)
-            writer.append(frame, session.in_stream, session.stream_xid)
+            writer.append(block_of(session, number, payload))
             session.parse(payload)
             if number % 200 == 199:
                 writer.publish(Position(Lsn(number)))
         writer.publish(Position(Lsn(len(recording.payloads))))
     return directory
+
+
+@pytest.fixture
+def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
+    """Return a database with a table, a publication and a slot, and an empty place for a log."""
+    with Shop.create(server18, f"cli{next(_NUMBERS)}", tmp_path / "log") as shop:
+        yield shop

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.vendor.pretty import pretty
 
 import pgoutput_construct as pgo
-from pgoutput_construct.testing import strategies
+from pgoutput_construct.testing.strategies import any_of
 from pgoutput_construct.wire import definitions, jsonable, messages
 from pgoutput_construct.wire.options import options
 from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS
@@ -86,10 +86,10 @@ def both_ways(message: Any, *given: Any) -> bytes:
 
 def check_strategies(cls: type, *given_options: Any) -> None:
     """Check whatever the strategy of a class makes."""
-    _, make = strategies.STRATEGIES[cls]
+    strategy = any_of(cls, definitions.DEFINITIONS[cls], options(*given_options).parameters())
 
     @quick
-    @given(make(*options(*given_options).parameters().values()))
+    @given(strategy)
     def check(message: Any) -> None:
         both_ways(message, *given_options)
         plain = stripped(message)

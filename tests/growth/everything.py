@@ -19,9 +19,11 @@ from recorded import digest_of
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position
+from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.columnar import BatchDecoder, DecodedBatch, index_batch
+from pgoutput_construct.columnar.envelope import Frames
+from pgoutput_construct.postgres.intake import Intake
 from pgoutput_construct.postgres.replication import start_command
-from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.rows import RowReader
 from pgoutput_construct.wire import jsonable
@@ -365,18 +367,22 @@ def check_reader() -> None:
 
 def check_tracker() -> None:
     """What capture follows a connection with: states of every payload, and where nothing is open."""
-    tracker = TransactionTracker(pgo.Session(**OPTIONS), Position())
+    intake = Intake(OPTIONS, Position())
+    tracker = intake.tracker
     for sent in STREAM:
-        assert (tracker.session.state.parameters, tracker.session.stream_xid) == (
-            sent.states,
-            701 if sent.in_stream else None,
-        ), sent
         assert tracker.between is (type(sent.message) in (pgo.Begin, pgo.StreamStart, pgo.StreamCommit)), sent
-        assert tracker.admit(sent.payload)
+        block = intake.take(framed(sent)).block
+        states = {name: bool(state[0]) for name, state in block.index.states.items()}
+        assert (states, int(block.stream_xid[0])) == (sent.states, 701 if sent.in_stream else -1), sent
     assert (tracker.transactions, tracker.complete_lsn, tracker.between) == (2, pgo.Lsn(64), True)
-    again = TransactionTracker(pgo.Session(**OPTIONS), tracker.position)
-    kept = [sent.message for sent in STREAM[:13] if again.admit(sent.payload)]
+    again = Intake(OPTIONS, tracker.position).take(framed(*STREAM[:13])).block
+    kept = [again.index.message(row) for row in range(len(again))]
     assert [type(message).__name__ for message in kept] == ["Publication", "Relation", "Relation"]
+
+
+def framed(*stream: Any) -> Frames:
+    """Return messages in frames."""
+    return Frames.of(*(pgo.build_frame(pgo.XLogData(pgo.Lsn(1), pgo.Lsn(1), TIME, sent.payload)) for sent in stream))
 
 
 def check_relations() -> None:
@@ -402,8 +408,9 @@ def write_log(directory: Path, segment_rows: int = 7) -> None:
     with LogWriter(directory) as writer:
         writer.use(log_options(row_filters=("a",)))
         for seq, payload in enumerate(PAYLOADS):
-            frame = pgo.XLogData(pgo.Lsn(seq), pgo.Lsn(seq), TIME, payload)
-            writer.append(frame, stream_xid=session.stream_xid, **session.state.parameters)
+            states = {name: [state] for name, state in session.state.parameters.items()}
+            scope = -1 if session.stream_xid is None else session.stream_xid
+            writer.append(Block.of([payload], [seq], [TIME], OPTIONS, states, [scope]))
             session.parse(payload)
             if writer.pending >= segment_rows:
                 writer.publish(Position())
@@ -431,7 +438,7 @@ def check_old_log() -> None:
         pgo.parse(entry.payload, **log.options.layout(), **entry.states)
     with LogWriter("old-log") as writer:
         writer.use(log.options)
-        writer.append(pgo.XLogData(pgo.Lsn(1), pgo.Lsn(1), TIME, PAYLOADS[0]), False, None)
+        writer.append(Block.of(PAYLOADS[:1], [1], [TIME], log.options.layout(), {}, [-1]))
         writer.publish(writer.position)
     log = ChangeLog("old-log")
     assert len(log) == count + 1 and log.options.proto_version == 4

@@ -49,10 +49,14 @@ class Shop:
     directory: Path
     slot: str
     options: dict[str, Any] = field(default_factory=dict)
+    path: Callable[[str], str] = str
+    """What makes of the connection string that of the captures, such as the way through a proxy."""
 
     @classmethod
     @contextmanager
-    def create(cls, server: EmbeddedServer, dbname: str, directory: Path, two_phase: bool = True) -> "Iterator[Shop]":
+    def create(
+        cls, server: EmbeddedServer, dbname: str, directory: Path, two_phase: bool = True, failover: bool = False
+    ) -> "Iterator[Shop]":
         """Make the database, and drop it afterwards."""
         with server.connect() as admin:
             admin.execute(f"CREATE DATABASE {dbname}")
@@ -61,7 +65,7 @@ class Shop:
             connection.execute("CREATE TABLE item (id bigint PRIMARY KEY, name text)")
             name = psycopg.sql.Identifier(PUBLICATION).as_string(connection)
             connection.execute(f"CREATE PUBLICATION {name} FOR ALL TABLES".encode())
-            create_slot(connection, shop.slot, two_phase=two_phase)
+            create_slot(connection, shop.slot, two_phase=two_phase, failover=failover)
         try:
             yield shop
         finally:
@@ -89,9 +93,9 @@ class Shop:
         if until is None and "stop" not in options:
             until = self.execute()
         return capture(
-            self.dsn,
+            self.path(self.dsn),
             self.slot,
-            [PUBLICATION],
+            options.pop("publications", [PUBLICATION]),
             self.directory,
             **{"until_lsn": until, **self.options, **options},
         )
@@ -119,7 +123,7 @@ class Shop:
     @contextmanager
     def capturing_process(self, **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
         """Capture in a process of its own, which is killed when the block ends."""
-        arguments = (self.dsn, self.slot, [PUBLICATION], str(self.directory))
+        arguments = (self.path(self.dsn), self.slot, [PUBLICATION], str(self.directory))
         program = (
             "from pgoutput_construct.postgres import capture, SegmentLimits\n"
             f"capture(*{arguments!r}, **{self.options!r}, "

@@ -1,21 +1,15 @@
 """What a capture refuses, and what it lets pass: foreign logs, slots that moved, idle servers, empty frames."""
 
-from typing import Any
-
 import pytest
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import (
-    CaptureProgress,
-    Position,
     ReplicationError,
     create_slot,
     drop_slot,
 )
 from pgoutput_construct.postgres import capture as capture_function
-from pgoutput_construct.postgres.transactions import TransactionTracker
-from pgoutput_construct.stream import Session
-from pgoutput_construct.wire import Lsn, PrimaryKeepalive, Timestamp, XLogData
+from pgoutput_construct.wire import Lsn
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 
 pytestmark = pytest.mark.server
@@ -69,29 +63,6 @@ def test_an_idle_capture_lets_the_slot_move(shop: Shop) -> None:
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.capture()
     assert committed_ids(shop.log()) == [1]
-
-
-def test_a_payload_that_is_empty_is_counted_and_skipped(shop: Shop) -> None:
-    """PostgreSQL 13 sends one in place of an Origin whose name is gone; it is no message."""
-    from pgoutput_construct.postgres import LogWriter
-    from pgoutput_construct.postgres.pump import Ending, Pump
-
-    class Canned:
-        confirmed_lsn = Lsn(0)
-        frames = iter([XLogData(Lsn(1), Lsn(1), Timestamp(0), b""), PrimaryKeepalive(Lsn(9), Timestamp(0), 0)])
-
-        def read(self, timeout: float) -> Any:
-            return next(self.frames, None)
-
-        def confirm(self, lsn: Lsn) -> None:
-            self.confirmed_lsn = lsn
-
-    progress = CaptureProgress()
-    tracker = TransactionTracker(Session(), Position())
-    with LogWriter(shop.directory) as writer:
-        stream: Any = Canned()
-        assert Pump(writer, stream, tracker, Ending(Lsn(9), None), progress, lambda: None).run() == "until_lsn"
-    assert (progress.empty, progress.rows, progress.confirmed_lsn) == (1, 0, 9)
 
 
 def test_missing_publications_and_slots_say_what_to_run(shop: Shop) -> None:

@@ -4,10 +4,13 @@ import os
 import random
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError, DecodeError
 from pgoutput_construct.postgres import SCHEMA, ChangeLog, LogOptions, LogWriter, Position, SegmentLimits, explain
 from pgoutput_construct.wire import Lsn, Timestamp, XLogData, parse
@@ -28,6 +31,12 @@ def _frame(number: int, wal_start: int | None = None) -> XLogData:
     return XLogData(position, position, Timestamp(number * 1_000_000), b"payload %d" % number * (number % 5))
 
 
+def _append(writer: LogWriter, frame: XLogData, stream_xid: int = OUTSIDE) -> None:
+    start = np.array([frame.wal_start], np.uint64).view(np.int64)
+    states = {"in_stream": [stream_xid != OUTSIDE]}
+    writer.append(Block.of([frame.data], start, [frame.send_time], OPTIONS.layout(), states, [stream_xid]))
+
+
 def _name(first: int, last: int) -> str:
     return f"segment-{first:020d}-{last:020d}.parquet"
 
@@ -37,10 +46,8 @@ def _write(directory: Path, *sizes: int) -> None:
         writer.use(OPTIONS)
         for size in sizes:
             for _ in range(size):
-                seq = writer.append(
-                    _frame(writer.next_seq), writer.next_seq % 3 == 0, 7 if writer.next_seq % 3 == 0 else None
-                )
-            assert writer.publish(Position(Lsn(seq), {"g\udcff": 5}, (4,)))
+                _append(writer, _frame(writer.next_seq), 7 if writer.next_seq % 3 == 0 else OUTSIDE)
+            assert writer.publish(Position(Lsn(writer.next_seq - 1), {"g\udcff": 5}, (4,)))
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -132,7 +139,7 @@ def test_a_missing_segment_is_noticed(tmp_path: Path) -> None:
 def test_a_renamed_or_foreign_segment_is_noticed(tmp_path: Path) -> None:
     """A segment under another's name, and one of another log, are refused."""
     _write(tmp_path / "a", 2, 3)
-    (tmp_path / "a" / _name(2, 4)).rename(tmp_path / "a" / _name(9, 11))
+    (tmp_path / "a" / _name(2, 4)).rename(tmp_path / "a" / _name(2, 5))
     with pytest.raises(ChangeLogError, match=r"its footer is of segment-0+2"):
         ChangeLog(tmp_path / "a")
 
@@ -179,12 +186,12 @@ def test_positions_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with LogWriter(tmp_path) as writer:
         writer.use(OPTIONS)
         with pytest.raises(ChangeLogError, match="FFFFFFFF/FFFFFFFF is beyond"):
-            writer.append(_frame(1, 2**64 - 1), False, None)
-        writer.append(_frame(1), False, None)
+            _append(writer, _frame(1, 2**64 - 1))
+        _append(writer, _frame(1))
         with pytest.raises(ChangeLogError, match="is beyond"):
             writer.publish(Position(Lsn(2**63)))
-        writer.append(XLogData(Lsn(1), Lsn(1), Timestamp(2**63 - 1), b""), False, None)
-        with pytest.raises(ChangeLogError, match="seq 0 to 1 cannot be written"):
+        _append(writer, XLogData(Lsn(1), Lsn(1), Timestamp(2**63 - 1), b""))
+        with pytest.raises(ChangeLogError, match="seq 1 to 1 cannot be written"):
             writer.publish(Position(Lsn(1)))
 
 
@@ -196,10 +203,10 @@ def test_a_full_disk_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Monkey
 
     with LogWriter(tmp_path) as writer:
         writer.use(OPTIONS)
-        writer.append(_frame(1), False, None)
+        _append(writer, _frame(1))
         with monkeypatch.context() as patch:
             patch.setattr("os.fsync", full)
-            with pytest.raises(ChangeLogError, match=r"segment .* cannot be written: .*No space left"):
+            with pytest.raises(ChangeLogError, match=r"segment-.*: cannot be written: .*No space left"):
                 writer.publish(Position(Lsn(1)))
         assert not list(tmp_path.glob("*segment*"))
         assert writer.publish(Position(Lsn(1))) and len(ChangeLog(tmp_path)) == 1
@@ -226,7 +233,7 @@ def test_directories_that_cannot_be(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for directory in (file, file / "log", file / "a/log"):
-        with pytest.raises(ChangeLogError, match=rf"^{directory}: .*cannot be made: .*another directory"):
+        with pytest.raises(ChangeLogError, match=rf"^{directory}: .*cannot be made: .*another address"):
             LogWriter(directory)
     (tmp_path / "log/.lock").mkdir(parents=True)
     with pytest.raises(ChangeLogError, match=r"log: .*cannot be locked: Is a directory \(.*\.lock\)"):
@@ -234,7 +241,8 @@ def test_directories_that_cannot_be(tmp_path: Path) -> None:
     with LogWriter(tmp_path / "other") as writer:
         (tmp_path / "other/.confirmed.json.tmp").mkdir()
         with pytest.raises(ChangeLogError, match=r"confirmed\.json: .*cannot be written: Is a directory"):
-            writer.note(Lsn(5))
+            writer.cut(Position(Lsn(5)))
+            writer.collect(wait=True)
         assert writer.noted_lsn == 0
 
 
@@ -248,7 +256,7 @@ def test_the_limits_cut_by_rows_bytes_and_time(tmp_path: Path) -> None:
         with LogWriter(tmp_path, limits) as writer:
             assert not writer.is_due()
             for number in (1, 2):
-                writer.append(_frame(number), False, None)
+                _append(writer, _frame(number))
             assert writer.is_due()
     with pytest.raises(ChangeLogError):
         SegmentLimits(rows=0)
@@ -258,7 +266,7 @@ def test_an_error_in_a_payload_names_segment_seq_and_field(tmp_path: Path) -> No
     """explain adds the place in the log to the place in the message."""
     with LogWriter(tmp_path) as writer:
         writer.use(OPTIONS)
-        writer.append(XLogData(Lsn(5), Lsn(5), Timestamp(0), b"B\0\0"), False, None)
+        _append(writer, XLogData(Lsn(5), Lsn(5), Timestamp(0), b"B\0\0"))
         writer.publish(Position(Lsn(5)))
     entry = ChangeLog(tmp_path).entry(0)
     with pytest.raises(DecodeError) as caught:

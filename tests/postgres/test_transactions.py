@@ -2,9 +2,17 @@
 
 from typing import Any
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgoutput_construct.columnar.envelope import Frames
+from pgoutput_construct.errors import DecodeError, ProtocolError
 from pgoutput_construct.postgres import Position
-from pgoutput_construct.postgres.transactions import TransactionTracker
+from pgoutput_construct.postgres.intake import Intake
 from pgoutput_construct.stream import Session
+from pgoutput_construct.testing import streams
+from pgoutput_construct.testing.streams import Sent
 from pgoutput_construct.wire import (
     Begin,
     BeginPrepare,
@@ -14,6 +22,7 @@ from pgoutput_construct.wire import (
     Lsn,
     Message,
     Prepare,
+    PrimaryKeepalive,
     Relation,
     RollbackPrepared,
     StreamCommit,
@@ -21,24 +30,31 @@ from pgoutput_construct.wire import (
     StreamStart,
     StreamStop,
     Timestamp,
+    XLogData,
     build,
+    build_frame,
 )
 
 T = Timestamp(0)
+LAYOUT: dict[str, Any] = {"proto_version": 4, "streaming": "parallel"}
+KEEPALIVE = build_frame(PrimaryKeepalive(Lsn(99), T, 0))
 INSERT = Insert(None, 1, (b"1",))
 RELATION = Relation(None, 1, "public", "item", "d", ())
 
 
 def _feed(
     resume: int, prepared: dict[str, int], *messages: Any, finished: tuple[int, ...] = ()
-) -> tuple[list[bool], TransactionTracker]:
-    session = Session(proto_version=4, streaming="parallel")
-    tracker = TransactionTracker(session, Position(Lsn(resume), prepared, finished))
-    kept = []
-    for message in messages:
-        payload = build(message, 4, "parallel", in_stream=tracker.session.in_stream)
-        kept.append(tracker.admit(payload))
-    return kept, tracker
+) -> tuple[list[bool], Intake]:
+    """Take messages in one by one, and again all together: both say the same."""
+    session = Session(**LAYOUT)
+    frames = [build_frame(XLogData(Lsn(1), Lsn(1), T, session.build(message))) for message in messages]
+    one_by_one, together = (Intake(LAYOUT, Position(Lsn(resume), prepared, finished)) for _ in range(2))
+    kept = [bool(len(one_by_one.take(Frames.of(frame)).block)) for frame in frames]
+    assert len(together.take(Frames.of(*frames)).block) == sum(kept)
+    tracker = one_by_one.tracker
+    assert tracker.position == together.tracker.position
+    assert (tracker.transactions, tracker.dropped) == (together.tracker.transactions, together.tracker.dropped)
+    return kept, one_by_one
 
 
 def _transaction(start: int, end: int) -> list[Any]:
@@ -47,22 +63,22 @@ def _transaction(start: int, end: int) -> list[Any]:
 
 def test_a_transaction_that_the_log_has_is_dropped_but_for_its_relations() -> None:
     """Rows and ends go, Relations stay: the server sends each only once a connection."""
-    kept, tracker = _feed(20, {}, *_transaction(10, 20), *_transaction(20, 30))
+    kept, intake = _feed(20, {}, *_transaction(10, 20), *_transaction(20, 30))
     assert kept == [False, True, False, False, True, True, True, True]
-    assert (tracker.complete_lsn, tracker.dropped, tracker.transactions) == (30, 1, 1)
+    assert (intake.tracker.complete_lsn, intake.tracker.dropped, intake.tracker.transactions) == (30, 1, 1)
 
 
 def test_a_transaction_is_complete_only_at_its_end() -> None:
     """Neither rows nor keepalives inside a transaction or a stream move the position."""
-    _, tracker = _feed(1, {}, Begin(Lsn(10), T, 5), INSERT)
-    tracker.keepalive(Lsn(99))
-    assert tracker.complete_lsn == 1 and not tracker.between
-    _, tracker = _feed(1, {}, StreamStart(5, 1))
-    tracker.keepalive(Lsn(99))
-    assert tracker.complete_lsn == 1 and not tracker.between
-    _, tracker = _feed(1, {}, StreamStart(5, 1), StreamStop())
-    tracker.keepalive(Lsn(99))
-    assert tracker.complete_lsn == 99 and tracker.between
+    _, intake = _feed(1, {}, Begin(Lsn(10), T, 5), INSERT)
+    intake.take(Frames.of(KEEPALIVE))
+    assert intake.tracker.complete_lsn == 1 and not intake.tracker.between
+    _, intake = _feed(1, {}, StreamStart(5, 1))
+    intake.take(Frames.of(KEEPALIVE))
+    assert intake.tracker.complete_lsn == 1 and not intake.tracker.between
+    _, intake = _feed(1, {}, StreamStart(5, 1), StreamStop())
+    intake.take(Frames.of(KEEPALIVE))
+    assert intake.tracker.complete_lsn == 99 and intake.tracker.between
 
 
 def test_a_streamed_transaction_that_the_log_has_gets_no_second_end() -> None:
@@ -80,23 +96,23 @@ def test_a_prepared_transaction_is_known_by_its_name_and_position() -> None:
         Prepare(Lsn(10), Lsn(20), T, 5, "g"),
         CommitPrepared(Lsn(90), Lsn(95), T, 5, "g"),
     ]
-    kept, tracker = _feed(50, {}, *prepare)
-    assert kept == [True] * 4 and tracker.complete_lsn == 95 and tracker.position.prepared == {}
+    kept, intake = _feed(50, {}, *prepare)
+    assert kept == [True] * 4 and intake.tracker.complete_lsn == 95 and intake.tracker.position.prepared == {}
     assert _feed(50, {"g": 19}, *prepare)[0] == [True] * 4
-    kept, tracker = _feed(50, {"g": 20}, *prepare)
-    assert kept == [False, False, False, True] and tracker.dropped == 1
-    assert tracker.position.finished == (20,)
+    kept, intake = _feed(50, {"g": 20}, *prepare)
+    assert kept == [False, False, False, True] and intake.tracker.dropped == 1
+    assert intake.tracker.position.finished == (20,)
     assert _feed(95, {}, *prepare, finished=(20,))[0] == [False] * 4
-    kept, tracker = _feed(50, {}, *prepare[:3])
-    assert tracker.position.prepared == {"g": 20} and tracker.complete_lsn == 50
+    kept, intake = _feed(50, {}, *prepare[:3])
+    assert intake.tracker.position.prepared == {"g": 20} and intake.tracker.complete_lsn == 50
 
 
 def test_a_streamed_prepare_and_both_its_ends() -> None:
     """Stream Prepare counts as an end; the rollback's end is its own position."""
     prepare = [StreamStart(5, 1), StreamStop(), StreamPrepare(Lsn(60), Lsn(70), T, 5, "g")]
     rollback = RollbackPrepared(Lsn(70), Lsn(80), T, T, 5, "g")
-    kept, tracker = _feed(50, {}, *prepare, rollback)
-    assert kept == [True] * 4 and (tracker.complete_lsn, tracker.position.prepared) == (80, {})
+    kept, intake = _feed(50, {}, *prepare, rollback)
+    assert kept == [True] * 4 and (intake.tracker.complete_lsn, intake.tracker.position.prepared) == (80, {})
     assert _feed(80, {"g": 70}, *prepare, rollback)[0] == [True, True, False, False]
 
 
@@ -104,8 +120,69 @@ def test_messages_outside_of_transactions_are_not_repeated() -> None:
     """A message that is not transactional is whole by itself; one inside a transaction goes with it."""
     outside = Message(None, 0, Lsn(30), "p", b"c")
     inside = Message(None, 1, Lsn(30), "p", b"c")
-    kept, tracker = _feed(20, {}, outside)
-    assert kept == [True] and tracker.complete_lsn == 30
+    kept, intake = _feed(20, {}, outside)
+    assert kept == [True] and intake.tracker.complete_lsn == 30
     assert _feed(30, {}, outside)[0] == [False]
     begin, _, _, commit = _transaction(10, 40)
     assert _feed(20, {}, begin, inside, commit)[0] == [False, False, False]
+
+
+def test_many_small_transactions_are_taken_in_together() -> None:
+    """Those before the position are dropped, those behind it complete; a stray Commit in front changes nothing."""
+    kept, intake = _feed(
+        40, {}, Commit(Lsn(1), Lsn(2), T), *(m for start in range(0, 400, 20) for m in _transaction(start, start + 20))
+    )
+    assert sum(kept) == 2 + 18 * 4
+    assert (intake.tracker.complete_lsn, intake.tracker.transactions, intake.tracker.dropped) == (400, 18, 3)
+
+
+def test_a_keepalive_counts_by_what_stands_before_it() -> None:
+    """Among the frames of one batch: inside a transaction it says nothing, behind its end it does."""
+    frames = [build_frame(XLogData(Lsn(1), Lsn(1), T, build(message))) for message in _transaction(10, 20)]
+    assert Intake(LAYOUT, Position()).take(Frames.of(KEEPALIVE)).reply_requested is False
+    for place, complete in ((0, 99), (2, 20), (4, 99)):
+        intake = Intake(LAYOUT, Position())
+        assert len(intake.take(Frames.of(*frames[:place], KEEPALIVE, *frames[place:])).block) == 4
+        assert intake.tracker.complete_lsn == complete
+
+
+@pytest.mark.parametrize("bad", [b"?", b"B", b"E"])
+def test_what_is_wrong_stops_there_and_what_came_before_is_kept(bad: bytes) -> None:
+    """An unknown tag, a message cut short, and one that cannot come there: the same, and nothing behind it counts."""
+    payloads = [*map(build, _transaction(10, 20)), bad, *map(build, _transaction(20, 30))]
+    intake = Intake(LAYOUT, Position())
+    taken = intake.take(Frames.of(*(build_frame(XLogData(Lsn(1), Lsn(1), T, payload)) for payload in payloads)))
+    assert isinstance(taken.error, DecodeError | ProtocolError)
+    assert (len(taken.block), intake.tracker.complete_lsn) == (4, 20)
+
+
+def test_a_payload_that_is_empty_is_counted_and_skipped() -> None:
+    """PostgreSQL 13 sends one in place of an Origin whose name is gone; it is no message."""
+    intake = Intake(LAYOUT, Position())
+    taken = intake.take(Frames.of(build_frame(XLogData(Lsn(1), Lsn(1), T, b"")), KEEPALIVE))
+    assert (taken.empty, len(taken.block), taken.error, intake.tracker.complete_lsn) == (1, 0, None, 99)
+
+
+def test_what_is_remembered_of_prepared_transactions_is_bounded() -> None:
+    """Of those that are finished the latest are known, and no more."""
+    intake = Intake(LAYOUT, Position())
+    for number in range(1, 400):
+        prepare = Prepare(Lsn(number), Lsn(number), T, 5, "g"), CommitPrepared(Lsn(number), Lsn(number), T, 5, "g")
+        intake.take(Frames.of(*(build_frame(XLogData(Lsn(1), Lsn(1), T, build(m, **LAYOUT))) for m in prepare)))
+    assert intake.tracker.position.finished == tuple(range(144, 400))
+
+
+@settings(max_examples=60)
+@given(st.data(), streams(4, "parallel", two_phase=True), st.integers(1, 60))
+def test_the_batches_do_not_matter(data: st.DataObject, stream: list[Sent], size: int) -> None:
+    """Any stream, resumed at the end of any of its transactions: the same by single messages and by batches."""
+    frames = [build_frame(XLogData(Lsn(1), Lsn(1), T, sent.payload)) for sent in stream]
+    ends = [Lsn(0), *(sent.message.end_lsn for sent in stream if isinstance(sent.message, Commit | StreamCommit))]
+    resumed = Position(data.draw(st.sampled_from(ends)))
+    single, batched = Intake(LAYOUT, resumed), Intake(LAYOUT, resumed)
+    expected = [payload for frame in frames for payload in single.take(Frames.of(frame)).block.payloads.to_pylist()]
+    cuts = [frames[place : place + size] for place in range(0, len(frames), size)]
+    assert [payload for cut in cuts for payload in batched.take(Frames.of(*cut)).block.payloads.to_pylist()] == expected
+    one, other = single.tracker, batched.tracker
+    assert one.position == other.position and one.between == other.between
+    assert (one.transactions, one.dropped) == (other.transactions, other.dropped)

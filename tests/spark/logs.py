@@ -11,6 +11,7 @@ import psycopg
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.segments import Position
 from pgoutput_construct.postgres import LogOptions, LogWriter, capture, current_lsn
+from tests.changelog.blocks import block_of
 from tests.live.capture import emit_marker
 from tests.live.recording import Recording
 
@@ -38,7 +39,11 @@ def log_options(
 
 
 def write_log(
-    directory: Path, payloads: Sequence[bytes], options: LogOptions, rows: int = 100, errors: Mapping[int, bytes] = {}
+    directory: Path | str,
+    payloads: Sequence[bytes],
+    options: LogOptions,
+    rows: int = 100,
+    errors: Mapping[int, bytes] = {},
 ) -> None:
     """Write payloads as a log with ``rows`` in a segment; ``errors`` replaces some, after the stream state is known."""
     session = pgo.Session(options.proto_version, options.streaming)
@@ -46,15 +51,16 @@ def write_log(
         writer.use(options)
         for seq, payload in enumerate(payloads):
             data = errors.get(seq, payload)
-            frame = pgo.XLogData(pgo.Lsn(seq), pgo.Lsn(seq), pgo.Timestamp(0), data)
-            writer.append(frame, session.in_stream, session.stream_xid)
+            writer.append(block_of(session, seq, data))
             session.parse(payload)
             if writer.pending >= rows:
                 writer.publish(Position())
         writer.publish(Position())
 
 
-def write_recording(directory: Path, recording: Recording, rows: int = 100, errors: Mapping[int, bytes] = {}) -> None:
+def write_recording(
+    directory: Path | str, recording: Recording, rows: int = 100, errors: Mapping[int, bytes] = {}
+) -> None:
     """Write a stored recording as a log."""
     mode = recording.mode
     options = log_options(mode.proto_version, mode.streaming, mode.binary, mode.two_phase)

@@ -9,7 +9,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.log import failed, segment_batches
-from pgoutput_construct.spark.plan import Plan
+from pgoutput_construct.spark.plan import Plan, plan_of
 from pgoutput_construct.spark.rows import LoggedRows, bounds_of_runs, index_log, rows_of
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
@@ -27,8 +27,8 @@ def planned(log: ChangeLog) -> Plan:
     for entry in log:
         message = pgo.parse(entry.payload, **log.options.layout(), in_stream=entry.in_stream)
         for reader in (transactions, history):
-            reader.read(ControlMessage(entry.seq, entry.stream_xid, message))  # type: ignore[attr-defined]
-    return Plan(log.options, transactions.spans(), history)
+            reader.read(ControlMessage(entry.seq, entry.stream_xid, message))
+    return Plan(transactions.spans(), history)
 
 
 def found_one_by_one(log: ChangeLog, plan: Plan) -> Counter[tuple[object, ...]]:
@@ -49,10 +49,12 @@ def test_rows_are_those_found_one_by_one(recordings: dict[str, Recording], tmp_p
     """Streamed, rolled back, prepared and truncated: the same rows, descriptions and places."""
     write_recording(tmp_path, recordings[name], rows=170)
     log = ChangeLog(tmp_path)
-    plan, found = planned(log), Counter[tuple[object, ...]]()
+    plan, found = plan_of(log), Counter[tuple[object, ...]]()
+    expected = planned(log)
+    assert plan.spans == expected.spans and plan.history.descriptions == expected.history.descriptions
     for segment in log.segments:
         for batch in segment_batches(segment):
-            rows, logged = rows_of(batch, index_log(log.options, batch))
+            rows, logged = rows_of(batch, index_log(segment.options, batch))
             assert (np.diff(rows) >= 0).all()
             visible = plan.visible(logged)
             seqs, oids = logged.seqs[visible.rows], logged.oids[visible.rows]
@@ -61,7 +63,7 @@ def test_rows_are_those_found_one_by_one(recordings: dict[str, Recording], tmp_p
             for seq, oid, description, *place in zip(seqs, oids, visible.descriptions, *columns, strict=True):
                 lsn, position, unix, xid = (number.as_py() for number in place)
                 found[seq, oid, description, (lsn, position, unix - 946_684_800_000_000, xid)] += 1
-    assert found == found_one_by_one(log, plan)
+    assert found == found_one_by_one(log, expected)
 
 
 def test_malformed_rows_are_among_the_rows(tmp_path: Path) -> None:
@@ -85,7 +87,7 @@ def test_commit_times_that_no_calendar_has(time: str) -> None:
         moment = pgo.Timestamp.from_text(each)
         transactions.read(ControlMessage(2 * seq, None, pgo.Begin(pgo.Lsn(seq), moment, seq)))
         transactions.read(ControlMessage(2 * seq + 1, None, pgo.Commit(pgo.Lsn(seq), pgo.Lsn(seq), moment)))
-    plan = Plan(log_options(), transactions.spans(), RelationHistory())
+    plan = Plan(transactions.spans(), RelationHistory())
     times = plan.places(np.arange(3), np.array([0, 2, 4]))["_commit_time"].to_pylist()
     assert [time and time.year for time in times] == [None, 1, 9999]
 
@@ -93,7 +95,7 @@ def test_commit_times_that_no_calendar_has(time: str) -> None:
 def test_a_log_without_rows() -> None:
     """Nothing is visible where there is nothing."""
     nothing = np.zeros(0, np.int64)
-    visible = Plan(log_options(), TransactionReader().spans(), RelationHistory()).visible(LoggedRows(*[nothing] * 4))
+    visible = Plan(TransactionReader().spans(), RelationHistory()).visible(LoggedRows(*[nothing] * 4))
     assert [len(column) for column in visible] == [0, 0, 0]
 
 

@@ -1,11 +1,13 @@
 """One specification, taken through everything that follows from it."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
 
 from pgoutput_construct.testing import damaged
+from pgoutput_construct.testing.strategies import any_of
 from tests.spec_fuzz.agreement import Engines
 from tests.spec_fuzz.package import Package, generated
 from tools.language import Spec, load_text
@@ -33,13 +35,10 @@ def explore(package: Package, data: st.DataObject) -> None:
     """Draw parameters and a message under them, and check that the engines agree on all that is near it."""
     parameters = data.draw(_parameters(package.spec), "parameters")
     engines = Engines(package, parameters)
-    version = parameters.get("proto_version", 0)
-    makers = [
-        (since, make) for since, make in package.strategies.STRATEGIES.values() if version >= since or not version
-    ]
-    if not makers:
+    strategies = _strategies(package, parameters)
+    if not strategies:
         return
-    message = data.draw(data.draw(st.sampled_from(makers), "maker")[1](**parameters), "message")
+    message = data.draw(data.draw(st.sampled_from(strategies), "strategy"), "message")
     payload = engines.check_message(message)
     for size in range(min(len(payload), 64)):
         engines.check_bytes(payload[:size])
@@ -60,18 +59,20 @@ def compare_compiled(package: Package, data: st.DataObject) -> None:
     """Draw messages and damaged ones, and check that the compiled kernels accept what the definitions accept."""
     parameters = data.draw(_parameters(package.spec), "parameters")
     payloads = [b"", b"?"]
-    for make in _makers(package, parameters):
-        message = data.draw(make(**parameters), "message")
+    for strategy in _strategies(package, parameters):
+        message = data.draw(strategy, "message")
         payload = package.reference.build(message, parameters)
         payloads += [payload, *(payload[:size] for size in range(len(payload)))]
         payloads += [data.draw(damaged(st.just(payload)), "damaged") for _ in range(4)]
     Engines(package, parameters).check_compiled(payloads)
 
 
-def _makers(package: Package, parameters: Mapping[str, Any]) -> list[Callable[..., Any]]:
+def _strategies(package: Package, parameters: Mapping[str, Any]) -> list[st.SearchStrategy[Any]]:
     """Return the strategies of the messages that the protocol version has."""
-    version = parameters.get("proto_version")
-    return [make for since, make in package.strategies.STRATEGIES.values() if version is None or version >= since]
+    version = parameters.get("proto_version", math.inf)
+    known = {message.class_name for message in package.spec.messages if version >= (message.needs or 0)}
+    definitions = package.definitions.DEFINITIONS.items()
+    return [any_of(cls, definition, parameters) for cls, definition in definitions if cls.__name__ in known]
 
 
 def _parameters(spec: Spec) -> st.SearchStrategy[dict[str, Any]]:

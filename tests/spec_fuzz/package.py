@@ -16,14 +16,13 @@ from tools.generate.messages import emit_messages
 from tools.generate.protocol import emit_protocol
 from tools.generate.reference import emit_reference
 from tools.generate.reference_table import emit_fields
-from tools.generate.strategies import emit_strategies
 from tools.language import Spec
 
 __all__ = ["Package", "generated", "texts"]
 
 NAME = "fuzzed"
 """The package of the modules, while they are there."""
-MODULES = ("messages", "protocol", "definitions", "codec", "kernels", "strategies", "fields")
+MODULES = ("messages", "protocol", "definitions", "codec", "kernels", "fields")
 """The generated modules, each after those that it imports; there is no protocol where there are no options."""
 
 
@@ -36,7 +35,6 @@ class Package:
     definitions: ModuleType
     codec: ModuleType
     kernels: ModuleType
-    strategies: ModuleType
     fields: ModuleType
     reference: Reference
 
@@ -50,7 +48,6 @@ def texts(spec: Spec, tidy: bool = False) -> dict[str, str]:
             "definitions": emit_definitions(spec, messages="messages"),
             "codec": emit_codec(spec, messages="messages"),
             "kernels": emit_kernels(spec),
-            "strategies": emit_strategies(spec, messages="messages"),
             "fields": emit_fields(spec),
             "reference": emit_reference(spec),
         }

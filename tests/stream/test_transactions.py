@@ -166,6 +166,16 @@ def test_streamed_and_prepared() -> None:
     assert len(visible([*streamed, two_phase(pgo.CommitPrepared, 7, "g", 20)])) == 1
 
 
+def test_prepared_without_changes() -> None:
+    """PostgreSQL 18 sends the Prepare alone, 15 to 17 only what becomes of it; others keep their rows."""
+    alone, end = two_phase(pgo.Prepare, 7, "g", 5), two_phase(pgo.CommitPrepared, 7, "g", 20)
+    for items in ([alone, end], [end], [alone, rollback_prepared(7, "g")]):
+        assert visible([begin(6, 3), row(), commit(3), *items, begin(8, 30), row(), commit(30)]) == [
+            (3, 1, 6, 1),
+            (30, 1, 8, 4 + len(items)),
+        ]
+
+
 def test_rollback_of_a_prepare_never_seen() -> None:
     """It may come, and leaves a prepare of the same name by another transaction alone."""
     prepare = [two_phase(pgo.BeginPrepare, 7, "g", 5), row(), two_phase(pgo.Prepare, 7, "g", 5)]
@@ -184,7 +194,8 @@ def test_rollback_of_a_prepare_never_seen() -> None:
         [stream_commit(7, 10)],
         [*segment(7, first=True), pgo.StreamStart(7, 0), begin(8, 10), commit(10), *segment(7)],
         [pgo.StreamStart(7, 1), begin(8, 10), commit(10), stream_commit(7, 20)],
-        [two_phase(pgo.CommitPrepared, 7, "g", 20)],
+        [two_phase(pgo.Prepare, 8, "g", 5), two_phase(pgo.CommitPrepared, 7, "g", 20)],
+        [begin(7, 10), two_phase(pgo.Prepare, 7, "g", 5)],
         [two_phase(pgo.BeginPrepare, 7, "g", 5), two_phase(pgo.Prepare, 8, "g", 5)],
         [begin(7, 2**63), commit(2**63)],
     ],

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
-from pgoutput_construct.testing.strategies import STRATEGIES
+from pgoutput_construct.wire.definitions import DEFINITIONS
 
 
-@given(st.data(), st.sampled_from(list(STRATEGIES)))
+@given(st.data(), st.sampled_from(list(DEFINITIONS)))
 def test_one_kind(data: st.DataObject, kind: type) -> None:
     """A kind alone, by its class or by its name."""
     assert type(data.draw(testing.messages(4, "parallel", kinds=[kind]))) is kind

@@ -13,7 +13,7 @@ from pgoutput_construct.stream.rows import RowReader
 from pgoutput_construct.stream.state import ControlMessage, StreamState
 from pgoutput_construct.stream.transactions import TransactionReader
 from pgoutput_construct.testing import Sent
-from pgoutput_construct.testing.strategies import STRATEGIES
+from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.protocol import CHANGES, DESCRIPTIONS, OPTIONS, PROTOCOL_VERSIONS
 
 Stream = tuple[dict[str, Any], list[Sent]]
@@ -92,7 +92,7 @@ def test_all_messages_occur() -> None:
         seen.update({type(each.message) for each in sent})
 
     look()
-    assert set(seen) == set(STRATEGIES)
+    assert set(seen) == set(DEFINITIONS)
 
 
 def test_streams_interleave() -> None:

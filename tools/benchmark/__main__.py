@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools.benchmark import log
 from tools.benchmark.batch import Batch
 from tools.benchmark.captures import captures
 from tools.benchmark.cases import CASES, HEADLINE
@@ -26,6 +27,7 @@ examples:
   python -m tools.benchmark --scaling --json r.json --plot r.svg
   python -m tools.benchmark --case ten --engine codec --engine peers --repeat 15
   python -m tools.benchmark --messages 2000 --repeat 1       does it run?
+  python -m tools.benchmark log --segments 100000 --transactions 1000000    a change log: how fast it opens
 
 Peers are built where go, cargo or node is on the PATH (the first time: from their registries, some minutes).
 Ctrl-C ends the run; what was measured up to then is reported.
@@ -35,6 +37,9 @@ exit status: 0 done, 1 a goal is missed (only with --strict), 2 it could not run
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["log"]:
+        return log.main(given[1:])
     options = _options(arguments)
     progress = Progress(options.quiet)
     known = engines(options.directory)

@@ -12,7 +12,7 @@ __all__ = ["emit_codec"]
 
 IMPORTS = """
 from collections.abc import Callable, Mapping
-from struct import Struct, unpack_from
+from struct import Struct
 from typing import Any, Final
 
 from pgoutput_construct.wire import {messages} as m

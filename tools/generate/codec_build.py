@@ -33,7 +33,7 @@ def build_part(module: Module, part: Part) -> str:
     build = _Function(module)
     signature = ", ".join(["value: Any", "pieces: list[bytes]", *module.spec.signature])
     with build.block(f"def {module.function('_build', part.name)}({signature}) -> None:"):
-        build.value(part, part.name, "value")
+        build.value(part, "value")
     return str(build.write)
 
 
@@ -97,33 +97,32 @@ class _Function(Function):
             self.write(f"if {value} not in {tuple(field.values)!r}:", REJECT)
         self.waiting.append((field.code, f"ord({value})" if field.is_letter else value))
 
-    def value(self, structure: Structure, class_name: str | None, value: str) -> None:
+    def value(self, structure: Structure, value: str) -> None:
         """Write what builds a structure inside another: known by its one field, an object of its class, or either."""
         if structure.extended:
             with self.block(f"if {structure.extension}:"):
-                self._object(structure, str(class_name), value)
+                self._object(structure, value)
             with self.block("else:"):
-                self.value(without_extension(structure), None, value)
+                self.value(without_extension(structure), value)
         elif structure.single is not None:
             self.structure(structure, lambda _: value)
         else:
-            self._object(structure, str(class_name), value)
+            self._object(structure, value)
 
-    def _object(self, structure: Structure, class_name: str, value: str) -> None:
-        self.write(f"if not isinstance({value}, m.{class_name}):", REJECT)
+    def _object(self, structure: Structure, value: str) -> None:
+        self.write(f"if not isinstance({value}, m.{structure.class_name}):", REJECT)
         self.structure(structure, f"{value}.{{}}".format)
 
     def _repeat(self, repeat: Repeat, value: str) -> None:
         self.write(f"if not isinstance({value}, (tuple, list)):", REJECT)
         item = self.name(f"{repeat.name}_item")
         with self.block(f"for {item} in {value}:"):
-            self.value(repeat.item, repeat.class_name, item)
+            self.value(repeat.item, item)
 
     def _choice(self, choice: Choice, value: str, kind: str) -> None:
-        test = _shows if choice.valued else _says
         for number, each in enumerate(sorted(choice.alternatives, key=lambda a: a.python != "bytes")):
-            condition = f" and {each.condition}" if each.condition else ""
-            with self.block(f"{'elif' if number else 'if'} {test(each, value, kind)}{condition}:"):
+            test = _shows(each, value) if choice.valued else f"{kind} == {each.letter!r}"
+            with self.block(f"{'elif' if number else 'if'} {each.when(test)}:"):
                 self.waiting.append(("B", str(each.tag[0])))
                 self._branch(each, value, choice.valued)
         self.write(f"elif {kind} is not None or {value} is not None:" if choice.optional else "else:", REJECT)
@@ -132,18 +131,11 @@ class _Function(Function):
         if isinstance(alternative.then, str):
             self.line(f"{self.module.function('_build', alternative.then)}({value}, pieces{self.module.arguments})")
         elif alternative.then is not None:
-            self.value(alternative.then, None, value)
+            self.value(alternative.then, value)
         elif not valued:
             self.write(f"if {value} is not None:", REJECT)
 
 
-def _shows(alternative: Alternative, value: str, _kind: str) -> str:
+def _shows(alternative: Alternative, value: str) -> str:
     """Return the test of a branch that shows in the value."""
-    python = str(alternative.python)
-    name = python if python in ("None", "bytes") else f"m.{python}"
-    return f"{value} is {name}" if alternative.then is None else f"type({value}) is {name}"
-
-
-def _says(alternative: Alternative, _value: str, kind: str) -> str:
-    """Return the test of a branch whose tag stands beside the value."""
-    return f"{kind} == {alternative.letter!r}"
+    return f"{value} is {alternative.value}" if alternative.then is None else f"type({value}) is {alternative.value}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tools.generate.codec_module import AHEAD, REJECT, Module, without_extension
-from tools.generate.codec_read import Fixed, Reading, length_code, size_of
+from tools.generate.codec_read import Fixed, Reading, size_of
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat
 from tools.language.elements import Element, Structure
 
@@ -19,7 +19,7 @@ def read_message(module: Module, message: Message) -> str:
             read.write(f"if proto_version < {message.needs}:", REJECT)
         read.waiting.append(Fixed("x", ""))  # the tag: whoever chose this function has looked at it
         found = read.elements(message.elements[1:])
-        read.line(f"return {read.object(message, cls, found, 'message')}, at")
+        read.line(f"return {read.object(message, found, 'message')}, at")
     return str(read.write)
 
 
@@ -27,7 +27,7 @@ def read_part(module: Module, part: Part) -> str:
     """Return the function that reads a part, and where it ends."""
     read = _Function(module)
     with read.head(part.name, "Any"):
-        value = read.value(part, part.name)
+        value = read.value(part)
         read.line(f"return {value}, at")
     return str(read.write)
 
@@ -82,7 +82,7 @@ class _Function(Reading):
         """Write a part that is known by its one value in place, which saves a call for each row."""
         part = self.module.spec.part(name)
         if part.single is not None:
-            return self.value(part, name)
+            return self.value(part)
         value = self.name("part")
         self.line(f"{value}, at = {self._call(name)}")
         return value
@@ -90,33 +90,33 @@ class _Function(Reading):
     def _call(self, part: str) -> str:
         return f"{self.module.function('_read', part)}(data, at, size{self.module.arguments})"
 
-    def value(self, structure: Structure, class_name: str | None) -> str:
+    def value(self, structure: Structure) -> str:
         """Write what reads a structure inside another; return its value: its one field, or an object of its class."""
         if structure.extended:
-            return self._extended(structure, class_name)
+            return self._extended(structure)
         if structure.single is not None:
             return self.elements(structure.elements)[structure.single.name]
-        return self._record(structure, class_name)
+        return self._record(structure)
 
-    def _record(self, structure: Structure, class_name: str | None) -> str:
+    def _record(self, structure: Structure) -> str:
         found = self.elements(structure.elements)
-        return self.object(structure, str(class_name), found, self.name("item"))
+        return self.object(structure, found, self.name("item"))
 
-    def _extended(self, structure: Structure, class_name: str | None) -> str:
+    def _extended(self, structure: Structure) -> str:
         name = self.name("value_or_item")
         with self.block(f"if {structure.extension}:"):
-            value = self._record(structure, class_name)
+            value = self._record(structure)
             self.line(f"{name} = {value}")
         with self.block("else:"):
-            value = self.value(without_extension(structure), None)
+            value = self.value(without_extension(structure))
             self.line(f"{name} = {value}")
         return name
 
-    def object(self, structure: Structure, class_name: str, found: Mapping[str, str], name: str) -> str:
-        """Write what makes an object of a class, as fast.draft says, and calls it ``name``; return that."""
-        self.line(f"{name} = {self.module.draft(class_name)}()")
+    def object(self, structure: Structure, found: Mapping[str, str], name: str) -> str:
+        """Write what makes an object of its class, as fast.draft says, and calls it ``name``; return that."""
+        self.line(f"{name} = {self.module.draft(str(structure.class_name))}()")
         self.line(*(f"{name}.{field} = {found[field]}" for field in structure.field_names))
-        self.line(f"{name}.__class__ = m.{class_name}")
+        self.line(f"{name}.__class__ = m.{structure.class_name}")
         return name
 
     def _repeat(self, repeat: Repeat, count: str) -> str:
@@ -135,9 +135,7 @@ class _Function(Reading):
     def _items(self, item: Structure, repeat: Repeat, count: str) -> str:
         """Write what reads the items of a repeat, in the quickest way that its one field allows."""
         alone = item.single if len(item.elements) == 1 else None
-        if isinstance(alone, Field) and alone.size and not (alone.conditional or alone.values or alone.bits):
-            return self._numbers(alone, repeat, count)
-        if isinstance(alone, Choice) and (code := length_code(alone)):
+        if isinstance(alone, Choice) and (code := _length_code(alone)):
             return self._looking_ahead(alone, code, repeat, count)
         return self._appended(item, repeat, count)
 
@@ -146,16 +144,9 @@ class _Function(Reading):
         self.line(f"{name}: Any = []")
         with self.block(f"for _ in range({count}):"):
             read = self._record if item.extended else self.value
-            value = read(item, repeat.class_name)
+            value = read(item)
             self.line(f"{name}.append({value})")
         return f"tuple({name})"
-
-    def _numbers(self, field: Field, repeat: Repeat, count: str) -> str:
-        """Write what reads plain numbers at once, after their size was compared with what is left."""
-        name = self.name(repeat.name)
-        self.line(f"end = at + {field.size} * {count}", "if end > size:", REJECT)
-        self.line(f'{name} = unpack_from(f">{{{count}}}{field.code}", data, at)', "at = end")
-        return name if field.python == "int" else f"tuple([number({field.python}, value) for value in {name}])"
 
     def _looking_ahead(self, choice: Choice, code: str, repeat: Repeat, count: str) -> str:
         """Write what reads values whose branches all start with a length.
@@ -183,7 +174,7 @@ class _Function(Reading):
         unpack, ahead = self.module.unpack("B" + code), self.module.ahead("B" + code)
         if alternative.then is None:
             if alternative.python != "None":
-                self.line(f"{target} = m.{alternative.python}")
+                self.line(f"{target} = {alternative.value}")
             self.line(f"tag, length = {unpack}(data, at - {head - 1})", "at += 1")
             return
         value = target if alternative.python == "bytes" else "value"
@@ -193,7 +184,7 @@ class _Function(Reading):
         with self.block("else:"):
             self.line(f"{value} = data[at:end]", f"tag, length = {unpack}(data, end)")
         if value != target:
-            self.line(f"{target} = m.{alternative.python}(value)")
+            self.line(f"{target} = {alternative.value}(value)")
         self.line(f"at = end + {head}")
 
     def _choice(self, choice: Choice, found: dict[str, str]) -> None:
@@ -212,16 +203,22 @@ class _Function(Reading):
 
     def _branch(self, alternative: Alternative, target: str) -> None:
         if alternative.then is None:
-            value = "None" if alternative.python is None else alternative.python
+            value = "None" if alternative.python is None else alternative.value
         elif isinstance(alternative.then, str):
             self.line(f"{target}, at = {self._call(alternative.then)}")
             value = target
         else:
-            value = self.value(alternative.then, None)
-        if alternative.python not in (None, "None", "bytes"):
-            value = f"m.{value}" if alternative.then is None else f"m.{alternative.python}({value})"
+            value = self.value(alternative.then)
+        if alternative.then is not None and alternative.python not in (None, "None", "bytes"):
+            value = f"{alternative.value}({value})"
         if value not in ("None", target):
             self.line(f"{target} = {value}")
+
+
+def _length_code(choice: Choice) -> str | None:
+    """Return the code of the length that every branch with a content starts with, None where they differ."""
+    found = {a.length.code if a.length else None for a in choice.alternatives if a.then is not None}
+    return found.pop() if len(found) == 1 else None
 
 
 def _likely_first(choice: Choice) -> list[Alternative]:
@@ -230,5 +227,4 @@ def _likely_first(choice: Choice) -> list[Alternative]:
 
 
 def _taken(alternative: Alternative) -> str:
-    condition = f" and {alternative.condition}" if alternative.condition else ""
-    return f"tag == {alternative.tag[0]}{condition}:  # {alternative.name}"
+    return f"{alternative.when(f'tag == {alternative.tag[0]}')}:  # {alternative.name}"

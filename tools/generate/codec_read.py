@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from struct import calcsize
 
 from tools.generate.codec_module import REJECT, Function, Module
-from tools.language import Choice, Field
-from tools.language.elements import Structure
+from tools.language import Field
 
-__all__ = ["Fixed", "Reading", "length_code", "size_of"]
+__all__ = ["Fixed", "Reading", "size_of"]
 
 
 @dataclass(frozen=True)
@@ -28,19 +27,6 @@ class Fixed:
 def size_of(fixed: Iterable[Fixed]) -> int:
     """Return the bytes that they take together."""
     return calcsize(">" + "".join(each.code for each in fixed))
-
-
-def length_code(choice: Choice) -> str | None:
-    """Return the code of the length that every branch with a content starts with, None where they differ."""
-    found = {_length_code(a.then) for a in choice.alternatives if a.then is not None}
-    return found.pop() if len(found) == 1 else None
-
-
-def _length_code(then: Structure | str) -> str | None:
-    match then.elements if isinstance(then, Structure) else ():
-        case [Field() as first, Field(length=length)] if length == first.name:
-            return first.code
-    return None
 
 
 class Reading(Function):

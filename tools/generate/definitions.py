@@ -26,7 +26,7 @@ from pgoutput_construct.wire.primitives import (
 
 def emit_definitions(spec: Spec, messages: str) -> str:
     """Return the module of definitions; ``messages`` is the module that holds their classes."""
-    public = [*(part.name for part in spec.parts_in_order), *(message.class_name for message in spec.messages)]
+    public = [named.class_name for named in spec.named]
     return python_module(
         spec,
         [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)],
@@ -46,7 +46,7 @@ def _about(spec: Spec) -> Iterator[str]:
 
 
 def _part(part: Part) -> str:
-    return f"{part.name} = {_structure(part, part.name)}"
+    return f"{part.name} = {_structure(part)}"
 
 
 def _message(message: Message) -> str:
@@ -55,7 +55,7 @@ def _message(message: Message) -> str:
     return f"{message.class_name} = Struct(\n" + "".join(f"{line},\n" for line in lines) + ")"
 
 
-def _structure(structure: Structure, class_name: str | None) -> str:
+def _structure(structure: Structure) -> str:
     """Return a structure inside another: known by its one field, a record of its class, or the one or the other."""
     single = structure.single
     if single is not None and len(structure.elements) == 1:
@@ -64,8 +64,8 @@ def _structure(structure: Structure, class_name: str | None) -> str:
     if single is not None:
         return f'FocusedSeq("{single.name}", \n{lines})'
     if structure.extended:
-        return f"Extending({_extension(structure)}, m.{class_name}, Struct(\n{lines}))"
-    return f"Record(m.{class_name}, Struct(\n{lines}))"
+        return f"Extending({_extension(structure)}, m.{structure.class_name}, Struct(\n{lines}))"
+    return f"Record(m.{structure.class_name}, Struct(\n{lines}))"
 
 
 def _extension(structure: Structure) -> str:
@@ -106,12 +106,12 @@ def _since(choice: Choice) -> str:
 def _then(alternative: Alternative) -> str:
     if alternative.then is None:
         return "Absent"
-    return alternative.then if isinstance(alternative.then, str) else _structure(alternative.then, None)
+    return alternative.then if isinstance(alternative.then, str) else _structure(alternative.then)
 
 
 def _construct(element: Element) -> str:
     if isinstance(element, Repeat):
-        return f"Counted(this.{element.count}, {_structure(element.item, element.class_name)})"
+        return f"Counted(this.{element.count}, {_structure(element.item)})"
     if isinstance(element, Choice):
         return _valued(element)
     construct = _primitive(element)
@@ -119,13 +119,9 @@ def _construct(element: Element) -> str:
 
 
 def _valued(choice: Choice) -> str:
-    values = "".join(f"{a.letter!r}: {_python(a)},\n" for a in choice.alternatives)
+    values = "".join(f"{a.letter!r}: {a.value},\n" for a in choice.alternatives)
     cases = "".join(f"{a.letter!r}: {_then(a)},\n" for a in choice.alternatives if a.then)
     return f"Valued({{\n{values}}}, {{\n{cases}}}{_since(choice)})"
-
-
-def _python(alternative: Alternative) -> str:
-    return alternative.python if alternative.python in ("None", "bytes") else f"m.{alternative.python}"
 
 
 def _primitive(field: Field) -> str:

@@ -46,27 +46,20 @@ class Walker:
 
     def functions(self) -> Iterator[str]:
         """Yield all functions, those that others call first."""
-        for part in self.spec.parts_in_order:
-            yield from self._items(part)
-            yield self._walk(part, part.name)
-        for message in self.spec.messages:
-            yield from self._items(message)
-            yield self._walk(message, message.class_name)
+        for named in (*self.spec.parts_in_order, *self.spec.messages):
+            yield from (self._walk(repeat.item) for repeat in named.records())
+            yield self._walk(named)
         yield self._index()
         for part in self.spec.rows:
             yield self._finder(part)
 
-    def _items(self, structure: Structure) -> Iterator[str]:
-        for inner in structure.inside():
-            for element in inner.elements:
-                if isinstance(element, Repeat) and element.item.single is None:
-                    yield self._walk(element.item, str(element.class_name))
-
-    def _walk(self, structure: Structure, name: str) -> str:
+    def _walk(self, structure: Structure) -> str:
         write = Writer()
         kept = self.kept if structure in self.row_messages else {}
         given = ["data: Any", "at: int", "end: int", *(["row: int"] if kept else []), *self.names.signature]
-        with write.block(f"def walk_{self.names.of(name)}({', '.join([*given, *_arrays(kept)])}) -> int:"):
+        with write.block(
+            f"def walk_{self.names.of(str(structure.class_name))}({', '.join([*given, *_arrays(kept)])}) -> int:"
+        ):
             steps = _Walk(self.names, structure, write, kept)
             if isinstance(structure, Message) and structure.needs:
                 steps.refuse(f"proto_version < {structure.needs}")
@@ -205,7 +198,7 @@ class _Find(Steps):
         self.write("kind = u8(data, at)", "at += 1", "start, length = at, 0")
         by_size: dict[str, list[str]] = {}
         for alternative in choice.alternatives:
-            size = _length(alternative)
+            size = alternative.length
             if size is not None:
                 lines = f"length = {number_at(size)}\nstart = at + {size.size}\nat = start + length"
                 by_size.setdefault(lines, []).append(tag_name(alternative))
@@ -240,11 +233,3 @@ class _Find(Steps):
         if self.in_value and field.length:
             self.write(f"start, length = at, {self.local(field.length)}")
         super().field(field)
-
-
-def _length(alternative: Alternative) -> Field | None:
-    """Return the length of a value that is nothing but its length and its bytes, as PostgreSQL's are."""
-    match alternative.then:
-        case Structure(elements=(Field() as size, Field() as content)) if content.length == size.name:
-            return size
-    return None

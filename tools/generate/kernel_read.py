@@ -2,9 +2,9 @@
 
 from tools.generate.kernel_walk import Names, Steps, number_at, uses
 from tools.generate.writer import Writer
-from tools.language import Field, Message, Repeat, Spec
+from tools.language import Field, Message
 
-__all__ = ["Reader", "header_fields", "oid_lists"]
+__all__ = ["header_fields", "read_header"]
 
 
 def header_fields(message: Message) -> list[Field]:
@@ -12,46 +12,21 @@ def header_fields(message: Message) -> list[Field]:
     return [element for element in message.exposed if isinstance(element, Field) and not element.part]
 
 
-def oid_lists(message: Message) -> list[Repeat]:
-    """Return the repeats in which a message that changes rows lists its tables."""
-    lists = (e for e in message.exposed if isinstance(e, Repeat) and e.name == "relation_oids")
-    return [*lists] if message.group == "change" else []
-
-
-class Reader:
-    """Emits the reads."""
-
-    def __init__(self, spec: Spec) -> None:
-        self.names = Names(spec)
-
-    def header(self, message: Message) -> str:
-        """Return the function that reads the header of messages of one tag into columns."""
-        fields = header_fields(message)
-        body = Writer()
-        last = message.elements.index(fields[-1])
-        _Read(self.names, message, body).all(message.elements[: last + 1])
-        outs = [f"{name}: Any" for field in fields for name in _columns(field)]
-        return self._function("read", message, outs, body)
-
-    def oids(self, message: Message) -> str:
-        """Return the function that reads the OIDs of a message's repeats, each with its row; it counts them."""
-        body = Writer()
-        _Oids(self.names, message, body).all(message.elements)
-        return self._function("list", message, ["rows: Any", "oids: Any"], body)
-
-    def _function(self, verb: str, message: Message, outs: list[str], body: Writer) -> str:
-        write, lists = Writer(), verb == "list"
-        given = ["data: Any", "starts: Any", "ends: Any", *self.names.batch_signature, *outs]
-        head = f"def {verb}_{self.names.of(message.class_name)}({', '.join(given)}) -> {'int' if lists else 'None'}:"
-        with write.block(head):
-            if lists:
-                write("total = 0")
-            with write.block("for row in range(len(starts)):"):
-                write("at, end = starts[row], ends[row]" if uses(str(body), "end") else "at = starts[row]")
-                write(*self.names.row_values(str(body)), str(body))
-            if lists:
-                write("return total")
-        return f"@kernel\n{write}"
+def read_header(names: Names, message: Message) -> str:
+    """Return the function that reads the header of messages of one tag into columns."""
+    fields = header_fields(message)
+    steps, write = Writer(), Writer()
+    _Read(names, message, steps).all(message.elements[: message.elements.index(fields[-1]) + 1])
+    body = str(steps)
+    outs = [f"{name}: Any" for field in fields for name in _columns(field)]
+    given = ["data: Any", "starts: Any", "ends: Any", *names.batch_signature, *outs]
+    with (
+        write.block(f"def read_{names.of(message.class_name)}({', '.join(given)}) -> None:"),
+        write.block("for row in range(len(starts)):"),
+    ):
+        write("at, end = starts[row], ends[row]" if uses(body, "end") else "at = starts[row]")
+        write(*names.row_values(body), body)
+    return f"@kernel\n{write}"
 
 
 class _Read(Steps):
@@ -82,26 +57,6 @@ class _Read(Steps):
     def _present(self, field: Field) -> None:
         if field.conditional:
             self.write(f"_{field.name}_SENT[row] = True")
-
-
-class _Oids(Steps):
-    """The steps over a message that was walked before, which gather the OIDs of its repeats."""
-
-    checked = False
-
-    def __init__(self, names: Names, message: Message, write: Writer) -> None:
-        super().__init__(names, message, write)
-        self.oids = [repeat.item.principal for repeat in oid_lists(message)]
-
-    def repeat(self, repeat: Repeat) -> None:
-        """Write the steps over items here, also over those that have a walk of their own."""
-        with self.write.block(f"for _ in range({self.local(repeat.count)}):"):
-            self.inner(repeat.item)
-
-    def number(self, field: Field, offset: int) -> None:
-        """Write what keeps an OID."""
-        if field in self.oids and self.depth > 1:
-            self.write("rows[total] = row", f"oids[total] = {number_at(field, offset)}", "total += 1")
 
 
 def _columns(field: Field) -> list[str]:

@@ -40,8 +40,7 @@ class Names:
         self.batch_signature = [*(f"{name}_by_row: Any" for name in self.by_row), *shared]
         """The parameters as what takes a batch has them."""
         self.signature, self.arguments = spec.signature, spec.arguments
-        items = [e.class_name for s in spec.structures() for e in s.elements if isinstance(e, Repeat) and e.class_name]
-        self._all = [*(message.class_name for message in spec.messages), *(part.name for part in spec.parts), *items]
+        self._all = list(spec.class_names())
 
     def of(self, name: str) -> str:
         """Return what a class is called in names of functions: in snake case, unless others are the same there."""
@@ -196,9 +195,8 @@ class Steps:
             self.refuse("at >= end")
             self.write("kind = u8(data, at)")
         for index, alternative in enumerate(choice.alternatives):
-            condition = f" and {alternative.condition}" if alternative.condition else ""
-            head = f"{'elif' if index else 'if'} kind == {tag_name(alternative)}{condition}:"
-            with self.write.block(head):
+            test = alternative.when(f"kind == {tag_name(alternative)}")
+            with self.write.block(f"{'elif' if index else 'if'} {test}:"):
                 self.write("at += 1")
                 self.alternative(choice, alternative)
         if not choice.optional and self.checked:

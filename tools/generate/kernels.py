@@ -1,9 +1,9 @@
 """Emits the columnar kernels: the same layouts over whole batches, compiled by numba."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from tools.generate.kernel_index import Walker, row_fields, row_messages
-from tools.generate.kernel_read import Reader, header_fields, oid_lists
+from tools.generate.kernel_read import header_fields, read_header
 from tools.generate.kernel_walk import Names, tag_name
 from tools.generate.text import constant, python_module, snake_case
 from tools.language import Choice, Field, Spec
@@ -21,7 +21,6 @@ from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
 from pgoutput_construct.columnar.typed.fixed import READ, put_number, read_number
 """
 NAMES = (
-    "LISTS",
     "MESSAGE_SCHEMA",
     "READERS",
     "ROW_FIELDS",
@@ -40,8 +39,7 @@ ABOUT = (
 
 def emit_kernels(spec: Spec) -> str:
     """Return the module of kernels."""
-    walker, reader = Walker(spec), Reader(spec)
-    headers, lists = [m for m in spec.messages if header_fields(m)], [m for m in spec.messages if oid_lists(m)]
+    names = Names(spec)
     return python_module(
         spec,
         [f"{spec.title}: kernels that walk a batch of payloads once.", "", *ABOUT],
@@ -50,12 +48,10 @@ def emit_kernels(spec: Spec) -> str:
         "\n".join(_tags(spec)),
         *_row_tables(spec),
         _schema(spec),
-        *walker.functions(),
-        *(reader.header(message) for message in headers),
-        *(reader.oids(message) for message in lists),
+        *Walker(spec).functions(),
+        *(read_header(names, message) for message in spec.messages if header_fields(message)),
         _readers(spec),
-        _functions("LISTS", "list", ((str(m.tag[0]), m.class_name) for m in lists), spec, _LISTS),
-        _functions("TUPLES", "find", ((f'"{p.name}"', p.name) for p in spec.rows), spec, _TUPLES),
+        _finders(spec),
     )
 
 
@@ -82,8 +78,6 @@ def _row_tables(spec: Spec) -> Iterator[str]:
 
 _ROW_FIELDS = "What the index keeps of messages that hold rows: numbers, and the positions of the rows (-1 for none)."
 _ROW_PARAMETERS = "The parameters that states set: they differ from row to row."
-_LISTS = "By tag: what gathers the OIDs in repeats of messages (rows, oids), and returns how many they are."
-_TUPLES = "What finds the values of each part that is a row; whether all have as many as there are columns."
 
 
 def _schema(spec: Spec) -> str:
@@ -137,8 +131,7 @@ def _form(field: Field) -> str:
     return form + ("?" if field.conditional else "")
 
 
-def _functions(table: str, verb: str, entries: Iterable[tuple[str, str]], spec: Spec, text: str) -> str:
-    names = Names(spec)
-    rows = (f"{key}: {verb}_{names.of(name)}" for key, name in entries)
-    key, answer = ("int", "int") if verb == "list" else ("str", "bool")
-    return constant(f"{table}: Final[Mapping[{key}, Callable[..., {answer}]]]", rows, text)
+def _finders(spec: Spec) -> str:
+    rows = (f'"{part.name}": find_{Names(spec).of(part.name)}' for part in spec.rows)
+    text = "What finds the values of each part that is a row; whether all have as many as there are columns."
+    return constant("TUPLES: Final[Mapping[str, Callable[..., bool]]]", rows, text)

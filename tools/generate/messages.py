@@ -40,9 +40,8 @@ def _about(spec: Spec) -> Iterator[str]:
 
 def _public(spec: Spec, union: str) -> set[str]:
     """Return what a user imports: classes and constants; the tables are for the engines."""
-    names = {union, *(m.class_name for m in spec.messages), *(p.name for p in spec.parts)}
-    names |= {e.class_name for s in spec.structures() for e in s.elements if isinstance(e, Repeat) and e.class_name}
-    return names | {name for alternative in _valued_alternatives(spec) for name in alternative.defines}
+    values = {name for alternative in _valued_alternatives(spec) for name in alternative.defines}
+    return {union, *spec.class_names(), *values}
 
 
 def _valued_alternatives(spec: Spec) -> list[Alternative]:
@@ -83,7 +82,7 @@ class _Classes:
         for part in self.spec.parts_in_order:
             yield from self._items(part)
             if part.single is None:
-                yield self._class(part.name, [part.description], part)
+                yield self._class([part.description], part)
             else:
                 yield f"{part.name}: TypeAlias = {_union(self._members(part.single))}\n" + docstring(
                     [part.description], ""
@@ -93,16 +92,13 @@ class _Classes:
         for message in self.spec.messages:
             source = [f"Source: {self.spec.source}, {message.name}.", f"{_availability(message)}."]
             tag = f"    TAG = {message.tag!r}\n\n"
-            yield self._class(message.class_name, [message.description, "", *source], message, tag)
+            yield self._class([message.description, "", *source], message, tag)
 
     def _items(self, structure: Structure) -> Iterator[str]:
-        for element in structure.elements:
-            if isinstance(element, Repeat):
-                yield from self._items(element.item)
-                if element.item.single is None:
-                    yield self._class(str(element.class_name), [element.description], element.item)
+        return (self._class([repeat.description], repeat.item) for repeat in structure.records())
 
-    def _class(self, name: str, about: list[str], structure: Structure, constants: str = "") -> str:
+    def _class(self, about: list[str], structure: Structure, constants: str = "") -> str:
+        name = structure.class_name
         if structure.extended and structure.principal is not None:
             about = [*about, "", f"The {structure.principal.name} alone stands for it where it has nothing else."]
             constants = f'    PRINCIPAL = "{structure.principal.name}"\n\n'
@@ -129,7 +125,7 @@ class _Classes:
     def _members(self, element: Element) -> list[str]:
         """Return the types that a value of a field can have."""
         if isinstance(element, Repeat):
-            return [f"tuple[{_union(self._inside(element.item, element.class_name))}, ...]"]
+            return [f"tuple[{_union(self._inside(element.item))}, ...]"]
         if isinstance(element, Choice):
             return _values_types(element) if element.valued else self._branches(element)
         members = self._part(element.part) if element.part else [element.python]
@@ -142,17 +138,17 @@ class _Classes:
     def _then(self, alternative: Alternative) -> list[str]:
         if isinstance(alternative.then, str):
             return self._part(alternative.then)
-        return ["None"] if alternative.then is None else self._inside(alternative.then, None)
+        return ["None"] if alternative.then is None else self._inside(alternative.then)
 
     def _part(self, name: str) -> list[str]:
         part = self.spec.part(name)
-        inside = self._inside(part, name)
+        inside = self._inside(part)
         return inside if part.extended or set(inside) == {"None"} else [name]  # None | None is no type
 
-    def _inside(self, structure: Structure, class_name: str | None) -> list[str]:
+    def _inside(self, structure: Structure) -> list[str]:
         """Return the types of a structure inside another: of its principal, of its class, or both."""
         principal = self._members(structure.principal) if structure.principal is not None else []
-        return [*principal, *[str(class_name)] * (structure.single is None)]
+        return [*principal, *[str(structure.class_name)] * (structure.single is None)]
 
 
 def _default(element: Element, optional: bool) -> str:

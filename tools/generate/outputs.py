@@ -1,6 +1,6 @@
 """The table of outputs: which file each emitter writes, from which specification."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from tools.generate.messages import emit_messages
 from tools.generate.protocol import emit_protocol
 from tools.generate.reference import emit_reference
 from tools.generate.reference_table import emit_fields
-from tools.generate.strategies import emit_strategies
 from tools.generate.text import GENERATED
 from tools.language import load
 from tools.language.builtin_types import load_types
@@ -33,32 +32,28 @@ class Output:
 
 
 WIRE = "pgoutput_construct/wire"
-TESTING = "pgoutput_construct/testing"
+
+
+def _layouts(spec: str, prefix: str, messages: str, union: str) -> Iterator[Output]:
+    """Yield what each specification of messages generates."""
+    yield Output(f"{WIRE}/{messages}.py", spec, partial(emit_messages, union=union))
+    yield Output(f"{WIRE}/{prefix}definitions.py", spec, partial(emit_definitions, messages=messages))
+    yield Output(f"{WIRE}/{prefix}codec.py", spec, partial(emit_codec, messages=messages))
+    yield Output(f"{WIRE}/{prefix}fields.py", spec, emit_fields)
+
+
+INSIDE = [("the messages inside", "reference.md")]
+AROUND = [("the envelope around the messages", "reference-envelope.md")]
 
 OUTPUTS = (
-    Output(f"{WIRE}/messages.py", "pgoutput.yaml", partial(emit_messages, union="PgoutputMessage")),
+    *_layouts("pgoutput.yaml", "", "messages", "PgoutputMessage"),
+    *_layouts("replication.yaml", "frame_", "frames", "Frame"),
     Output(f"{WIRE}/protocol.py", "pgoutput.yaml", emit_protocol),
-    Output(f"{WIRE}/definitions.py", "pgoutput.yaml", partial(emit_definitions, messages="messages")),
-    Output(f"{WIRE}/frames.py", "replication.yaml", partial(emit_messages, union="Frame")),
-    Output(f"{WIRE}/frame_definitions.py", "replication.yaml", partial(emit_definitions, messages="frames")),
-    Output(f"{WIRE}/codec.py", "pgoutput.yaml", partial(emit_codec, messages="messages")),
-    Output(f"{WIRE}/frame_codec.py", "replication.yaml", partial(emit_codec, messages="frames")),
-    Output(f"{WIRE}/fields.py", "pgoutput.yaml", emit_fields),
-    Output(f"{WIRE}/frame_fields.py", "replication.yaml", emit_fields),
-    Output(
-        "spec/reference.md",
-        "pgoutput.yaml",
-        partial(emit_reference, others=(("the envelope around the messages", "reference-envelope.md"),)),
-    ),
-    Output(
-        "spec/reference-envelope.md",
-        "replication.yaml",
-        partial(emit_reference, others=(("the messages inside", "reference.md"),)),
-    ),
+    Output("spec/reference.md", "pgoutput.yaml", partial(emit_reference, others=AROUND)),
+    Output("spec/reference-envelope.md", "replication.yaml", partial(emit_reference, others=INSIDE)),
     Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
-    Output(f"{TESTING}/strategies.py", "pgoutput.yaml", partial(emit_strategies, messages="messages")),
-    Output(f"{TESTING}/frame_strategies.py", "replication.yaml", partial(emit_strategies, messages="frames")),
+    Output("pgoutput_construct/columnar/frame_kernels.py", "replication.yaml", emit_kernels),
 )
 
 

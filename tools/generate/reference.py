@@ -1,6 +1,6 @@
 """Emits the reference page: every message and part as words and a table, and as a graph where it has choices."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tools.generate.reference_fields import fields_table, sizes
 from tools.generate.reference_graph import graph
@@ -18,72 +18,58 @@ An offset counts bytes from the start of the message; of two numbers, the first 
 fields that have a condition. Behind a field whose size only the bytes tell there is none. All numbers are big-endian.
 A graph shows the ways through the choices and repeats of a message.
 """
+PARAMETERS = "What decides the layout from outside the bytes. Conditions in the tables name these."
+OPTIONS = "Options of `START_REPLICATION`."
+ORDER = """
+Which message may come depends on what came before. An arrow is a message that leads into another state; a note
+lists those that leave the state as it is.
+"""
 
 
 def emit_reference(spec: Spec, others: Sequence[tuple[str, str]] = ()) -> str:
     """Return the page; ``others`` are the titles and files of the pages beside it."""
-    sections = [section for section in _sections(spec) if section]
-    chunks = [heading(spec), *_about(spec, others), _contents(spec), *sections]
-    return "\n\n".join(chunk.strip("\n") for chunk in chunks) + "\n"
+    front = {title: text for title, text in _front(spec) if text}
+    chunks = [heading(spec), *_about(spec, others), _contents(spec, front)]
+    chunks += [f"## {title}\n\n{text}" for title, text in front.items()]
+    chunks += ["## Messages of the protocol", _overview(spec), *(_section(spec, message) for message in spec.messages)]
+    if spec.parts:
+        chunks += ["## Parts of messages", *(_section(spec, part) for part in spec.parts)]
+    return "\n\n".join(chunk.strip("\n") for chunk in [*chunks, _types(spec)]) + "\n"
 
 
 def _about(spec: Spec, others: Sequence[tuple[str, str]]) -> Iterator[str]:
-    documents = f"[PostgreSQL's documentation]({DOCUMENTS}{spec.source}.html)"
+    parts = f" and {len(spec.parts)} part{'s' * (len(spec.parts) > 1)}" if spec.parts else ""
     yield intro(
-        f"{len(spec.messages)} messages{_and_parts(spec)}, generated from [{spec.file}]({spec.file}), whose language "
-        f"[README.md](README.md) explains. Source: {documents}."
+        f"{len(spec.messages)} messages{parts}, generated from [{spec.file}]({spec.file}), whose language "
+        f"[README.md](README.md) explains. Source: [PostgreSQL's documentation]({DOCUMENTS}{spec.source}.html)."
     )
     if others:
         yield "See also: " + ", ".join(f"[{markdown(title)}]({file})" for title, file in others) + "."
     yield intro(READING)
 
 
-def _and_parts(spec: Spec) -> str:
-    return f" and {len(spec.parts)} part{'s' * (len(spec.parts) > 1)}" if spec.parts else ""
-
-
-def _contents(spec: Spec) -> str:
-    titles = {
-        "Protocol versions": spec.versions,
-        "Parameters": spec.parameters,
-        "Options": spec.options,
-        "Order of messages": spec.states,
-    }
-    lines = [f"- {link(title)}" for title, rows in titles.items() if rows]
+def _contents(spec: Spec, front: Iterable[str]) -> str:
+    lines = [f"- {link(title)}" for title in front]
     lines.append(f"- {link('Messages of the protocol')}: {', '.join(link(message.name) for message in spec.messages)}")
     if spec.parts:
         lines.append(f"- {link('Parts of messages')}: {', '.join(link(part.name) for part in spec.parts)}")
     return "\n".join(["## Contents", "", *lines, f"- {link('Types')}"])
 
 
-def _sections(spec: Spec) -> Iterator[str]:
-    yield _versions(spec) if spec.versions else ""
-    yield _parameters(spec) if spec.parameters else ""
-    yield _options(spec) if spec.options else ""
-    yield _order(spec) if spec.states else ""
-    yield f"## Messages of the protocol\n\n{_overview(spec)}"
-    yield from (_message(spec, message) for message in spec.messages)
-    if spec.parts:
-        yield "## Parts of messages"
-        yield from (_part(spec, part) for part in spec.parts)
-    yield _types(spec)
+def _front(spec: Spec) -> Iterator[tuple[str, str]]:
+    """Yield titles and texts of what stands in front of the messages; empty where a specification has none."""
+    versions = [(str(v.version), f"PostgreSQL {v.server}", markdown(v.brings)) for v in spec.versions]
+    yield "Protocol versions", _rows("", ("Version", "First server", "Brings"), versions)
+    parameters = [(code(p.name), p.type, markdown(p.description)) for p in spec.parameters]
+    yield "Parameters", _rows(PARAMETERS, ("Parameter", "Type", "Meaning"), parameters)
+    options = [row for option in spec.options for row in _option_rows(option, "")]
+    yield "Options", _rows(OPTIONS, ("Option", "PostgreSQL", "Protocol version", "Meaning"), options)
+    order = f"{intro(ORDER)}\n\n{_fenced(state_diagram(spec))}\n\n{order_table(spec)}"
+    yield "Order of messages", order if spec.states else ""
 
 
-def _versions(spec: Spec) -> str:
-    rows = [(str(v.version), f"PostgreSQL {v.server}", markdown(v.brings)) for v in spec.versions]
-    return "## Protocol versions\n\n" + table(("Version", "First server", "Brings"), rows)
-
-
-def _parameters(spec: Spec) -> str:
-    rows = [(code(p.name), p.type, markdown(p.description)) for p in spec.parameters]
-    text = "What decides the layout from outside the bytes. Conditions in the tables name these."
-    return f"## Parameters\n\n{text}\n\n" + table(("Parameter", "Type", "Meaning"), rows)
-
-
-def _options(spec: Spec) -> str:
-    rows = [row for option in spec.options for row in _option_rows(option, "")]
-    head = ("Option", "PostgreSQL", "Protocol version", "Meaning")
-    return "## Options\n\nOptions of `START_REPLICATION`.\n\n" + table(head, rows)
+def _rows(text: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return f"{text}\n\n{table(head, rows)}".lstrip() if rows else ""
 
 
 def _option_rows(option: Option, prefix: str) -> Iterator[Sequence[str]]:
@@ -93,39 +79,24 @@ def _option_rows(option: Option, prefix: str) -> Iterator[Sequence[str]]:
         yield from _option_rows(value, f"{option.name} = ")
 
 
-def _order(spec: Spec) -> str:
-    text = """
-    Which message may come depends on what came before. An arrow is a message that leads into another state; a note
-    lists those that leave the state as it is.
-    """
-    return f"## Order of messages\n\n{intro(text)}\n\n{_fenced(state_diagram(spec))}\n\n{order_table(spec)}"
-
-
 def _overview(spec: Spec) -> str:
     head = ("Tag", "Message", "Sender", "PostgreSQL", "Protocol version", "Meaning")
     return table(head, (_overview_row(message) for message in spec.messages))
 
 
 def _overview_row(message: Message) -> Sequence[str]:
-    tag = code(message.tag.decode("ascii"))
-    since = str(message.since or "")
-    return (
-        tag,
-        link(message.name),
-        message.sender or "",
-        str(message.server or ""),
-        since,
-        markdown(message.description),
-    )
+    tag, versions = code(message.tag.decode("ascii")), (str(message.server or ""), str(message.since or ""))
+    return tag, link(message.name), message.sender or "", *versions, markdown(message.description)
 
 
-def _message(spec: Spec, message: Message) -> str:
-    facts = [f"- {name}: {text}" for name, text in _facts(spec, message)]
-    return _section(spec, message, message.name, facts)
+def _section(spec: Spec, each: Message | Part) -> str:
+    facts = _facts_of_message(spec, each) if isinstance(each, Message) else _facts_of_part(spec, each)
+    lines = [f"- {name}: {text}" for name, text in (("Since", availability(spec, each)), *facts)]
+    chunks = [f"### {markdown(each.name)}", markdown(each.description), "\n".join(lines)]
+    return "\n\n".join(filter(None, [*chunks, fields_table(spec, each), _fenced(graph(each))]))
 
 
-def _facts(spec: Spec, message: Message) -> Iterator[tuple[str, str]]:
-    yield "Since", availability(spec, message)
+def _facts_of_message(spec: Spec, message: Message) -> Iterator[tuple[str, str]]:
     if message.unasked:
         yield "Also before", markdown(message.unasked)
     if message.sender:
@@ -138,17 +109,10 @@ def _facts(spec: Spec, message: Message) -> Iterator[tuple[str, str]]:
     yield "In Python", code(message.class_name)
 
 
-def _part(spec: Spec, part: Part) -> str:
-    users = [link(message.name) for message in spec.messages if part.name in set(message.references())]
-    facts = [f"- Since: {availability(spec, part)}", f"- Used by: {', '.join(users)}" if users else ""]
-    facts.append(f"- In Python: {in_python(part, part.name)}")
-    return _section(spec, part, part.name, [fact for fact in facts if fact])
-
-
-def _section(spec: Spec, structure: Message | Part, name: str, facts: Sequence[str]) -> str:
-    chunks = [f"### {markdown(name)}", markdown(structure.description), "\n".join(facts)]
-    chunks += [fields_table(spec, structure), _fenced(graph(structure))]
-    return "\n\n".join(chunk for chunk in chunks if chunk)
+def _facts_of_part(spec: Spec, part: Part) -> Iterator[tuple[str, str]]:
+    if users := [link(message.name) for message in spec.messages if part.name in set(message.references())]:
+        yield "Used by", ", ".join(users)
+    yield "In Python", in_python(part)
 
 
 def _fenced(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 from tools.generate.reference_text import availability, code, in_python, link, markdown, notation, table
 from tools.language import Alternative, Choice, Field, Repeat, Spec
@@ -37,30 +38,17 @@ def _rows(spec: Spec, structure: Structure, prefix: str, start: int | None) -> I
 
 def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
     kind = link(field.part) if field.part else code(notation(field))
-    size = f"{code(field.length)} bytes" if field.length else ""
-    conditions = [f"{code(field.when)} is set" if field.when else "", _since(field.since), size]
-    when = ", ".join(part for part in conditions if part)
-    return (
-        offset,
-        kind,
-        code(prefix + field.name),
-        when,
-        _values(field.values or field.bits),
-        markdown(field.description),
-    )
-
-
-def _since(since: int | None) -> str:
-    return f"protocol version {since} and newer" if since else ""
-
-
-def _values(values: Mapping[str | int, str] | Mapping[int, str] | None) -> str:
-    return ", ".join(f"{code(str(value))} {markdown(meaning)}" for value, meaning in (values or {}).items())
+    when = [f"{code(field.when)} is set"] if field.when else []
+    when += [f"protocol version {field.since} and newer"] if field.since else []
+    when += [f"{code(field.length)} bytes"] if field.length else []
+    named: Mapping[Any, str] = field.values or field.bits or {}
+    values = ", ".join(f"{code(str(value))} {markdown(meaning)}" for value, meaning in named.items())
+    return offset, kind, code(prefix + field.name), ", ".join(when), values, markdown(field.description)
 
 
 def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Sequence[str]]:
     name = f"{prefix}{repeat.name}[]"
-    times = f"{code(repeat.count)} times; each is {in_python(repeat.item, repeat.class_name)}"
+    times = f"{code(repeat.count)} times; each is {in_python(repeat.item)}"
     yield offset, code(repeat.kind), code(name), times, "", markdown(repeat.description)
     if len(repeat.item.elements) == 1 and isinstance(only := repeat.item.elements[0], Field):
         yield _field(spec, only, f"{name}.", "")

@@ -24,37 +24,23 @@ def _lines(spec: Spec) -> Iterator[str]:
         yield f'state "{mermaid(state.name)}" as {_identifier(state)}'
     if spec.states:
         yield f"[*] --> {_identifier(spec.states[0])}"
-    for first, second in combinations(spec.states, 2):
-        yield from _arrow(spec, first, second)
-        yield from _arrow(spec, second, first)
+    for one, other in combinations(spec.states, 2):
+        for state, following in ((one, other), (other, one)):
+            if names := [mermaid(m.name) for m in _leaving(spec, state) if m.enters == following.name]:
+                yield f"{_identifier(state)} --> {_identifier(following)}: {', '.join(names)}"
     for state in spec.states:
-        yield from _note(state, _staying(spec, state))
+        if names := [mermaid(m.name).replace(" ", UNBROKEN) for m in _staying(spec, state)]:
+            yield f"note right of {_identifier(state)}"
+            yield from (f"  {line.replace(UNBROKEN, ' ')}" for line in wrap(", ".join(names), NOTE_WIDTH))
+            yield "end note"
 
 
-def _arrow(spec: Spec, state: State, following: State) -> Iterator[str]:
-    names = [_label(message) for message in _coming(spec, state) if message.enters == following.name]
-    if names:
-        yield f"{_identifier(state)} --> {_identifier(following)}: {', '.join(names)}"
-
-
-def _note(state: State, messages: Sequence[Message]) -> Iterator[str]:
-    if messages:
-        names = ", ".join(_label(message).replace(" ", UNBROKEN) for message in messages)
-        yield f"note right of {_identifier(state)}"
-        yield from (f"  {line.replace(UNBROKEN, ' ')}" for line in wrap(names, NOTE_WIDTH))
-        yield "end note"
-
-
-def _label(message: Message) -> str:
-    return mermaid(message.name)
-
-
-def _coming(spec: Spec, state: State) -> list[Message]:
-    return [message for message in spec.messages if state.name in message.within]
+def _leaving(spec: Spec, state: State) -> list[Message]:
+    return [m for m in spec.messages if state.name in m.within and m.enters not in (None, state.name)]
 
 
 def _staying(spec: Spec, state: State) -> list[Message]:
-    return [message for message in _coming(spec, state) if message.enters in (None, state.name)]
+    return [m for m in spec.messages if state.name in m.within and m.enters in (None, state.name)]
 
 
 def _identifier(state: State) -> str:
@@ -68,9 +54,7 @@ def order_table(spec: Spec) -> str:
 
 def _rows(spec: Spec) -> Iterator[Sequence[str]]:
     for state in spec.states:
-        staying = _staying(spec, state)
-        leaving = [message for message in _coming(spec, state) if message not in staying]
-        ends = ", ".join(f"{link(message.name)} to {code(str(message.enters))}" for message in leaving)
-        keeps = ", ".join(link(message.name) for message in staying)
+        ends = ", ".join(f"{link(m.name)} to {code(str(m.enters))}" for m in _leaving(spec, state))
+        keeps = ", ".join(link(m.name) for m in _staying(spec, state))
         sets = f" Sets {', '.join(map(code, state.sets))}." if state.sets else ""
         yield code(state.name), markdown(state.description) + sets, keeps, ends

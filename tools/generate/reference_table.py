@@ -24,66 +24,56 @@ Row = tuple[str, str]
 
 def emit_fields(spec: Spec) -> str:
     """Return the module of the table."""
-    walk = _Walk(spec)
     lines: list[Row] = []
     for message in spec.messages:
         lines.append((message.class_name, _described(message.name, message.description)))
-        lines += walk.inside(message, message.class_name)
+        lines += _inside(spec, message, message.class_name)
     rows = (f"{key!r}: {described}" for key, described in lines)
     table = constant("FIELDS: Final[Mapping[str, Described]]", rows, "The rows by key, in wire order.")
     about = f"{spec.title}: what the specification says of each place in a message."
     return python_module(spec, [about], IMPORTS, '__all__ = ["FIELDS"]', table)
 
 
-class _Walk:
-    """Goes through messages as the definitions do, the parts opened where they stand."""
+def _inside(spec: Spec, structure: Structure, key: str) -> Iterator[Row]:
+    """Yield the rows of what a structure holds, as the definitions do: parts are opened where they stand."""
+    for element in structure.elements:
+        yield from _element(spec, element, f"{key}.{element.name}")
 
-    def __init__(self, spec: Spec) -> None:
-        self.spec = spec
 
-    def inside(self, structure: Structure, key: str) -> Iterator[Row]:
-        """Yield the rows of what a structure holds."""
-        for element in structure.elements:
-            yield from self.element(element, f"{key}.{element.name}")
+def _nested(spec: Spec, structure: Structure | str, key: str) -> Iterator[Row]:
+    """Yield the rows of a structure (or part) inside another: its only element stands for it."""
+    structure = spec.part(structure) if isinstance(structure, str) else structure
+    alone = structure.single is not None and len(structure.elements) == 1
+    yield from _element(spec, structure.elements[0], key) if alone else _inside(spec, structure, key)
 
-    def nested(self, structure: Structure, key: str) -> Iterator[Row]:
-        """Yield the rows of a structure inside another: its only element stands for it."""
-        single = structure.single
-        if single is not None and len(structure.elements) == 1:
-            yield from self.element(single, key)
-        else:
-            yield from self.inside(structure, key)
 
-    def element(self, element: Element, key: str) -> Iterator[Row]:
-        """Yield the rows of an element at its key."""
-        match element:
-            case Field(part=str(part)):
-                yield key, _described(part, element.description)
-                yield from self.nested(self.spec.part(part), key)
-            case Field():
-                yield key, _described(element.notation, element.description, element.values, element.bits)
-            case Repeat():
-                yield key, _described(element.kind, element.description)
-                if element.item.single is None:
-                    yield f"{key}[]", _described("", element.description)
-                yield from self.nested(element.item, f"{key}[]")
-            case Choice():
-                yield from self.choice(element, key)
+def _element(spec: Spec, element: Element, key: str) -> Iterator[Row]:
+    match element:
+        case Field(part=str(part)):
+            yield key, _described(part, element.description)
+            yield from _nested(spec, part, key)
+        case Field():
+            yield key, _described(element.notation, element.description, element.values, element.bits)
+        case Repeat():
+            yield key, _described(element.kind, element.description)
+            if element.item.single is None:
+                yield f"{key}[]", _described("", element.description)
+            yield from _nested(spec, element.item, f"{key}[]")
+        case Choice():
+            yield from _choice(spec, element, key)
 
-    def choice(self, choice: Choice, key: str) -> Iterator[Row]:
-        """Yield the row of the tag, and those of the branches."""
-        tags = {a.letter: a.description or a.name for a in choice.alternatives}
-        if choice.valued:
-            yield key, _described("Byte1", choice.description, tags)
-        else:
-            yield key.rpartition(".")[0] + f".{choice.kind_name}", _described("Byte1", choice.description, tags)
-            yield key, _described(choice.kind, choice.description)
-        for alternative in choice.alternatives:
-            branch = f"{key}:{alternative.letter}"
-            if isinstance(alternative.then, str):
-                yield from self.nested(self.spec.part(alternative.then), branch)
-            elif alternative.then is not None:
-                yield from self.nested(alternative.then, branch)
+
+def _choice(spec: Spec, choice: Choice, key: str) -> Iterator[Row]:
+    """Yield the row of the tag, and those of the branches."""
+    tags = {a.letter: a.description or a.name for a in choice.alternatives}
+    if choice.valued:
+        yield key, _described("Byte1", choice.description, tags)
+    else:
+        yield f"{key.removesuffix(choice.name)}{choice.kind_name}", _described("Byte1", choice.description, tags)
+        yield key, _described(choice.kind, choice.description)
+    for alternative in choice.alternatives:
+        if alternative.then is not None:
+            yield from _nested(spec, alternative.then, f"{key}:{alternative.letter}")
 
 
 def _described(

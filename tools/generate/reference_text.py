@@ -75,10 +75,10 @@ def notation(field: Field) -> str:
     return f"{field.notation}, signed" if field.signed and "(" not in field.notation else field.notation
 
 
-def in_python(structure: Structure, class_name: str | None) -> str:
+def in_python(structure: Structure) -> str:
     """Return what a structure inside another is in Python."""
     alone = f"its {code(structure.principal.name)} alone" if structure.principal is not None else ""
-    cls = code(str(class_name))
+    cls = code(str(structure.class_name))
     return (f"{alone}, or {cls} where it has more" if structure.extended else alone) or cls
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "Element",
     "Field",
     "Fields",
+    "Item",
     "Repeat",
     "Structure",
     "Type",
@@ -158,6 +159,23 @@ class Alternative:
         """When it can be taken, as a Python expression of the parameters; empty when it always can."""
         return _since(self.since)
 
+    def when(self, test: str) -> str:
+        """Return a test in a generated module, and the condition where it has one."""
+        return f"{test} and {self.condition}" if self.condition else test
+
+    @property
+    def value(self) -> str:
+        """Its python value in a generated module, which calls the module of the message classes ``m``."""
+        return self.python if self.python in ("None", "bytes") else f"m.{self.python}"
+
+    @property
+    def length(self) -> Field | None:
+        """The length of a content that is nothing but its length and its bytes, as PostgreSQL's values are."""
+        match self.then:
+            case Structure(elements=(Field() as size, Field() as content)) if content.length == size.name:
+                return size
+        return None
+
     @property
     def defines(self) -> tuple[str, ...]:
         """The names that its python value brings: a class, or a constant and its class; none for None and bytes."""
@@ -218,13 +236,17 @@ class Repeat:
     kind: str
     name: str
     count: str
-    item: "Structure"
-    class_name: str | None = None
+    item: "Item"
     description: str = ""
     line: int = 0
     conditional: ClassVar[bool] = False
     condition: ClassVar[str] = ""
     positional: ClassVar[bool] = False
+
+    @property
+    def class_name(self) -> str | None:
+        """The class of its items; None where each is known by its one field."""
+        return self.item.class_name
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -241,6 +263,11 @@ class Structure:
     """Blocks in wire order."""
 
     blocks: tuple[Block, ...]
+
+    @property
+    def class_name(self) -> str | None:
+        """The class of its objects, None where it has none of its own."""
+        return None
 
     @cached_property
     def elements(self) -> tuple[Element, ...]:
@@ -313,6 +340,14 @@ class Structure:
                     if isinstance(alternative.then, Structure):
                         yield from alternative.then.inside()
 
+    def records(self) -> Iterator[Repeat]:
+        """Yield the repeats in it whose items are objects of their own class, those in others first."""
+        for element in self.elements:
+            if isinstance(element, Repeat):
+                yield from element.item.records()
+                if element.item.single is None:
+                    yield element
+
     def references(self) -> Iterator[str]:
         """Yield the names of the parts that this structure refers to."""
         for structure in self.inside():
@@ -321,3 +356,15 @@ class Structure:
                     yield element.part
                 elif isinstance(element, Choice):
                     yield from (a.then for a in element.alternatives if isinstance(a.then, str))
+
+
+@dataclass(frozen=True)
+class Item(Structure):
+    """What a repeat repeats, and the name of its class where it has one."""
+
+    named: str | None = None
+
+    @property
+    def class_name(self) -> str | None:
+        """The class of its objects."""
+        return self.named

@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-from tools.language.elements import Alternative, Block, Choice, Field, Fields, Repeat, Structure, Type
+from tools.language.elements import Alternative, Block, Choice, Field, Fields, Item, Repeat, Structure, Type
 from tools.language.errors import SpecError
 from tools.language.model import Message, Parameter, Part, Spec, State, Version
 from tools.language.notation import Notation, parse_notation
@@ -163,8 +163,8 @@ class _Loader:
                 line=line,
                 **known,
             )
-        item = Structure(self._blocks(data["blocks"], (*place, "blocks")))
-        return Repeat(data["type"], count=data["count"], item=item, class_name=data.get("class"), line=line, **known)
+        item = Item(self._blocks(data["blocks"], (*place, "blocks")), data.get("class"))
+        return Repeat(data["type"], count=data["count"], item=item, line=line, **known)
 
     def _alternative(self, data: Mapping[str, Any], place: Place) -> Alternative:
         notation = parse_notation(data["field"])

@@ -53,6 +53,11 @@ class Part(Structure):
     line: int = 0
 
     @property
+    def class_name(self) -> str:
+        """The name of its class, or of the type that it is known by."""
+        return self.name
+
+    @property
     def values(self) -> Choice | None:
         """How the values of a row are sent, None for a part that is no row."""
         repeat = self.principal
@@ -135,6 +140,11 @@ class Spec:
     def named(self) -> tuple[Message | Part, ...]:
         """The messages and the parts."""
         return (*self.messages, *self.parts)
+
+    def class_names(self) -> Iterator[str]:
+        """Yield the names of the classes of messages, of parts, and of items."""
+        yield from (named.class_name for named in self.named)
+        yield from (str(repeat.class_name) for named in self.named for repeat in named.records())
 
     def fields(self) -> Iterator[Field]:
         """Yield every field, whatever it stands in."""

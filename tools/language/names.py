@@ -10,7 +10,7 @@ __all__ = ["LINE_KEYS", "MACHINERY", "RESERVED_CLASSES", "RESERVED_FIELDS", "RES
 MACHINERY = frozenset(
     {"at", "bytes", "chr", "data", "end", "in_stream", "index", "isinstance", "len", "length", "list", "m", "message"}
     | {"number", "ord", "parallel", "pieces", "proto_version", "range", "size", "string_bytes", "tag", "tuple", "type"}
-    | {"unpack_from", "value"}
+    | {"value"}
 )
 """What the codec calls its own variables, and what it calls: a field of that name is written apart there."""
 

@@ -71,15 +71,14 @@ def _distinct_classes(spec: Spec, error: Raise) -> None:
         seen.add(name)
     alike: dict[str, str] = {}
     for named in spec.named:
-        name = named.class_name if isinstance(named, Message) else named.name
+        name = named.class_name
         if alike.setdefault(name.lower(), name) != name:
             problem = f"{name} and {alike[name.lower()]} differ in upper and lower case alone"
             raise error(named.line, problem, "Choose another name for one of them.")
 
 
 def _class_names(spec: Spec) -> Iterator[tuple[int, str]]:
-    yield from ((message.line, message.class_name) for message in spec.messages)
-    yield from ((part.line, part.name) for part in spec.parts)
+    yield from ((named.line, named.class_name) for named in spec.named)
     for structure in spec.structures():
         for element in structure.elements:
             if isinstance(element, Repeat) and element.class_name:

@@ -1,0 +1,159 @@
+"""The index of segments, built as their blocks come: what is open and in force is carried from one to the next."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog.columns import Part
+from pgoutput_construct.changelog.described import Descriptions, Sent
+from pgoutput_construct.changelog.events import CONNECTED, LogEvent
+from pgoutput_construct.changelog.index import SegmentIndex, struct_array
+from pgoutput_construct.changelog.plain import find_plain
+from pgoutput_construct.changelog.usage import count_rows, settled, spans_of
+from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.columnar.gather import look_up, tag_table
+from pgoutput_construct.columnar.index import IS_ROW
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction, LoggedTransaction
+from pgoutput_construct.stream.state import ControlMessage
+from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.wire.protocol import DESCRIPTIONS
+
+__all__ = ["IndexBuilder"]
+
+_DESCRIBES: Final = tag_table(DESCRIPTIONS)
+_MOST_FAULTS: Final = 100
+
+SentBy = Callable[[Iterable[int]], Iterable[Sent]]
+
+
+class IndexBuilder:
+    """Fed the blocks and events of a log in order, it gives the index of each segment.
+
+    It holds the transactions without an outcome, the descriptions in force, and the numbers of the present segment.
+    """
+
+    def __init__(self, last: SegmentIndex | None = None, sent_by: SentBy | None = None) -> None:
+        """Begin a log, or go on after the segments whose index is ``last``.
+
+        ``sent_by`` returns the entries of ``descriptions`` for some seqs, as far as the log still has them.
+        """
+        self._next_seq = 0 if last is None else last.last_seq + 1
+        opened = [] if last is None else last.open.to_pylist()
+        self._began = {row["first_seq"]: (row["since_lsn"], row["since_time"]) for row in opened}
+        self._transactions = TransactionReader(map(_unfinished, opened))
+        in_force = [] if last is None else last.entries("in_force", slice(len(last) - 1, None)).to_pylist()
+        sent = sent_by(row["seq"] for row in in_force) if sent_by is not None and in_force else ()
+        self._descriptions = Descriptions(sent, in_force)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._first_seq = self._next_seq
+        self._plain: list[pa.Array] = []
+        self._rows: list[pa.Table] = []
+        self._events: list[dict[str, Any]] = []
+        self._faults: list[dict[str, Any]] = []
+
+    def add(self, part: Part) -> None:
+        """Take in what comes next."""
+        if isinstance(part, LogEvent):
+            self._add_event(part)
+            return
+        plain = find_plain(part)
+        since, first_seq = self._transactions.since, self._next_seq
+        self._read_others(part, plain.others, plain.last)
+        spans = spans_of(part, first_seq, plain.first, since)
+        self._rows.append(count_rows(part, first_seq, spans, self._descriptions.history))
+        self._plain.append(plain.entries(first_seq))
+        self._next_seq += len(part)
+
+    def finish(self, complete_lsn: int) -> SegmentIndex:
+        """Return the index of what was added since the last one; ``complete_lsn`` is that of the log with it."""
+        ended = self._transactions.ended
+        whole = [e.transaction.first_seq for e in ended if e.outcome == COMMITTED and _is_plain(e.transaction)]
+        committed = np.array([seq for seq in whole if seq >= self._first_seq], np.int64)
+        rows = settled(self._rows, committed) if self._rows else struct_array("rows", [])
+        used = np.unique(rows.field("description").to_numpy()).tolist()
+        lists = {
+            "transactions": self._ended(ended),
+            "open": struct_array("open", map(self._opened, self._transactions.unfinished())),
+            "rows": rows,
+            "events": struct_array("events", self._events),
+            "faults": struct_array("faults", self._faults),
+            **self._descriptions.finish(self._first_seq, used),
+        }
+        index = SegmentIndex.of(self._first_seq, self._next_seq - 1, complete_lsn, **lists)
+        ended.clear()
+        self._began = {first: self._began[first] for first in (t.first_seq for t in self._transactions.unfinished())}
+        self._begin()
+        return index
+
+    def _add_event(self, event: LogEvent) -> None:
+        if event.name == CONNECTED:
+            self._transactions.reconnect()
+        numbers = {"seq": self._next_seq, "lsn": int(event.lsn), "time": int(event.time)}
+        self._events.append(numbers | {"name": event.name, "payload": event.payload()})
+        self._next_seq += 1
+
+    def _read_others(self, block: Block, others: Any, plain_ends: Any) -> None:
+        """Read the messages one by one that are of no plain transaction; these come between them."""
+        describing = np.flatnonzero(look_up(block.index.tags, _DESCRIBES) & block.index.valid)
+        wrong = np.flatnonzero(~block.index.valid & ~IS_ROW[block.index.tags])
+        rows = np.sort(np.concatenate([others, describing, wrong]))
+        passed = np.searchsorted(plain_ends, np.append(rows, len(block)))
+        for row, more in zip(rows.tolist(), (np.diff(passed, prepend=0) > 0).tolist(), strict=False):
+            if more:
+                self._transactions.interrupt()
+            self._read(block, row)
+        if len(plain_ends) and (not len(rows) or passed[-1] > passed[-2]):
+            self._transactions.interrupt()
+
+    def _read(self, block: Block, row: int) -> None:
+        seq, scope = self._next_seq + row, int(block.stream_xid[row])
+        try:
+            message = block.index.message(row)
+            control = ControlMessage(seq, None if scope == OUTSIDE else scope, message)
+            self._began[seq] = int(block.wal_start[row]), int(block.send_time[row])
+            self._transactions.read(control)
+            self._descriptions.read(control, block.index.payload(row), block.index.keywords(row))
+        except PgoutputError as error:
+            if len(self._faults) < _MOST_FAULTS:
+                self._faults.append({"seq": seq, "problem": str(error)})
+
+    def _ended(self, ended: list[EndedTransaction]) -> pa.Array:
+        others = struct_array("transactions", map(_entry, ended))
+        together = pa.concat_arrays([*self._plain, others])
+        if len(others):
+            together = together.take(pa.array(np.argsort(together.field("seq").to_numpy(), kind="stable")))
+        return together
+
+    def _opened(self, transaction: LoggedTransaction) -> dict[str, Any]:
+        first = transaction.first_seq
+        since_lsn, since_time = self._began[first]
+        numbers = {"first_seq": first, "since_lsn": since_lsn, "since_time": since_time}
+        own = {"since": transaction.since, "final_lsn": transaction.final_lsn}
+        return _entry_of(transaction) | numbers | own
+
+
+def _is_plain(transaction: LoggedTransaction) -> bool:
+    return not transaction.streamed and transaction.gid is None
+
+
+def _entry(ended: EndedTransaction) -> dict[str, Any]:
+    own = {"seq": ended.seq, "outcome": ended.outcome, "commit_lsn": ended.commit_lsn, "end_lsn": ended.end_lsn}
+    return _entry_of(ended.transaction) | own | {"commit_time": ended.time}
+
+
+def _entry_of(transaction: LoggedTransaction) -> dict[str, Any]:
+    spans = [{"first": first, "last": last} for first, last in transaction.spans]
+    names = {"xid": transaction.xid, "gid": transaction.gid, "streamed": transaction.streamed}
+    return names | {"spans": spans, "aborted": sorted(transaction.aborted)}
+
+
+def _unfinished(entry: dict[str, Any]) -> LoggedTransaction:
+    own = {name: entry[name] for name in ("xid", "gid", "streamed", "since", "final_lsn")}
+    spans = [(span["first"], span["last"]) for span in entry["spans"]]
+    return LoggedTransaction(**own, spans=spans, aborted=set(entry["aborted"]))

@@ -1,0 +1,116 @@
+"""What describes the rows of a log from segment to segment: the history of one, and what the next ones inherit."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from pgoutput_construct.changelog.index import struct_array
+from pgoutput_construct.stream.relations import Description, RelationHistory
+from pgoutput_construct.stream.state import ControlMessage
+from pgoutput_construct.wire.engine import parse
+from pgoutput_construct.wire.messages import PgoutputMessage, Relation, Type
+
+__all__ = ["Descriptions", "Sent", "described"]
+
+Sent: TypeAlias = Mapping[str, Any]
+"""A Relation or Type as it was sent: an entry of the index's ``descriptions``."""
+
+
+def described(sent: Iterable[Sent]) -> Iterator[Description]:
+    """Yield a description for each Relation, with the Types that it takes; ``sent`` may come in any order.
+
+    Raises DecodeError for what is no Relation and no Type.
+    """
+    types: dict[int, Type] = {}
+    for row in sorted(sent, key=lambda row: int(row["seq"])):
+        message = _message(row)
+        if isinstance(message, Type):
+            types[message.type_oid] = message
+        elif isinstance(message, Relation):
+            oids = {column.type_oid for column in message.columns}.intersection(types)
+            yield Description(row["seq"], message, {oid: types[oid] for oid in oids})
+
+
+class Descriptions:
+    """The descriptions in force, and those of the segment that is being indexed."""
+
+    def __init__(self, sent: Iterable[Sent] = (), in_force: Iterable[Mapping[str, Any]] = ()) -> None:
+        """Begin a log, or go on with one: ``in_force`` is the column of its last index, ``sent`` has what it names."""
+        self._sent: dict[int, Sent] = {row["seq"]: row for row in sent}
+        self._new: list[Sent] = []
+        self._uses: dict[int, tuple[int, ...]] = {}
+        self._types: dict[int, int] = {}
+        for row in sorted(self._sent.values(), key=lambda row: int(row["seq"])):
+            self._take_type(row["seq"], _message(row))
+        known = {description.seq: description for description in described(self._sent.values())}
+        scopes = [(row["stream_xid"], known[row["seq"]]) for row in in_force if row["seq"] in known]
+        self._begin(scopes, {oid: _message(self._sent[seq]) for oid, seq in self._types.items()})
+
+    def read(self, control: ControlMessage, payload: bytes, keywords: Mapping[str, Any]) -> None:
+        """Take in the next control message, as it was sent, and the keywords of parse with which it is read."""
+        self.history.read(control)
+        seq, stream_xid, message = control
+        if isinstance(message, Relation | Type):
+            oid = message.relation_oid if isinstance(message, Relation) else message.type_oid
+            texts = {"payload": payload, "keywords": json.dumps(keywords, sort_keys=True)}
+            self._sent[seq] = {"seq": seq, "stream_xid": stream_xid, "oid": oid, **texts}
+            self._new.append(self._sent[seq])
+            self._take_type(seq, message)
+
+    def finish(self, first_seq: int, used: Iterable[int]) -> dict[str, pa.Array]:
+        """Return the columns of the index for a segment whose rows used these descriptions, and go on to the next."""
+        in_force = list(self.history.in_force())
+        changes = self._changes(first_seq)
+        # What a stream described comes into force for all where it commits, whether or not a row has needed it yet.
+        rows: dict[str, list[Sent]] = {
+            "descriptions": self._new,
+            "inherited": self._inherited_rows({*used, *(change["description"] for change in changes)}),
+            "changes": changes,
+            "in_force": self._named(in_force),
+        }
+        self._sent = {seq: self._sent[seq] for seq in {row["seq"] for row in rows["in_force"]}}
+        self._uses = {description.seq: self._uses[description.seq] for _, description in in_force}
+        self._begin(in_force, self.history.types)
+        return {name: struct_array(name, entries) for name, entries in rows.items()}
+
+    def _begin(self, in_force: Iterable[tuple[int | None, Description]], types: Mapping[int, Any]) -> None:
+        """Begin a segment."""
+        self._new = []
+        self._inherited = list(in_force)
+        self.history = RelationHistory()
+        self.history.types = dict(types)
+        for stream_xid, description in self._inherited:
+            self.history.inherit(stream_xid, description)
+
+    def _take_type(self, seq: int, message: PgoutputMessage) -> None:
+        if isinstance(message, Type):
+            self._types[message.type_oid] = seq
+        elif isinstance(message, Relation):
+            oids = {column.type_oid for column in message.columns}
+            self._uses[seq] = tuple(self._types[oid] for oid in oids if oid in self._types)
+
+    def _inherited_rows(self, used: set[int]) -> list[Sent]:
+        """Return what stands before the segment, and its rows need."""
+        found = [(scope, seq) for scope, description in self._inherited if (seq := description.seq) in used]
+        new = {row["seq"] for row in self._new}
+        relations = [*(seq for _, seq in found), *new]
+        types = {(None, seq) for relation in relations for seq in self._uses.get(relation, ()) if seq not in new}
+        return [{**self._sent[seq], "stream_xid": scope} for scope, seq in [*sorted(types), *found]]
+
+    def _changes(self, first_seq: int) -> list[Sent]:
+        found = sorted((change for change in self.history.changed() if change[0] >= first_seq), key=itemgetter(0))
+        return [dict(zip(("seq", "stream_xid", "oid", "description"), change, strict=True)) for change in found]
+
+    def _named(self, in_force: Iterable[tuple[int | None, Description]]) -> list[Sent]:
+        """Name what is in force, and the Types that it takes."""
+        found: list[tuple[int, int | None]] = [(description.seq, scope) for scope, description in in_force]
+        types = {*self._types.values(), *(seq for relation, _ in found for seq in self._uses[relation])}
+        found += [(seq, None) for seq in sorted(types)]
+        return [{"seq": seq, "stream_xid": scope, "oid": self._sent[seq]["oid"]} for seq, scope in found]
+
+
+def _message(row: Sent) -> PgoutputMessage:
+    return parse(row["payload"], **json.loads(row["keywords"]))

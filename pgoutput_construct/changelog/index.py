@@ -1,0 +1,216 @@
+"""The index of segments: all that a reader needs to plan, without the payloads.
+
+It is a table with one row a segment, whose columns are lists; so the indexes of many segments are those of each below
+one another, and one footer holds a table of one row. ``changelog/build.py`` makes it.
+"""
+
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pgoutput_construct.wire import Lsn
+
+__all__ = ["COLUMNS", "INDEX_SCHEMA", "SegmentIndex", "check_index", "struct_array"]
+
+_SPANS: Final = pa.list_(pa.struct([("first", pa.int64()), ("last", pa.int64())]))
+_XIDS: Final = pa.list_(pa.int64())
+
+COLUMNS: Final[Mapping[str, pa.StructType]] = {
+    "transactions": pa.struct(
+        [
+            ("seq", pa.int64()),  # of the message that ended it
+            ("xid", pa.int64()),
+            ("gid", pa.string()),
+            ("streamed", pa.bool_()),
+            ("outcome", pa.string()),
+            ("commit_lsn", pa.int64()),
+            ("end_lsn", pa.int64()),
+            ("commit_time", pa.int64()),
+            ("spans", _SPANS),
+            ("aborted", _XIDS),
+        ]
+    ),
+    "open": pa.struct(
+        [
+            ("xid", pa.int64()),
+            ("gid", pa.string()),
+            ("streamed", pa.bool_()),
+            ("final_lsn", pa.int64()),
+            ("since", pa.int64()),  # where the piece begins that is open
+            ("first_seq", pa.int64()),
+            ("since_lsn", pa.int64()),
+            ("since_time", pa.int64()),
+            ("spans", _SPANS),
+            ("aborted", _XIDS),
+        ]
+    ),
+    "descriptions": pa.struct(
+        [
+            ("seq", pa.int64()),
+            ("stream_xid", pa.int64()),
+            ("oid", pa.int64()),
+            ("payload", pa.binary()),
+            ("keywords", pa.string()),  # of parse, as JSON
+        ]
+    ),
+    "inherited": pa.struct(
+        [
+            ("seq", pa.int64()),
+            ("stream_xid", pa.int64()),  # in whose scope it is in force, not in which it was sent
+            ("oid", pa.int64()),
+            ("payload", pa.binary()),
+            ("keywords", pa.string()),
+        ]
+    ),
+    "in_force": pa.struct([("seq", pa.int64()), ("stream_xid", pa.int64()), ("oid", pa.int64())]),
+    "changes": pa.struct(
+        [("seq", pa.int64()), ("stream_xid", pa.int64()), ("oid", pa.int64()), ("description", pa.int64())]
+    ),
+    "rows": pa.struct(
+        [
+            ("span", pa.int64()),
+            ("xid", pa.int64()),
+            ("oid", pa.int64()),
+            ("description", pa.int64()),
+            ("tag", pa.uint8()),
+            ("count", pa.int64()),
+            ("first_seq", pa.int64()),
+            ("last_seq", pa.int64()),
+        ]
+    ),
+    "events": pa.struct(
+        [
+            ("seq", pa.int64()),
+            ("name", pa.string()),
+            ("lsn", pa.int64()),
+            ("time", pa.int64()),
+            ("payload", pa.binary()),
+        ]
+    ),
+    "faults": pa.struct([("seq", pa.int64()), ("problem", pa.string())]),
+    "snapshots": pa.struct([("number", pa.int32()), ("oid", pa.int64()), ("rows", pa.int64())]),
+}
+"""The columns that are lists, and what their entries are."""
+
+INDEX_SCHEMA: Final = pa.schema(
+    [
+        ("first_seq", pa.int64()),
+        ("last_seq", pa.int64()),
+        ("complete_lsn", pa.int64()),
+        *((name, pa.list_(kind)) for name, kind in COLUMNS.items()),
+    ]
+)
+"""A row of the index: what it says of one segment."""
+
+
+@dataclass(frozen=True)
+class SegmentIndex:
+    """The indexes of consecutive segments, one below the other."""
+
+    table: pa.Table
+    """A row a segment, of INDEX_SCHEMA."""
+
+    @classmethod
+    def of(cls, first_seq: int, last_seq: int, complete_lsn: int, **lists: pa.Array) -> "SegmentIndex":
+        """Return the index of one segment; each of ``lists`` is a column's entries, those left out have none."""
+        numbers = [pa.array([number], pa.int64()) for number in (first_seq, last_seq, complete_lsn)]
+        entries = (lists.get(name, pa.array([], kind)) for name, kind in COLUMNS.items())
+        columns = [pa.ListArray.from_arrays(pa.array([0, len(array)], pa.int32()), array) for array in entries]
+        return cls(pa.Table.from_arrays([*numbers, *columns], schema=INDEX_SCHEMA))
+
+    @classmethod
+    def concat(cls, indexes: Iterable["SegmentIndex"]) -> "SegmentIndex":
+        """Put the indexes of segments below one another, in the order of the log."""
+        return cls(pa.concat_tables([INDEX_SCHEMA.empty_table(), *(index.table for index in indexes)]))
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "SegmentIndex":
+        """Read what ``to_bytes`` gives; raise ValueError, or Arrow's own error, for bytes that are not that."""
+        compressed = pa.BufferReader(b64decode(check_index(content)))
+        with pa.CompressedInputStream(compressed, "zstd") as source:
+            table = pa.ipc.open_stream(source).read_all()
+        if not table.schema.equals(INDEX_SCHEMA):
+            raise ValueError(f"the columns of its index are {table.schema.names}")
+        return cls(table)
+
+    def to_bytes(self) -> bytes:
+        """Return the index as text for a Parquet footer: Arrow's stream, compressed as a whole, and its CRC-32."""
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, "zstd") as packed, pa.ipc.new_stream(packed, INDEX_SCHEMA) as stream:
+            stream.write_table(self.table)
+        text = b64encode(sink.getvalue())
+        return b"%s %08x" % (text, zlib.crc32(text))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def first_seq(self) -> int:
+        """Seq of the first row."""
+        return int(self.table["first_seq"][0].as_py())
+
+    @property
+    def last_seq(self) -> int:
+        """Seq of the last row."""
+        return int(self.table["last_seq"][-1].as_py())
+
+    @property
+    def complete_lsn(self) -> Lsn:
+        """All transactions that ended before this position are in the log."""
+        return Lsn(self.table["complete_lsn"][-1].as_py())
+
+    def entries(self, name: str, of: slice | None = None) -> pa.Table:
+        """Return the entries of a column of lists (``COLUMNS``) as a table, of all segments or of some."""
+        column = self.table[name] if of is None else self.table[name][of]
+        return pa.Table.from_struct_array(pc.list_flatten(column))
+
+    def located(self, name: str) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Return the entries of a column of lists as a table, and the place of the segment that each is of."""
+        column = self.table[name].combine_chunks()
+        return pa.Table.from_struct_array(pc.list_flatten(column)), pc.list_parent_indices(column).to_numpy()
+
+    @property
+    def transactions(self) -> pa.Table:
+        """The transactions that ended in these segments, with where they stand in the log, in the order of their ends.
+
+        Times are microseconds since 2000-01-01 UTC. What a lost connection left half in the log is not among them.
+        """
+        return self.entries("transactions")
+
+    @property
+    def open(self) -> pa.Table:
+        """The transactions without an outcome at the end of the last segment: open, streamed, or prepared (``gid``).
+
+        What a lost connection left half in the log is not among them.
+        """
+        return self.entries("open", slice(len(self) - 1, None))
+
+    @property
+    def counts(self) -> pa.Table:
+        """How many rows (truncates: one a table) there are of each relation OID and tag, whatever became of them."""
+        rows = self.entries("rows").group_by(["oid", "tag"], use_threads=False).aggregate([("count", "sum")])
+        return rows.rename_columns(["oid", "tag", "rows"]).sort_by([("oid", "ascending"), ("tag", "ascending")])
+
+    def one(self, place: int) -> "SegmentIndex":
+        """Return the index of one of the segments."""
+        return SegmentIndex(self.table.slice(place, 1))
+
+
+def check_index(content: bytes) -> bytes:
+    """Return the text of an index without its checksum; raise ValueError where that does not match."""
+    text, _, check = content.rpartition(b" ")
+    if check != b"%08x" % zlib.crc32(text):
+        raise ValueError("the checksum of its index does not match")
+    return text
+
+
+def struct_array(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Array:
+    """Return entries of a column of lists."""
+    return pa.array(list(rows), COLUMNS[name])

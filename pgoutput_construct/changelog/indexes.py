@@ -1,0 +1,80 @@
+"""The index of a whole log, out of its footers; of segments of format 1, which have none, out of their payloads."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+
+from pgoutput_construct.changelog.block import NO_XID, Block
+from pgoutput_construct.changelog.build import IndexBuilder
+from pgoutput_construct.changelog.columns import parts_of
+from pgoutput_construct.changelog.described import Sent
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.listing import Listing
+from pgoutput_construct.changelog.names import SegmentName
+from pgoutput_construct.changelog.segments import DAMAGE, Segment, damaged, read_footer, read_segment
+
+__all__ = ["builder_after", "index_of", "indexes_of"]
+
+
+def indexes_of(listing: Listing) -> SegmentIndex:
+    """Return the index of consecutive segments; raises ChangeLogError for a damaged one.
+
+    Those of format 1 are read as a whole, and must come first.
+    """
+    computed = list(_computed(segment for segment in listing.segments if _has_none(segment)))
+    indexes = (each if isinstance(each, SegmentIndex) else index_of(each) for each in listing.indexes(_has_none))
+    return SegmentIndex.concat([*computed, *indexes])
+
+
+def _has_none(segment: Segment) -> bool:
+    return segment.options.log_format == 1
+
+
+def index_of(segment: Segment) -> SegmentIndex:
+    """Return the index in a segment's footer; raise ChangeLogError where it is damaged."""
+    content = segment.index
+    if content is None:  # a manifest has it, but not all of it
+        name = SegmentName(segment.first_seq, segment.last_seq, segment.name)
+        content = read_footer(segment.store, name, segment.size).index
+    assert content is not None
+    try:
+        index = SegmentIndex.from_bytes(content)
+        if (len(index), index.first_seq, index.last_seq) != (1, segment.first_seq, segment.last_seq):
+            raise ValueError(f"its index is of seq {index.first_seq} to {index.last_seq}")
+    except DAMAGE as error:
+        raise damaged(segment.place, error) from error
+    return index
+
+
+def builder_after(segments: Sequence[Segment]) -> IndexBuilder:
+    """Return what builds the index of what comes after these segments."""
+    if not segments:
+        return IndexBuilder()
+    if _has_none(segments[-1]):
+        last = indexes_of(Listing(tuple(segments), {}))
+        return IndexBuilder(last.one(len(last) - 1), lambda seqs: _among(last, set(seqs)))
+    return IndexBuilder(index_of(segments[-1]), lambda seqs: _sent_by(segments, seqs))
+
+
+def _computed(segments: Iterable[Segment]) -> Iterator[SegmentIndex]:
+    builder, open_xid = IndexBuilder(), NO_XID
+    for segment in segments:
+        for part in parts_of(read_segment(segment), segment.options.layout(), open_xid):
+            builder.add(part)
+            open_xid = part.open_xid if isinstance(part, Block) else open_xid
+        yield builder.finish(segment.position.complete_lsn)
+
+
+def _sent_by(segments: Sequence[Segment], seqs: Iterable[int]) -> Iterator[Sent]:
+    """Find descriptions in the footers of the segments in which they stand, or in those that needed them."""
+    wanted = set(seqs)
+    firsts = [segment.first_seq for segment in segments]
+    places = sorted({place for seq in wanted if (place := bisect_right(firsts, seq) - 1) >= 0})
+    indexed = [index_of(segments[place]) for place in places if not _has_none(segments[place])]
+    if any(_has_none(segments[place]) for place in places):
+        indexed.append(indexes_of(Listing(tuple(segments[: places[-1] + 1]), {})))
+    for index in indexed:
+        yield from _among(index, wanted)
+
+
+def _among(index: SegmentIndex, wanted: set[int]) -> Iterator[Sent]:
+    yield from (row for row in index.entries("descriptions").to_pylist() if row["seq"] in wanted)

@@ -1,0 +1,79 @@
+"""Transactions that begin and end in one block, found without a loop over them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pgoutput_construct.changelog.block import Block, Flags, Numbers
+from pgoutput_construct.changelog.index import COLUMNS
+from pgoutput_construct.columnar.gather import look_up, tag_table
+from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.wire.messages import Begin, Commit
+from pgoutput_construct.wire.protocol import BEGINS, ENDS
+
+__all__ = ["PlainTransactions", "find_plain"]
+
+_BOUNDS: Final = tag_table(BEGINS | ENDS)
+_INT64_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class PlainTransactions:
+    """Transactions of a Begin and its Commit, with no other bound of a transaction between them."""
+
+    first: Numbers
+    """The row of each Begin in the block."""
+    last: Numbers
+    """The row of its Commit."""
+    columns: tuple[pa.Array, ...]
+    """xid, commit_lsn, end_lsn and commit_time of each."""
+    others: Numbers
+    """The rows of all other messages that begin or end something."""
+
+    def entries(self, first_seq: int) -> pa.Array:
+        """Return them as entries of the index's ``transactions``; ``first_seq`` is the seq of the block's first row."""
+        count = len(self.first)
+        xid, commit_lsn, end_lsn, commit_time = self.columns
+        ends = pa.array(self.last + first_seq)
+        spans = pa.StructArray.from_arrays([pa.array(self.first + first_seq), ends], ["first", "last"])
+        arrays = {
+            "seq": ends,
+            "xid": xid,
+            "gid": pa.nulls(count, pa.string()),
+            "streamed": pa.array(np.zeros(count, np.bool_)),
+            "outcome": pa.repeat(COMMITTED, count),
+            "commit_lsn": commit_lsn,
+            "end_lsn": end_lsn,
+            "commit_time": commit_time,
+            "spans": pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32)), spans),
+            "aborted": pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.int64())),
+        }
+        kind = COLUMNS["transactions"]
+        return pa.StructArray.from_arrays([arrays[field.name] for field in kind], fields=list(kind))
+
+
+def find_plain(block: Block) -> PlainTransactions:
+    """Find the transactions whose Commit is the next bound after their Begin, and fits it."""
+    bounds = np.flatnonzero(look_up(block.index.tags, _BOUNDS) & block.index.valid)
+    tags = block.index.tags[bounds]
+    (begin_rows, begin), (commit_rows, commit) = block.header(Begin), block.header(Commit)
+    opens = np.flatnonzero((tags[:-1] == Begin.TAG[0]) & (tags[1:] == Commit.TAG[0]))
+    begins, commits = np.searchsorted(begin_rows, bounds[opens]), np.searchsorted(commit_rows, bounds[opens + 1])
+    # pgoutput_begin_txn() and pgoutput_commit_txn() send the same position.
+    lsns = commit["commit_lsn"].to_numpy()[commits]
+    fits = (begin["final_lsn"].to_numpy()[begins] == lsns) & _held(lsns) & _held(commit["end_lsn"].to_numpy()[commits])
+    opens, begins, commits = opens[fits], begins[fits], commits[fits]
+    is_other = np.ones(len(bounds), np.bool_)
+    is_other[opens] = is_other[opens + 1] = False
+    columns = begin["xid"].take(pa.array(begins)), *(commit[name].take(pa.array(commits)) for name in _OF_COMMIT)
+    numbers = tuple(column.cast(pa.int64()) for column in columns)
+    return PlainTransactions(begin_rows[begins], commit_rows[commits], numbers, bounds[is_other])
+
+
+_OF_COMMIT: Final = ("commit_lsn", "end_lsn", "commit_time")
+
+
+def _held(lsns: Numbers) -> Flags:
+    return lsns <= _INT64_MAX

@@ -1,0 +1,105 @@
+"""What readers of rows need to know of a log before they read it, out of its index alone."""
+
+from array import array
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog.block import Numbers
+from pgoutput_construct.changelog.described import Sent, described
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.relations import RelationHistory
+from pgoutput_construct.stream.transactions import Spans
+
+__all__ = ["committed_spans", "relation_history"]
+
+_INT64_MAX: Final = 2**63 - 1
+
+
+def committed_spans(index: SegmentIndex) -> Spans:
+    """Return where the committed transactions of a log stand."""
+    transactions = index.transactions
+    transactions = transactions.filter(pc.equal(transactions["outcome"], COMMITTED)).combine_chunks()
+    spans, parents = _flat(transactions["spans"])
+    first, last = (pc.struct_field(spans, name).to_numpy() for name in ("first", "last"))
+    xid = _numbers(transactions["xid"])
+    stream_xid = np.where(transactions["streamed"].to_numpy(), xid, -1)
+    order = np.argsort(first, kind="stable")
+    owners = parents[order]
+    numbers = {
+        "first_seq": first[order],
+        "last_seq": last[order],
+        "stream_xid": stream_xid[owners],
+        "commit_lsn": _numbers(transactions["commit_lsn"])[owners],
+        "commit_time": _numbers(transactions["commit_time"])[owners],
+        "xid": xid[owners],
+        "position": _before(last - first + 1, parents)[order],
+    }
+    columns = {name: array("q", column.astype(np.int64).tobytes()) for name, column in numbers.items()}
+    return Spans(**columns, aborted=_aborted(transactions["aborted"], owners))
+
+
+def relation_history(index: SegmentIndex) -> RelationHistory:
+    """Return what describes each OID at each position, also where older segments were pruned."""
+    inherited, places = index.located("inherited")
+    is_before = _numbers(inherited["seq"]) < index.first_seq
+    before = _distinct(inherited.filter(pa.array(is_before)), places[is_before])
+    sent = {row["seq"]: row for row in (*before, *index.entries("descriptions").to_pylist())}
+    history = RelationHistory(described(sent.values()))
+    changes = index.entries("changes").to_pylist()
+    for change in [*_in_force_before(before, changes, _numbers(index.table["first_seq"])), *changes]:
+        # What no row of the log needs was pruned with what sent it.
+        description = change["description"] if change["description"] in sent else -1
+        history.change(change["seq"], change["stream_xid"], change["oid"], description)
+    return history
+
+
+def _in_force_before(before: list[dict[str, Any]], changes: list[dict[str, Any]], firsts: Numbers) -> Iterator[Sent]:
+    """Yield what describes which OID at the begin of a log: what rows inherited before the first change of the OID."""
+    first_changes: dict[tuple[int | None, int], int] = {}
+    for change in changes:
+        first_changes.setdefault((change["stream_xid"], change["oid"]), change["seq"])
+    for row in before:
+        scope = row["stream_xid"], row["oid"]
+        if first_changes.get(scope, _INT64_MAX) >= firsts[row["place"]]:
+            first_changes[scope] = -1
+            yield {**row, "description": row["seq"]}
+
+
+def _distinct(inherited: pa.Table, places: Numbers) -> list[dict[str, Any]]:
+    """Return what segments inherited, each once, with the place of the first segment that did."""
+    table = inherited.append_column("place", pa.array(places))
+    keys = ["seq", "stream_xid", "oid", "payload", "keywords"]
+    found = table.group_by(keys, use_threads=False).aggregate([("place", "min")])
+    rows: list[dict[str, Any]] = found.rename_columns([*keys, "place"]).sort_by("place").to_pylist()
+    return rows
+
+
+def _flat(lists: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:
+    """Return the items of lists, and the row of each."""
+    array = lists.combine_chunks()
+    return pc.list_flatten(array), pc.list_parent_indices(array).to_numpy()
+
+
+def _before(lengths: Numbers, parents: Numbers) -> Numbers:
+    """Return how many messages of each span's transaction the earlier spans hold."""
+    passed = np.cumsum(lengths) - lengths
+    is_first = np.diff(parents, prepend=-1) != 0
+    firsts: Numbers = np.repeat(passed[is_first], np.diff(np.append(np.flatnonzero(is_first), len(parents))))
+    return passed - firsts
+
+
+def _aborted(lists: pa.ChunkedArray, parents: Numbers) -> dict[int, frozenset[int]]:
+    """Return the rolled-back subtransactions by span; ``parents`` are the transactions of the spans."""
+    lengths = pc.list_value_length(lists).to_numpy()
+    places = np.flatnonzero(lengths[parents]).tolist()
+    return {place: frozenset(lists[int(parents[place])].as_py()) for place in places}
+
+
+def _numbers(column: pa.ChunkedArray) -> Numbers:
+    numbers: Numbers = column.to_numpy()
+    return numbers

@@ -1,0 +1,189 @@
+"""Is a log whole? Its checksums, its continuity, and whether the indexes say what the payloads say."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.block import NO_XID, Block
+from pgoutput_construct.changelog.build import IndexBuilder
+from pgoutput_construct.changelog.columns import parts_of
+from pgoutput_construct.changelog.index import COLUMNS, SegmentIndex
+from pgoutput_construct.changelog.indexes import builder_after, index_of
+from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog.manifest import LEFT_OUT, manifest_names, read_manifest
+from pgoutput_construct.changelog.names import chosen
+from pgoutput_construct.changelog.note import read_note
+from pgoutput_construct.changelog.registry import readers
+from pgoutput_construct.changelog.segments import Segment, read_footer, read_segment
+from pgoutput_construct.changelog.store import Address, LogStore
+from pgoutput_construct.errors import ChangeLogError
+
+__all__ = ["Verification", "verify"]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was looked at, and what is wrong."""
+
+    segments: int = 0
+    """How many segments the log has."""
+    checked: int = 0
+    """How many of them were read, all checksums verified, and their indexes compared with their payloads."""
+    rows: int = 0
+    """Rows in these."""
+    manifests: int = 0
+    """How many manifests were compared with the footers."""
+    covered: int = 0
+    """Files that a compaction left behind; the next one removes them."""
+    problems: tuple[str, ...] = field(default=())
+    """What is wrong: place, reason, and what to do."""
+
+
+OnProgress = Callable[[Verification], None]
+
+
+def verify(address: Address | LogStore, on_progress: OnProgress | None = None) -> Verification:
+    """Read a whole log and compare all that it says twice; ``on_progress`` is called after each segment.
+
+    What is wrong is in the report. Raises ChangeLogError when there is no log, or the store cannot be read.
+    """
+    store = open_store(address)
+    names, covered = chosen(store.files())
+    if not names:
+        raise ChangeLogError(f"{store}: no change log here (no segment-*.parquet)")
+    run = _Verification(store, on_progress or (lambda found: None))
+    run.found = Verification(len(names), covered=len(covered))
+    run.run()
+    return run.found
+
+
+@dataclass
+class _Verification:
+    store: LogStore
+    on_progress: OnProgress
+    found: Verification = field(default_factory=Verification)
+    _first_seq: int = 0
+
+    def run(self) -> None:
+        segments = self._listed()
+        self._first_seq = segments[0].first_seq if segments else 0
+        self._notes(segments)
+        self._segments(segments)
+        self._manifests()
+
+    def problem(self, text: str) -> None:
+        self.found = replace(self.found, problems=(*self.found.problems, text))
+
+    def _listed(self) -> list[Segment]:
+        """Return the segments; where some are missing or damaged, those whose footers can be read."""
+        try:
+            return list(list_log(self.store).segments)
+        except ChangeLogError as error:
+            self.problem(str(error))
+        files, segments = self.store.files(), list[Segment]()
+        for name in chosen(files)[0]:
+            try:
+                segments.append(read_footer(self.store, name, files[name.name]))
+            except ChangeLogError as error:
+                if str(error) not in self.found.problems:
+                    self.problem(str(error))
+        return segments
+
+    def _notes(self, segments: list[Segment]) -> None:
+        try:
+            if segments:
+                read_note(self.store).check_end(segments[-1].last_seq + 1, self.store)
+            readers(self.store)
+        except ChangeLogError as error:
+            self.problem(str(error))
+
+    def _segments(self, segments: list[Segment]) -> None:
+        """Compare each index with what a new one of the same rows says."""
+        builder, open_xid = _first_builder(segments), NO_XID
+        for segment in segments:
+            try:
+                table = read_segment(segment)
+            except ChangeLogError as error:
+                self.problem(str(error))
+                builder = None
+            else:
+                index, open_xid = _rebuilt(builder, segment, table, open_xid)
+                self._compare(segment, index)
+                builder = builder if index is not None else None
+                self.found = replace(self.found, checked=self.found.checked + 1, rows=self.found.rows + segment.rows)
+            if builder is None:  # the next one goes on with what this one says
+                builder, open_xid = _builder_after(segment, segments), NO_XID
+            self.on_progress(self.found)
+
+    def _compare(self, segment: Segment, index: SegmentIndex | None) -> None:
+        if index is None or segment.options.log_format == 1:
+            return
+        if wrong := differences(index_of(segment), index, self._first_seq):
+            self.problem(f"segment {segment.place}: its index is not that of its rows: {', '.join(wrong)}")
+
+    def _manifests(self) -> None:
+        files = self.store.files()
+        known = {name.name: name for name in chosen(files)[0]}
+        for name in manifest_names(files):
+            try:
+                manifest = read_manifest(self.store, name.name)
+            except ChangeLogError as error:
+                self.problem(str(error))
+                continue
+            self.found = replace(self.found, manifests=self.found.manifests + 1)
+            for row, segment in enumerate(manifest.segments(self.store)):
+                if files.get(segment.name) != segment.size or segment.name not in known:
+                    continue  # replaced since, or removed: then the manifest says nothing of it
+                try:
+                    footer = read_footer(self.store, known[segment.name], segment.size)
+                except ChangeLogError:
+                    continue  # it was said above
+                wrong = differences(index_of(footer), manifest.index(slice(row, row + 1)), without=LEFT_OUT)
+                if wrong or footer != segment:
+                    said = ", ".join(wrong) or "footer"
+                    place = self.store.place(name.name)
+                    self.problem(f"{place}: not what {segment.name} says of itself: {said}; remove it: it is a cache")
+
+
+def differences(
+    index: SegmentIndex, other: SegmentIndex, first_seq: int = 0, without: tuple[str, ...] = ()
+) -> list[str]:
+    """Name the columns in which two indexes of the same rows differ; the order within a column may be another.
+
+    What is in force, but stood before ``first_seq``, is not compared.
+    """
+    names = [name for name in COLUMNS if name not in without]
+    return [name for name in names if _entries(index, name, first_seq) != _entries(other, name, first_seq)]
+
+
+def _entries(index: SegmentIndex, name: str, first_seq: int) -> list[str]:
+    rows = index.entries(name).to_pylist()
+    return sorted(repr(row) for row in rows if name != "in_force" or row["seq"] >= first_seq)
+
+
+def _first_builder(segments: list[Segment]) -> IndexBuilder | None:
+    return IndexBuilder() if segments and segments[0].first_seq == 0 else None
+
+
+def _builder_after(segment: Segment, segments: list[Segment]) -> IndexBuilder:
+    """Return what builds the next index; descriptions that were pruned stand where they are still needed."""
+    if segment.options.log_format == 1:
+        return builder_after(segments[: segments.index(segment) + 1])
+    log = SegmentIndex.concat(index_of(each) for each in segments if each.options.log_format > 1)
+    rows = [*log.entries("inherited").to_pylist(), *log.entries("descriptions").to_pylist()]
+    sent = {row["seq"]: row for row in rows}
+    return IndexBuilder(index_of(segment), lambda seqs: [sent[seq] for seq in seqs if seq in sent])
+
+
+def _rebuilt(
+    builder: IndexBuilder | None, segment: Segment, table: pa.Table, open_xid: int
+) -> tuple[SegmentIndex | None, int]:
+    """Return the index of a segment's rows; None where what was before them is not known."""
+    if builder is None:
+        return None, open_xid
+    for part in parts_of(table, segment.options.layout(), open_xid):
+        builder.add(part)
+        open_xid = part.open_xid if isinstance(part, Block) else open_xid
+    return builder.finish(segment.position.complete_lsn), open_xid

@@ -1,0 +1,164 @@
+"""``pgoutput capture``: a slot's changes into a change log, for years."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.logs import FORMATS, LOGGER, logging_to_stderr
+from pgoutput_construct.cli.options import in_arguments, replication_options
+from pgoutput_construct.cli.params import LISTEN, LSN, NAMES, SECONDS, Listen
+from pgoutput_construct.cli.words import counted
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.extras import require
+
+if TYPE_CHECKING:
+    from pgoutput_construct.cli.meter import Meter
+    from pgoutput_construct.postgres import CaptureProgress
+
+__all__ = ["capture_command"]
+
+
+@click.command("capture", short_help="Capture a server's changes into a change log.")
+@click.argument("dsn")
+@click.argument("log")
+@click.option("--slot", required=True, help="The replication slot.")
+@click.option(
+    "--publication",
+    "publications",
+    required=True,
+    multiple=True,
+    help="A publication; can be repeated. It may be another one the next time.",
+)
+@click.option("--create-slot", is_flag=True, help="Create the slot, unless it exists.")
+@click.option("--failover", is_flag=True, help="Let standbys keep a copy of the slot that is created (PostgreSQL 17).")
+@click.option(
+    "--create-publication",
+    type=NAMES,
+    metavar="TABLE,...",
+    help="Create the publication for these tables, unless it exists.",
+)
+@click.option("--until-lsn", type=LSN, metavar="LSN", help="End when everything before this position is durable.")
+@click.option("--until-idle", type=SECONDS, metavar="SECONDS", help="End when nothing has come for so long.")
+@click.option("--duration", type=SECONDS, metavar="SECONDS", help="End after so long.")
+@click.option(
+    "--heartbeat",
+    type=SECONDS,
+    metavar="SECONDS",
+    help="Write a small message into the server's WAL so often, so that the slot of a quiet database holds no WAL.",
+)
+@click.option("--transactional-heartbeat", is_flag=True, help="Make each of them a transaction.")
+@click.option(
+    "--reconnect-seconds",
+    type=SECONDS,
+    metavar="SECONDS",
+    help="For how long a lost connection is tried again.  [default: for ever]",
+)
+@click.option("--metrics", type=LISTEN, metavar="[HOST:]PORT", help="Answer Prometheus there, under /metrics.")
+@click.option(
+    "--log-format",
+    type=click.Choice([*FORMATS]),
+    default="text",
+    show_default=True,
+    help="How lines on standard error look.",
+)
+@replication_options("as the log has it")
+def capture_command(
+    dsn: str,
+    log: str,
+    *,
+    slot: str,
+    publications: tuple[str, ...],
+    metrics: Listen | None,
+    log_format: str,
+    given: Mapping[str, Any],
+    **settings: Any,
+) -> None:
+    """Capture the changes of a slot into the change log LOG; resume where it ends.
+
+    DSN is a connection string of libpq or a URL; "" takes everything from the environment (PGHOST, PGSERVICE, ...).
+    Keep passwords out of it, which other users of the machine could read: use PGPASSFILE or PGPASSWORD. LOG is a
+    directory, or the address of an object store (s3://bucket/folder).
+
+    A position is confirmed to the server only when everything before it is durable in LOG. Lost connections are made
+    again. Ctrl-C or SIGTERM finishes the segment, confirms it and ends; a second one ends at once, and loses nothing
+    either, since the server sends again what was not confirmed.
+
+    \b
+    Exit status:
+      0    ended as asked: by --until-lsn, --until-idle, --duration, Ctrl-C or SIGTERM
+      1    an error, named in the last line on standard error; what was received before is in LOG
+      2    the command line is wrong
+      130  ended at once by a second Ctrl-C (143 by a second SIGTERM)
+
+    \b
+    Examples:
+      pgoutput capture service=shop changelog/ --slot warehouse --publication shop
+          --create-slot --create-publication public.orders,public.customers
+      pgoutput capture "" s3://bucket/shop --slot warehouse --publication shop --metrics 9187 --log-format json
+      pgoutput capture service=shop changelog/ --slot warehouse --publication shop --until-idle 5
+    """
+    require(*COMMANDS["capture"].extras, *(["metrics"] if metrics else []))
+    from pgoutput_construct.cli.display import showing
+    from pgoutput_construct.cli.meter import Meter
+    from pgoutput_construct.postgres import CaptureProgress, capture
+
+    meter = Meter(CaptureProgress())
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    with logging_to_stderr(log_format) as logged, _errors(log_format):
+        _begin(dsn, slot, log)
+        with _metrics(metrics, slot, meter), showing(meter, logged, log_format == "text") as show:
+
+            def report(progress: CaptureProgress) -> None:
+                meter.report(progress)
+                show()
+
+            progress = capture(dsn, slot, publications, log, on_progress=report, **chosen, **given)
+        _conclude(progress)
+
+
+@contextmanager
+def _errors(log_format: str) -> Iterator[None]:
+    """Let errors be lines of the log, too, where that is not text."""
+    try:
+        yield
+    except PgoutputError as error:
+        if log_format == "text":
+            raise
+        LOGGER.error("%s", in_arguments(str(error)))
+        raise click.exceptions.Exit(1) from None
+
+
+@contextmanager
+def _metrics(listen: Listen | None, slot: str, meter: "Meter") -> Iterator[None]:
+    if listen is None:
+        yield
+        return
+    from pgoutput_construct.cli.metrics import serve_metrics
+
+    with serve_metrics(listen, slot, meter) as port:
+        LOGGER.info("metrics at http://%s:%d/metrics", listen.host, port)
+        yield
+
+
+def _begin(dsn: str, slot: str, log: str) -> None:
+    from pgoutput_construct.changelog.address import open_store
+    from pgoutput_construct.postgres import redact
+
+    # Never as they were given: both may hold a password.
+    LOGGER.info("capturing slot %r of %s into %s", slot, redact(dsn) or "the environment's server", open_store(log))
+
+
+def _conclude(progress: "CaptureProgress") -> None:
+    counts = (counted(progress.rows, "message"), counted(progress.transactions, "transaction"))
+    lsn = progress.confirmed_lsn
+    LOGGER.info(
+        "ended by %s: %s in %s; %s",
+        progress.ended_by,
+        ", ".join(counts),
+        counted(progress.segments, "segment"),
+        f"everything before {lsn} is durable, and confirmed" if lsn else "nothing was confirmed",
+        extra={"ended_by": progress.ended_by, "confirmed_lsn": str(lsn)},
+    )

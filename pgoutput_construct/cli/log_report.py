@@ -1,0 +1,118 @@
+"""What a change log holds, as values of JSON: from its indexes alone."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from pgoutput_construct.cli.words import qualified
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire.messages import RelationColumn
+from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
+
+if TYPE_CHECKING:
+    from pgoutput_construct.changelog import ChangeLog
+
+__all__ = ["describe_log", "describe_segments"]
+
+_OPERATIONS: Final = {cls.TAG[0]: name for cls, name in OPERATIONS.items()}
+
+
+def describe_log(log: "ChangeLog") -> dict[str, Any]:
+    """Return all but the segments."""
+    from pgoutput_construct.changelog.registry import readers
+
+    sizes = log.store.files()
+    return {
+        "address": str(log.store),
+        "segments": len(log.segments),
+        "bytes": sum(sizes.get(segment.name, 0) for segment in log.segments),
+        "first_seq": log.segments[0].first_seq,
+        "last_seq": log.segments[-1].last_seq,
+        "messages": len(log),
+        "complete_lsn": str(log.complete_lsn),
+        **_commits(log),
+        "options": asdict(log.options),
+        "tables": list(_tables(log)),
+        "open_transactions": [_open(row) for row in log.open_transactions().to_pylist()],
+        "events": [
+            {"seq": event.seq, "event": event.name, "lsn": str(event.lsn), "time": str(event.time)}
+            | {"details": dict(event.details)}
+            for event in log.events()
+        ],
+        "readers": [{**asdict(reader), "lsn": str(reader.lsn)} for reader in readers(log.store)],
+    }
+
+
+def describe_segments(log: "ChangeLog", last: int | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the segments, or only so many of the last: name, ranges of seq, LSN and time, size."""
+    sizes = log.store.files()
+    for place in range(max(len(log.segments) - last, 0) if last is not None else 0, len(log.segments)):
+        segment = log.segments[place]
+        commits = log.index.entries("transactions", slice(place, place + 1))
+        yield {
+            "name": segment.name,
+            "first_seq": segment.first_seq,
+            "last_seq": segment.last_seq,
+            "rows": segment.rows,
+            "bytes": sizes.get(segment.name, 0),
+            "complete_lsn": str(segment.position.complete_lsn),
+            **_times(commits),
+        }
+
+
+def _commits(log: "ChangeLog") -> dict[str, Any]:
+    transactions = log.transactions()
+    outcomes = transactions.group_by("outcome").aggregate([("xid", "count")]).to_pylist()
+    return {"transactions": {row["outcome"]: row["xid_count"] for row in outcomes}, **_times(transactions)}
+
+
+def _times(transactions: Any) -> dict[str, str | None]:
+    import pyarrow.compute as pc
+
+    found = pc.min_max(transactions["commit_time"]).as_py()
+    times = {"first_commit": found["min"], "last_commit": found["max"]}
+    return {name: None if time is None else str(Timestamp(time)) for name, time in times.items()}
+
+
+def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
+    """Yield the tables: rows by operation, and the descriptions that differ from the one before."""
+    from pgoutput_construct.changelog.described import described
+
+    counts: dict[int, dict[str, int]] = {}
+    for row in log.index.counts.to_pylist():
+        counts.setdefault(row["oid"], {})[_OPERATIONS[row["tag"]]] = row["rows"]
+    found: dict[int, list[Description]] = {oid: [] for oid in counts}
+    for description in described(log.index.entries("descriptions").to_pylist()):
+        known = found.setdefault(description.relation.relation_oid, [])
+        if not known or _content(known[-1]) != _content(description):
+            known.append(description)
+    for oid, descriptions in found.items():
+        name = qualified(descriptions[-1].relation) if descriptions else None
+        rows = {op: counts.get(oid, {}).get(op, 0) for op in _OPERATIONS.values()}
+        yield {"table": name, "oid": oid, "rows": rows, "descriptions": [_described(each) for each in descriptions]}
+
+
+def _content(description: Description) -> tuple[Any, ...]:
+    relation = description.relation
+    return relation.namespace, relation.name, relation.replica_identity, relation.columns
+
+
+def _described(description: Description) -> dict[str, Any]:
+    relation = description.relation
+    columns = [_column(column, description) for column in relation.columns]
+    identity = RelationReplicaIdentity(relation.replica_identity).name.lower()
+    return {"seq": description.seq, "table": qualified(relation), "replica_identity": identity, "columns": columns}
+
+
+def _column(column: RelationColumn, description: Description) -> str:
+    builtin, declared = BUILTIN_TYPES.get(column.type_oid), description.types.get(column.type_oid)
+    kind = f"{declared.namespace}.{declared.name}" if declared else str(column.type_oid)
+    return f"{column.name} {builtin.name if builtin else kind}{' key' * bool(column.flags & RelationColumnFlags.KEY)}"
+
+
+def _open(row: dict[str, Any]) -> dict[str, Any]:
+    since = {"since_lsn": str(Lsn(row["since_lsn"])), "since_time": str(Timestamp(row["since_time"]))}
+    return {"xid": row["xid"], "gid": row["gid"], "streamed": row["streamed"], "first_seq": row["first_seq"], **since}

@@ -1,0 +1,59 @@
+"""A server's committed transactions as they come, through a temporary slot that ends with the connection."""
+
+import secrets
+from typing import TYPE_CHECKING
+
+from pgoutput_construct.cli.tail_print import Header
+from pgoutput_construct.cli.tail_wanted import Wanted
+from pgoutput_construct.stream import RelationCache, RowReader, Session
+from pgoutput_construct.wire import XLogData
+from pgoutput_construct.wire.messages import Begin, Commit
+from pgoutput_construct.wire.protocol import OPTIONS
+
+if TYPE_CHECKING:
+    from pgoutput_construct.postgres import ReplicationStream
+
+__all__ = ["tail_server"]
+
+_WAIT = 1.0  # seconds
+
+
+def tail_server(dsn: str, publications: tuple[str, ...], wanted: Wanted) -> None:
+    """Show what commits from now on, until ``wanted`` has enough; raise ReplicationError.
+
+    Without streaming and two-phase decoding, a server sends transactions when they have committed, one by one.
+    """
+    from pgoutput_construct.postgres import ReplicationStream, StreamOptions, check_publications, connect, create_slot
+
+    connection = connect(dsn)
+    slot = f"pgoutput_tail_{secrets.token_hex(6)}"
+    try:
+        check_publications(connection, publications)
+        start = create_slot(connection, slot, temporary=True)
+        messages = connection.info.server_version // 10000 >= OPTIONS["messages"].server
+        options = StreamOptions(slot=slot, publications=publications, messages=messages)
+        stream = ReplicationStream(connection, options, start)
+    except BaseException:
+        connection.close()
+        raise
+    with stream:
+        _show(stream, wanted)
+
+
+def _show(stream: "ReplicationStream", wanted: Wanted) -> None:
+    session, relations, seq = Session(), RelationCache(), 0
+    relations.types = wanted.printer.values.types
+    reader = RowReader(relations, "raw")
+    while not wanted.enough:
+        frame = stream.read(_WAIT)
+        if not isinstance(frame, XLogData) or not frame.data:
+            continue
+        message = session.parse(frame.data)
+        if isinstance(message, Begin):
+            wanted.begin(Header(message.final_lsn, message.commit_time, message.xid))
+            seq = 0
+        wanted.take(seq, message, reader.read(message))
+        seq += 1
+        if isinstance(message, Commit):
+            wanted.end()
+            stream.confirm(message.end_lsn)

@@ -1,0 +1,137 @@
+"""Committed transactions as a person reads them, or as JSON lines."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import click
+
+from pgoutput_construct.cli.values import ABSENT, Values, printable, quoted
+from pgoutput_construct.cli.words import qualified
+from pgoutput_construct.stream.rows import RowChange
+from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire.messages import Message
+
+__all__ = ["PRINTERS", "Header", "Printer"]
+
+_COLORS: Final = {"insert": "green", "update": "yellow", "delete": "red", "truncate": "red"}
+
+
+class Header(NamedTuple):
+    """A committed transaction."""
+
+    commit_lsn: Lsn
+    commit_time: Timestamp
+    xid: int
+
+
+class Printer(ABC):
+    """Prints what was committed, in order.
+
+    ``seq`` is the position in the transaction, as ``_seq`` of Spark's rows; ``header`` is None for what belongs to no
+    transaction.
+    """
+
+    def __init__(self, values: Values, everything: bool = False) -> None:
+        """``everything`` shows long values in full."""
+        self.values = values
+        self.everything = everything
+
+    @abstractmethod
+    def change(self, header: Header, seq: int, change: RowChange) -> None:
+        """Print a changed row, or a truncated table."""
+
+    @abstractmethod
+    def message(self, header: Header | None, seq: int, message: Message) -> None:
+        """Print a logical message."""
+
+    @abstractmethod
+    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
+        """Print what a capture noted in its log."""
+
+    def plain(self, change: RowChange, row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """Return a row's values as JSON has them."""
+        if row is None:
+            return None
+        oids = {column.name: column.type_oid for column in change.relation.columns}
+        return {name: self.values.plain(value, oids[name]) for name, value in row.items()}
+
+
+class _TextPrinter(Printer):
+    """A line a transaction, and below it a line a change."""
+
+    _header: Header | None = None
+
+    def change(self, header: Header, seq: int, change: RowChange) -> None:
+        self._begin(header)
+        new, old = self.plain(change, change.new), self.plain(change, change.old)
+        pairs = ", ".join(self._pairs(change, new, old or {}))
+        op = click.style(change.op, fg=_COLORS.get(change.op))
+        click.echo(f"  {op} {printable(qualified(change.relation))}{pairs and f' ({pairs})'}")
+
+    def message(self, header: Header | None, seq: int, message: Message) -> None:
+        self._begin(header)
+        place = "  " if header else f"{message.lsn}  "
+        content = quoted(_content(message.content), self.everything)
+        click.echo(f"{place}message {quoted(message.prefix)} {content}")
+
+    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
+        said = ", ".join(f"{key}={value}" for key, value in details.items())
+        click.secho(printable(f"{time}  {lsn}  {name}{said and f': {said}'}"), fg="cyan")
+
+    def _begin(self, header: Header | None) -> None:
+        if header is not None and header != self._header:
+            click.secho(f"{header.commit_time}  commit {header.commit_lsn}  xid {header.xid}", bold=True)
+        self._header = header
+
+    def _pairs(self, change: RowChange, new: Mapping[str, Any] | None, old: Mapping[str, Any]) -> Iterable[str]:
+        row = old if new is None else {**dict.fromkeys(change.unchanged, ABSENT), **new}
+        for column in change.relation.columns:
+            if column.name in row:
+                value, before = row[column.name], old.get(column.name, ABSENT)
+                was = "" if before is ABSENT or before == value or new is None else f"{self._quoted(before)} -> "
+                yield f"{printable(column.name)}={was if value is not ABSENT else ''}{self._quoted(value)}"
+
+    def _quoted(self, value: Any) -> str:
+        return quoted(value, self.everything)
+
+
+class _JsonPrinter(Printer):
+    """A line a change, which names its transaction."""
+
+    def change(self, header: Header, seq: int, change: RowChange) -> None:
+        row = {"new": self.plain(change, change.new), "old": self.plain(change, change.old)}
+        relation = change.relation
+        table = {
+            "table": qualified(change.relation),
+            "schema": relation.namespace or "pg_catalog",
+            "name": relation.name,
+        }
+        self._line({**_place(header, seq), "op": change.op, **table, **row, "unchanged": [*change.unchanged]})
+
+    def message(self, header: Header | None, seq: int, message: Message) -> None:
+        place = _place(header, seq) if header else {"lsn": str(message.lsn)}
+        said = {"prefix": message.prefix, "content": _content(message.content)}
+        self._line({**place, "op": "message", **said, "transactional": header is not None})
+
+    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
+        self._line({"event": name, "lsn": str(lsn), "time": str(time), "details": dict(details)})
+
+    def _line(self, value: Mapping[str, Any]) -> None:
+        click.echo(json.dumps(value, default=str))
+
+
+PRINTERS: Final[Mapping[str, type[Printer]]] = {"text": _TextPrinter, "json": _JsonPrinter}
+
+
+def _place(header: Header, seq: int) -> dict[str, Any]:
+    place = {"commit_lsn": str(header.commit_lsn), "commit_time": str(header.commit_time), "xid": header.xid}
+    return {**place, "seq": seq}
+
+
+def _content(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"\\x{content.hex()}"

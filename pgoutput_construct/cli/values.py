@@ -1,0 +1,83 @@
+"""Values of rows as people and JSON have them: PostgreSQL's own text, and numbers where JSON's are exact."""
+
+import math
+from typing import Any, Final
+
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.stream.values import ValueLoader, base_oid
+from pgoutput_construct.wire import UNCHANGED
+from pgoutput_construct.wire.messages import Binary, Type
+
+__all__ = ["ABSENT", "Values", "printable", "quoted"]
+
+ABSENT: Final = UNCHANGED
+"""Stands for a value that was not sent."""
+_LONGEST: Final = 120
+
+
+class Numeral(str):
+    """A number that JSON might not keep exactly, as text."""
+
+    __slots__ = ()
+
+
+class Values:
+    """Turns values as they came into those of JSON: None, bool, int, finite float, else PostgreSQL's text."""
+
+    def __init__(self) -> None:
+        self.types: dict[int, Type] = {}
+        """Types that are not built in, by OID: whoever reads the messages fills it."""
+        self._loader: ValueLoader | None = None
+
+    def plain(self, value: Any, type_oid: int) -> Any:
+        """Return a value of a tuple; ABSENT stays what it is."""
+        if not isinstance(value, bytes):
+            return value
+        builtin = BUILTIN_TYPES.get(base_oid(type_oid, self.types))
+        kind = builtin.arrow if builtin is not None else "string"
+        if isinstance(value, Binary):
+            return self._from_binary(value, type_oid)
+        return _from_text(value.decode("utf-8", "surrogateescape"), kind)
+
+    def _from_binary(self, value: Binary, type_oid: int) -> Any:
+        if self._loader is None:
+            self._loader = ValueLoader(self.types)
+        loaded = self._loader.load(value, type_oid)
+        if isinstance(loaded, bytes):
+            return f"\\x{loaded.hex()}"
+        exact = (
+            loaded is None or isinstance(loaded, bool | int) or (isinstance(loaded, float) and math.isfinite(loaded))
+        )
+        return loaded if exact else str(loaded)
+
+
+def _from_text(text: str, kind: str) -> Any:
+    try:
+        if kind == "bool":
+            return text == "t"
+        if kind.startswith("int"):
+            return int(text)
+        if kind.startswith(("float", "double")) and math.isfinite(number := float(text)):
+            return number
+    except ValueError:
+        pass
+    return Numeral(text) if kind == "decimal" else text
+
+
+def quoted(value: Any, everything: bool = False) -> str:
+    """Return a plain value as people read it: NULL, numbers, quoted text; long text cut unless ``everything``."""
+    if value is ABSENT:
+        return "(unchanged)"
+    if value is None:
+        return "NULL"
+    if isinstance(value, Numeral) or not isinstance(value, str):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    rest = "" if everything or len(value) <= _LONGEST else f"… ({len(value):,} characters)"
+    shown = value[:_LONGEST] if rest else value
+    escaped = printable(shown).replace("'", "''")
+    return f"'{escaped}'{rest}"
+
+
+def printable(text: str) -> str:
+    """Return text without what would move a terminal's cursor, or is no character at all: escapes in its place."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

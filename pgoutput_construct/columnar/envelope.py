@@ -1,0 +1,106 @@
+"""Frames as a connection gives them, taken apart by a kernel: payloads of one batch, and what stood beside them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.columnar import frame_kernels
+from pgoutput_construct.columnar.gather import strings
+from pgoutput_construct.columnar.headers import read_columns
+from pgoutput_construct.columnar.typed.column import Values
+from pgoutput_construct.errors import DecodeError, PgoutputError
+from pgoutput_construct.wire import XLogData, parse_frame
+
+__all__ = ["FrameBatch", "Frames", "split_frames"]
+
+Numbers = NDArray[np.int64]
+_TAG: Final = XLogData.TAG[0]
+_, _READ, _FIELDS = frame_kernels.READERS[_TAG]
+
+
+@dataclass(slots=True)
+class Frames:
+    """Raw frames, in the order in which they came."""
+
+    buffers: list[Any] = field(default_factory=list)
+    """What holds the bytes of each: bytes, or any other object with the buffer protocol."""
+    sizes: list[int] = field(default_factory=list)
+    """How many bytes each has; a buffer need not tell."""
+
+    @classmethod
+    def of(cls, *frames: bytes) -> "Frames":
+        """Return frames that are bytes."""
+        return cls([*frames], [*map(len, frames)])
+
+    def __len__(self) -> int:
+        return len(self.buffers)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return map(bytes, self.buffers)
+
+
+@dataclass(frozen=True)
+class FrameBatch:
+    """Consecutive frames, taken apart; one entry a payload that is not empty."""
+
+    payloads: pa.Array
+    """The messages in the frames."""
+    wal_start: Numbers
+    """As the server sent it; negative for a position beyond 63 bits."""
+    send_time: Numbers
+    """The server's clock when it sent this, in microseconds since 2000-01-01 UTC."""
+    others: tuple[tuple[int, Any], ...] = ()
+    """The frames of other kinds, parsed, each with how many of the payloads stand before it."""
+    empty: int = 0
+    """How many frames had an empty payload."""
+    error: PgoutputError | None = None
+    """What is wrong with the frame that follows the last one here; those behind it were not looked at."""
+
+
+def split_frames(frames: Frames) -> FrameBatch:
+    """Take frames, at least one, apart. A single frame is not copied: its payload is a part of it."""
+    ends = np.cumsum(np.array(frames.sizes, np.int64))
+    starts = np.append(0, ends[:-1])
+    data = np.frombuffer(frames.buffers[0] if len(frames) == 1 else b"".join(frames.buffers), np.uint8)
+    tags, valid = np.zeros(len(frames), np.uint8), np.zeros(len(frames), np.bool_)
+    frame_kernels.index(data, starts, ends, tags, valid)
+    good = len(frames) if valid.all() else int(np.argmin(valid))
+    rows = np.flatnonzero(tags[:good] == _TAG)
+    columns = read_columns(_READ, _FIELDS, frame_kernels.MESSAGE_SCHEMA, (data, starts[rows], ends[rows]), len(rows))
+    values = {column.name: column.values for column in columns}
+    full = np.flatnonzero(values["data"][1])
+    others = np.flatnonzero(tags[:good] != _TAG)
+    places = np.searchsorted(rows[full], others)
+    return FrameBatch(
+        _payloads(data, *(bounds[full] for bounds in values["data"])),
+        values["wal_start"][0][full].view(np.int64),
+        values["send_time"][0][full],
+        tuple(
+            (place, parse_frame(bytes(frames.buffers[row])))
+            for place, row in zip(places.tolist(), others.tolist(), strict=True)
+        ),
+        len(rows) - len(full),
+        None if good == len(frames) else _error(bytes(frames.buffers[good])),
+    )
+
+
+def _payloads(data: NDArray[np.uint8], starts: Numbers, lengths: Numbers) -> pa.Array:
+    if len(starts) != 1:
+        tags = np.zeros(len(starts), np.uint8)
+        return strings(
+            Values(data, starts, lengths.astype(np.int32), tags, 0, len(starts), int(lengths.sum())), pa.binary()
+        )
+    bounds = np.append(starts, starts + lengths).astype(np.int32)  # a frame has 1 GB at most
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+
+
+def _error(frame: bytes) -> PgoutputError:
+    try:
+        parse_frame(frame)
+    except PgoutputError as error:
+        return error
+    return DecodeError(f"a frame of {len(frame)} bytes that the kernel refuses and the definitions accept")

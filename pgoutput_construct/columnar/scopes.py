@@ -1,0 +1,77 @@
+"""The stream state of each payload of a batch: whether it stands inside a stream, and of which transaction."""
+
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.columnar.gather import first_bytes, look_up, tag_table
+from pgoutput_construct.columnar.index import payload_bounds
+from pgoutput_construct.columnar.rows import RowError
+from pgoutput_construct.errors import PgoutputError, ProtocolError
+from pgoutput_construct.stream.session import Session
+from pgoutput_construct.stream.state import CHANGES_SCOPE
+from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.protocol import SINCE, STATES, TRANSITIONS
+
+__all__ = ["ScopeReader", "Scopes"]
+
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Scopes: TypeAlias = tuple[Numbers, dict[str, Flags], list[RowError]]
+"""The stream's xid of each payload (OUTSIDE outside), its state parameters, and what contradicts the state."""
+
+_OPENS: Final = tag_table(cls for cls in CHANGES_SCOPE if any(STATES[s] for s in TRANSITIONS[cls].values()))
+_OUTSIDE_ONLY: Final = tag_table(
+    cls for cls, steps in TRANSITIONS.items() if cls not in CHANGES_SCOPE and not any(STATES[s] for s in steps)
+)
+
+
+class ScopeReader:
+    """Follows the stream state from batch to batch; only the messages that change it are parsed."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        """What parses them; its state is that after the last batch."""
+        known = frozenset(cls for cls in CHANGES_SCOPE if SINCE.get(cls, 0) <= session.proto_version)
+        refusal = options(**session.options).refusal
+        self._changes_scope = tag_table(cls for cls in known if refusal(cls) is None)
+
+    def read(self, array: pa.Array) -> Scopes:
+        """Return the scopes of the next batch.
+
+        A Stream Stop still stands inside. What Session refuses is an error: a Stream Stop outside a stream, a Begin or
+        a Commit inside. What begins there begins outside again, as after a lost connection.
+        """
+        state = self.session.state
+        ends, xids, parameters, errors = [], [self._scope()], [state.parameters], []
+        for row in self._events(array):
+            try:
+                self.session.parse(array[row].as_py())
+            except ProtocolError as error:
+                errors.append(RowError(row, error))
+                self.session.follow(array[row].as_py())
+            except PgoutputError:
+                continue  # the index explains what is wrong with it
+            ends.append(row + 1)
+            xids.append(self._scope())
+            parameters.append(state.parameters)
+        lengths = np.diff([0, *ends, len(array)])
+        states = {name: np.repeat([p[name] for p in parameters], lengths) for name in state.parameters}
+        return np.repeat(np.array(xids, np.int64), lengths), states, errors
+
+    def _events(self, array: pa.Array) -> list[int]:
+        """Return the payloads that change the stream state, or contradict it, by their first byte."""
+        if not self._changes_scope.any():
+            return []
+        tags = first_bytes(*payload_bounds(array))
+        changes = np.flatnonzero(look_up(tags, self._changes_scope))
+        others = np.flatnonzero(look_up(tags, _OUTSIDE_ONLY))
+        before = np.searchsorted(changes, others) - 1
+        inside = np.append(_OPENS[tags[changes]], self.session.state.in_stream)[before]
+        return np.union1d(changes, others[inside]).tolist()
+
+    def _scope(self) -> int:
+        return OUTSIDE if self.session.stream_xid is None else self.session.stream_xid

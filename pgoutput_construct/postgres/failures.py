@@ -1,0 +1,44 @@
+"""What a server's errors in a stream mean, and what to do about them."""
+
+from typing import Any
+
+from psycopg import pq
+
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.connection import is_transient
+from pgoutput_construct.postgres.notices import lost_publication
+
+__all__ = ["ENDED", "REFUSED", "server_error"]
+
+ENDED = "the server ended the stream"
+REFUSED = "the server refused START_REPLICATION"
+
+_REMEDIES = {
+    "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
+    "55006": "stop the other reader of this slot, or wait until the server notices that it is gone",
+    "55000": "if the slot was invalidated: drop it, create it again, begin a new log with a new copy",
+    "42501": "the role needs the attribute REPLICATION: ALTER ROLE ... REPLICATION",
+}
+_TOO_LARGE = ("invalid memory alloc request size", "Cannot enlarge string buffer", "string buffer exceeds maximum")
+"""What PostgreSQL says where a message would have 1 GB or more (MaxAllocSize; palloc, enlargeStringInfo)."""
+_BINARY = (
+    "a row is larger than 1 GB as text, as a bytea is whose hexadecimal text has twice its bytes: capture with the "
+    "option binary (binary=True, --binary), which the log takes as it is; what is larger than 1 GB in binary format, "
+    "too, must be left out of the publication by a list of columns"
+)
+
+
+def server_error(result: Any, what: str) -> ReplicationError:
+    """Turn the result that ended a stream, or refused it (``what``), into an error with a remedy."""
+    if result is None or result.status not in {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.NONFATAL_ERROR}:
+        return ReplicationError(f"{what} without an error: it is shutting down", transient=True)
+    state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace") or None
+    primary = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message or b""
+    text = f"{what}: {primary.decode('utf-8', 'replace').strip()}"
+    if state == "42704" and what == ENDED:
+        text = lost_publication(text)
+    elif any(words in text for words in _TOO_LARGE):
+        text += f" ({_BINARY})"
+    elif state in _REMEDIES:
+        text += f" ({_REMEDIES[state]})"
+    return ReplicationError(text, sqlstate=state, transient=state is None or is_transient(state))

@@ -1,0 +1,164 @@
+"""Before a stream begins: the server, the slot and the log are compared, and what is missing is made if asked for."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pgoutput_construct.changelog.options import LogOptions, best_proto_version
+from pgoutput_construct.changelog.writer import LogWriter
+from pgoutput_construct.errors import ChangeLogError, ReplicationError
+from pgoutput_construct.postgres import publications, server, slots
+from pgoutput_construct.postgres.health import slot_health
+from pgoutput_construct.postgres.queries import Connection
+from pgoutput_construct.postgres.timeline import check_timeline, read_timeline
+from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire.protocol import OPTIONS
+
+__all__ = ["Plan", "Prepared", "prepare"]
+
+_LOG = logging.getLogger("pgoutput_construct")
+_NEW_LOG = "begin a new log in an empty directory, with a new slot and a new copy of the tables"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a capture was asked to read, and what it may make."""
+
+    slot: str
+    """The slot."""
+    publications: tuple[str, ...]
+    """The publications."""
+    options: Mapping[str, Any]
+    """Options of START_REPLICATION; None and what is left out is chosen."""
+    create_slot: bool = False
+    """Create the slot where there is none and the log is empty."""
+    failover: bool = False
+    """Standbys keep a copy of the slot that is created."""
+    publication_tables: tuple[str, ...] = ()
+    """Create the publication for these tables where there is none."""
+    writes: bool = False
+    """The server must take what is written (a heartbeat)."""
+    said: set[str] = field(default_factory=set)
+    """Warnings that were logged: each once."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A server that may be read into the log."""
+
+    options: LogOptions
+    """All options, none left open."""
+    current_lsn: Lsn
+    """The end of the server's WAL."""
+    created_slot: bool
+    """The slot was created just now."""
+
+
+def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
+    """Check everything that can be checked, in an order in which a failure leaves nothing behind.
+
+    Raises ReplicationError and ChangeLogError.
+    """
+    facts = server.identify(connection)
+    server.check_wal_level(connection)
+    standby = server.is_standby(connection)
+    if plan.writes and standby:
+        raise ReplicationError("the server is a standby, which takes no heartbeat: have its primary write one")
+    options = _resolve(plan, facts, writer.options)
+    options.check_server(facts["server_version"])
+    _check_identity(options, writer)
+    _check_history(connection, facts["timeline"], writer)
+    _check_publications(connection, plan)
+    created = _make_slot(connection, plan, options, writer)
+    confirmed = slots.check_slot(connection, plan.slot)
+    current = server.current_lsn(connection)
+    _check_slot_position(connection, plan.slot, confirmed, writer)
+    _check_server_position(current, standby, writer)
+    return Prepared(options, current, created)
+
+
+def _resolve(plan: Plan, facts: dict[str, Any], earlier: LogOptions | None) -> LogOptions:
+    """Fill in what was left open: as the log has it, or else the best that the server knows."""
+    given = {name: value for name, value in plan.options.items() if value is not None}
+    version = facts["server_version"]
+    proto = given.get("proto_version") or (earlier.proto_version if earlier else best_proto_version(version))
+    best = [name for name, value in OPTIONS["streaming"].values.items() if proto >= value.since][-1]
+    defaults = {"proto_version": proto, "streaming": earlier.streaming if earlier else best}
+    return LogOptions(slot=plan.slot, publications=plan.publications, **facts, **{**defaults, **given})
+
+
+def _check_identity(options: LogOptions, writer: LogWriter) -> None:
+    changed = () if writer.options is None else writer.options.differences(options, said=("slot", "timeline"))
+    if changed:
+        raise ChangeLogError(
+            f"the log in {writer.store} is of another server or database ({'; '.join(changed)}); connect to that one, "
+            "or give another directory and another slot"
+        )
+
+
+def _check_history(connection: Connection, timeline: int, writer: LogWriter) -> None:
+    logged = writer.noted_timeline
+    if logged is not None and logged != timeline:
+        check_timeline(read_timeline(connection, timeline), logged, writer.noted_lsn, writer.store)
+        _LOG.warning("the server is on timeline %d now, after %d: it was promoted or restored", timeline, logged)
+
+
+def _check_publications(connection: Connection, plan: Plan) -> None:
+    if plan.publication_tables:
+        if len(plan.publications) != 1:
+            raise ReplicationError("name one publication to have it created for tables")
+        publications.ensure_publication(connection, plan.publications[0], plan.publication_tables)
+    publications.check_publications(connection, plan.publications)
+    for facts in publications.read_publications(connection, plan.publications):
+        for warning in facts.warnings():
+            if warning not in plan.said:
+                plan.said.add(warning)
+                _LOG.warning("%s", warning)
+
+
+def _make_slot(connection: Connection, plan: Plan, options: LogOptions, writer: LogWriter) -> bool:
+    if not plan.create_slot or slot_health(connection, plan.slot):
+        return False
+    if writer.noted_lsn:
+        raise ChangeLogError(
+            f"there is no slot {plan.slot!r} any more, and a new one would not have the changes since the log in "
+            f"{writer.store} ended, at {writer.noted_lsn}; {_NEW_LOG}"
+        )
+    slots.create_slot(connection, plan.slot, two_phase=options.two_phase, failover=plan.failover)
+    return True
+
+
+def _check_slot_position(connection: Connection, slot: str, confirmed: Lsn, writer: LogWriter) -> None:
+    noted = writer.noted_lsn
+    if not noted and (given := slots.given_before(connection, slot)):
+        _LOG.warning(
+            "the log in %s is empty, but slot %r gave %d transactions to a reader before, and what was confirmed then "
+            "will not come again; if there should be a log, as on a volume that is not mounted, end this capture now",
+            writer.store,
+            slot,
+            given,
+        )
+    if noted and confirmed > noted:
+        raise ChangeLogError(
+            f"slot {slot!r} is at {confirmed}, but the log in {writer.store} ends at {noted}: the slot was "
+            "re-created, or moved by another reader, or the log lost its last segments, and the changes between are "
+            f"not in the log; {_NEW_LOG}"
+        )
+
+
+def _check_server_position(current: Lsn, standby: bool, writer: LogWriter) -> None:
+    noted = writer.noted_lsn
+    if noted <= current:
+        return
+    if standby:
+        # After a restart it replays from its last checkpoint, and then asks its primary for what it lacks.
+        raise ReplicationError(
+            f"the standby has received and replayed its primary's WAL up to {current}, the log in {writer.store} "
+            f"ends at {noted}: waiting until it has caught up",
+            transient=True,
+        )
+    raise ChangeLogError(
+        f"the server's WAL ends at {current}, before the log in {writer.store} does ({noted}): the server has lost "
+        f"WAL, or was restored from a backup; {_NEW_LOG}"
+    )

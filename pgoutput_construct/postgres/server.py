@@ -1,0 +1,47 @@
+"""Who a server is, how far its WAL reaches, and whether it can decode it."""
+
+from typing import Any
+
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.queries import Connection, fetch_row
+from pgoutput_construct.wire import Lsn
+
+__all__ = ["check_wal_level", "current_lsn", "identify", "is_standby"]
+
+
+def identify(connection: Connection) -> dict[str, Any]:
+    """Ask a replication connection who its server is: the fields of LogOptions from server_version to timeline."""
+    system, timeline, _, database = fetch_row(connection, "IDENTIFY_SYSTEM")
+    return {
+        "server_version": connection.info.server_version,
+        "system_identifier": str(system),
+        "timeline": int(timeline),
+        "database": str(database),
+    }
+
+
+def is_standby(connection: Connection) -> bool:
+    """Tell whether the server is in recovery: it replays the WAL of another."""
+    return bool(fetch_row(connection, "SELECT pg_is_in_recovery()")[0])
+
+
+def current_lsn(connection: Connection) -> Lsn:
+    """Return the end of the server's flushed WAL (a standby: of the WAL that it has received or replayed).
+
+    After a restart a standby reports as received the beginning of the WAL file that it asks its primary for; without
+    a primary, as from an archive, it reports nothing received. What it replayed is then ahead.
+    """
+    query = """SELECT CASE WHEN pg_is_in_recovery()
+                      THEN coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')
+                      ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn"""
+    return Lsn(int(fetch_row(connection, query)[0]))
+
+
+def check_wal_level(connection: Connection) -> None:
+    """Raise ReplicationError unless the ``wal_level`` of the server behind ``connection`` is ``logical``."""
+    level = fetch_row(connection, "SHOW wal_level")[0]
+    if level != "logical":
+        raise ReplicationError(
+            f"wal_level is {level}, logical decoding needs logical; run ALTER SYSTEM SET wal_level = "
+            "'logical' and restart the server"
+        )

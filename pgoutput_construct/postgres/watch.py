@@ -1,0 +1,140 @@
+"""An eye on the server beside the stream: publications and slot are looked at, and a heartbeat is written."""
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import psycopg
+
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.connection import connect
+from pgoutput_construct.postgres.health import SlotHealth, slot_health
+from pgoutput_construct.postgres.notices import lost_publication
+from pgoutput_construct.postgres.publications import missing_publications
+from pgoutput_construct.postgres.queries import Connection, fetch
+from pgoutput_construct.postgres.waiting import Patience, Stopped
+
+__all__ = ["HEARTBEAT_PREFIX", "Heartbeat", "Watch"]
+
+_LOG = logging.getLogger("pgoutput_construct")
+
+HEARTBEAT_PREFIX = "pgoutput_construct"
+"""The prefix of the logical messages that a heartbeat writes."""
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """A logical message that is written from time to time, so that a slot on a quiet database moves."""
+
+    seconds: float
+    """From one to the next."""
+    transactional: bool = False
+    """As part of a transaction (it then has a Begin and a Commit), not by itself."""
+
+    def write(self, connection: Connection) -> None:
+        """Write one; any role may, where nobody revoked the right to execute pg_logical_emit_message."""
+        query = "SELECT pg_logical_emit_message(%s, %s, '')"
+        fetch(connection, query, [self.transactional, HEARTBEAT_PREFIX], doing="the heartbeat cannot be written")
+
+
+class Watch:
+    """Asks over an ordinary connection, in a thread of its own, so that nobody waits for it; a context manager.
+
+    What it finds is raised by ``check``. A connection that fails is made again: that the server is there is the
+    stream's business.
+    """
+
+    def __init__(
+        self, dsn: str, slot: str, publications: Sequence[str], interval: float, heartbeat: Heartbeat | None = None
+    ) -> None:
+        """Look every ``interval`` seconds."""
+        self.synchronous = False
+        """Commits wait for what the slot's reader confirms (synchronous_standby_names)."""
+        self.health: SlotHealth | None = None
+        """The slot at the last look."""
+        self._dsn, self._slot, self._publications = dsn, slot, tuple(publications)
+        self._tasks: list[_Task] = [_Task(self._look, interval)]
+        if heartbeat is not None:
+            self._tasks.append(_Task(heartbeat.write, heartbeat.seconds))
+        self._problem: ReplicationError | None = None
+        self._said: set[str] = set()
+        self._connection: Connection | None = None
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"watch of slot {slot}", daemon=True)
+
+    def check(self) -> None:
+        """Raise the ReplicationError that keeps the capture from going on, if there is one."""
+        if self._problem is not None:
+            raise self._problem
+
+    def start(self) -> None:
+        """Begin to look; what runs already goes on."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._done.set()
+        if self._thread.ident is not None:
+            self._thread.join(5)
+
+    def _run(self) -> None:
+        while not self._done.wait(max(0.0, min(task.due for task in self._tasks) - time.monotonic())):
+            for task in self._tasks:
+                if time.monotonic() >= task.due:
+                    self._try(task)
+        self._drop()
+
+    def _try(self, task: "_Task") -> None:
+        try:
+            task.due = time.monotonic() + task.interval
+            if self._connection is None:
+                self._connection = connect(self._dsn, replication=False, patience=Patience(asked=self._stopped))
+            task.action(self._connection)
+        except Stopped:
+            self._drop()
+        except (ReplicationError, psycopg.Error) as error:
+            self._drop()
+            self._say(f"{error} (beside the stream, which goes on)")
+
+    def _look(self, connection: Connection) -> None:
+        if missing := missing_publications(connection, self._publications):
+            names = ", ".join(map(repr, missing))
+            self._problem = ReplicationError(lost_publication(f"there is no publication {names} any more"))
+        self.health = next(iter(slot_health(connection, self._slot)), None)
+        if self.health and self.health.problem:
+            self._say(self.health.problem)
+            if self.health.lost:
+                self._problem = ReplicationError(self.health.problem)
+        query = "SELECT FROM pg_stat_replication WHERE pid = %s AND sync_state IN ('sync', 'quorum')"
+        pid = self.health.active_pid if self.health else None
+        self.synchronous = bool(fetch(connection, query, [pid]))
+
+    def _stopped(self) -> str | None:
+        return "stop" if self._done.is_set() else None
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _say(self, text: str) -> None:
+        if (state := re.sub(r"\d+", "", text)) not in self._said:
+            self._said.add(state)
+            _LOG.warning("%s", " ".join(text.split()))
+
+
+@dataclass
+class _Task:
+    action: Callable[[Connection], None]
+    interval: float
+    due: float = 0.0

@@ -1,0 +1,60 @@
+"""How each Relation is used in each segment, and by which committed rows: out of the index of a log alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.spark.plan import Numbers, Plan
+from pgoutput_construct.spark.rows import bounds_of_runs
+from pgoutput_construct.spark.tables import Usage
+
+__all__ = ["Runs", "find_usages", "visible_runs"]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Rows that are visible, together as far as they share segment, table, Relation and fate."""
+
+    table: pa.Table
+    """Entries of the index's ``rows``."""
+    segments: Numbers
+    """Index in the log of the segment of each run."""
+    first_spans: Numbers
+    """Index of the span of the first row of each."""
+    last_spans: Numbers
+    """The same of its last row."""
+
+    def column(self, name: str) -> Numbers:
+        """Return one of the numbers of each run."""
+        numbers: Numbers = self.table[name].to_numpy()
+        return numbers
+
+
+def visible_runs(index: SegmentIndex, plan: Plan) -> Runs:
+    """Return the runs of rows of committed transactions."""
+    table, segments = index.located("rows")
+    numbers = {name: table[name].to_numpy() for name in ("first_seq", "last_seq", "xid")}
+    spans, found = plan.spans_at(numbers["first_seq"], numbers["xid"])
+    last_spans, _ = plan.spans_at(numbers["last_seq"], numbers["xid"])
+    return Runs(table.filter(pa.array(found)), segments[found], spans[found], last_spans[found])
+
+
+def find_usages(runs: Runs, plan: Plan) -> Iterator[Usage]:
+    """Yield how each description is used in each segment; all rows must be described."""
+    if not len(runs.segments):
+        return
+    known = np.array([description.seq for description in plan.history.descriptions], np.int64)
+    keys = np.stack([runs.segments, np.searchsorted(known, runs.column("description"))])
+    first_lsns, last_lsns = (plan.column("commit_lsn")[spans] for spans in (runs.first_spans, runs.last_spans))
+    first = plan.positions(runs.first_spans, runs.column("first_seq"))
+    last = plan.positions(runs.last_spans, runs.column("last_seq"))
+    by_first, by_last = np.lexsort((first, first_lsns, *keys)), np.lexsort((last, last_lsns, *keys))
+    starts, ends = bounds_of_runs(keys[:, by_first])
+    counts = np.add.reduceat(runs.column("count")[by_first], starts)
+    head, tail = by_first[starts], by_last[ends]
+    numbers = [column.tolist() for column in (*keys[:, head], counts)]
+    firsts = zip(first_lsns[head].tolist(), first[head].tolist(), strict=True)
+    yield from map(Usage, *numbers, firsts, zip(last_lsns[tail].tolist(), last[tail].tolist(), strict=True))

@@ -1,0 +1,74 @@
+"""Whole logs at each kind of address: written, killed on the way, resumed, read."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.errors import ChangeLogError
+from tests.live.recording import Recording
+from tests.spark.logs import write_recording
+
+RECORDING = "18-v4-text"
+
+
+def test_a_log_is_written_and_read_at_any_address(address: str, recordings: dict[str, Recording]) -> None:
+    """Payloads come back, in segments, and a writer resumes where they end."""
+    recording = recordings[RECORDING]
+    write_recording(address, recording, rows=100)
+    log = ChangeLog(address)
+    assert [entry.payload for entry in log] == list(recording.payloads) and len(log.segments) > 2
+    assert log.entry(150).payload == recording.payloads[150]
+    with LogWriter(address) as writer:
+        assert writer.next_seq == len(recording.payloads) and writer.options == log.options
+    with pytest.raises(ChangeLogError, match="no change log here"):
+        ChangeLog(f"{address.partition('?')[0]}-other" if "memory" in address else "/nowhere")
+
+
+@pytest.mark.parametrize("kind", ["directory", "s3"])
+def test_a_killed_writer_leaves_a_log(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, recordings: dict[str, Recording]
+) -> None:
+    """After SIGKILL the log has whole segments without a gap, and the next writer resumes it."""
+    where = request.getfixturevalue("s3_address") if kind == "s3" else str(tmp_path / "log")
+    recording, store = recordings[RECORDING], open_store(where)
+    for least in (5, 15):
+        child = subprocess.Popen([sys.executable, "-m", "tests.changelog.slow_writer", where, RECORDING])
+        deadline = time.monotonic() + 60
+        while len(store.files()) < least and time.monotonic() < deadline:
+            time.sleep(0.02)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    entries = list(ChangeLog(where))
+    assert [entry.payload for entry in entries] == list(recording.payloads[: len(entries)]) and len(entries) >= 15
+    with LogWriter(where) as writer:
+        assert writer.next_seq == len(entries)
+    assert not list(tmp_path.glob("log/.*.tmp"))
+
+
+def test_a_capture_ends_when_its_directory_is_exchanged(tmp_path: Path, recordings: dict[str, Recording]) -> None:
+    """What is under the path now is another directory: nothing is published there, nothing confirmed."""
+    write_recording(tmp_path / "log", recordings[RECORDING])
+    writer = LogWriter(tmp_path / "log")
+    (tmp_path / "log").rename(tmp_path / "away")
+    (tmp_path / "log").mkdir()
+    with pytest.raises(ChangeLogError, match="was a volume unmounted"):
+        writer.cut(Position(pgo.Lsn(writer.noted_lsn + 1)))
+        writer.collect(wait=True)
+    assert list((tmp_path / "log").iterdir()) == []
+    writer.close()
+
+
+def test_a_capture_that_lost_an_object_store_to_another_ends(s3_address: str, recordings: dict[str, Recording]) -> None:
+    """The slot has one reader: who came last. The other one, when it wakes up, writes nothing."""
+    write_recording(s3_address, recordings[RECORDING])
+    first = LogWriter(s3_address)
+    with LogWriter(s3_address), pytest.raises(ChangeLogError, match="no longer has the log"):
+        first.cut(Position(pgo.Lsn(first.noted_lsn + 1)))
+        first.collect(wait=True)

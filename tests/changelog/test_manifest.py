@@ -1,0 +1,94 @@
+"""Manifests: a log opens with few reads, and what they say counts only where it still holds."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgoutput_construct.changelog import ChangeLog, LogWriter, keeper
+from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.manifest import manifest_names, read_manifest
+from pgoutput_construct.errors import ChangeLogError
+from tests.live.recording import Recording
+from tests.spark.logs import write_recording
+
+
+@pytest.fixture
+def log(tmp_path: Path, recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A log of some 100 segments with manifests of 4 and of 16 of them."""
+    monkeypatch.setattr(keeper, "SMALL", 4)
+    monkeypatch.setattr(keeper, "_LARGE", 16)
+    recording = recordings["18-v4-text"]
+    write_recording(LocalStore(tmp_path, durable=False), recording, rows=len(recording.payloads) // 101)
+    return tmp_path
+
+
+def facts(log: ChangeLog) -> tuple[Any, ...]:
+    """Return all that a log says without its payloads."""
+    index = log.index
+    tables = [
+        index.entries(name).to_pylist() for name in ("transactions", "descriptions", "rows", "inherited", "changes")
+    ]
+    segments = [(each.name, each.options, each.position, each.checks, each.size, each.events) for each in log.segments]
+    return segments, tables, index.open.to_pylist(), index.counts.to_pylist(), log.complete_lsn, index.first_seq
+
+
+def without_manifests(log: Path) -> tuple[Any, ...]:
+    """Return the same from the footers alone."""
+    for name in manifest_names(path.name for path in log.iterdir()):
+        (log / name.name).unlink()
+    return facts(ChangeLog(log))
+
+
+def test_manifests_say_what_the_footers_say(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stay few, and are read in place of footers."""
+    names = manifest_names(path.name for path in log.iterdir())
+    segments = len(list(log.glob("segment-*")))
+    assert segments > 99 and len(names) <= segments // 16 + 4
+    assert [after.first_seq for after in names[1:]] == [before.last_seq + 1 for before in names[:-1]]
+    opened: list[str] = []
+    read = LocalStore.open
+    monkeypatch.setattr(LocalStore, "open", lambda store, name: (opened.append(name), read(store, name))[1])
+    found = facts(ChangeLog(log))
+    assert len(opened) < len(names) + 8
+    assert found == without_manifests(log)
+
+
+def test_a_manifest_counts_as_far_as_it_holds(log: Path) -> None:
+    """A damaged one is left out; so is what it says of a segment that is not there, or has another size."""
+    names = [name.name for name in manifest_names(path.name for path in log.iterdir())]
+    good = (log / names[0]).read_bytes()
+    expected = facts(ChangeLog(log))
+    for bad in (b"", good[:-1], good[:100] + b"x" + good[101:]):
+        (log / names[0]).write_bytes(bad)
+        assert facts(ChangeLog(log)) == expected
+        with pytest.raises(ChangeLogError, match=r"damaged.*remove it"):
+            read_manifest(LocalStore(log), names[0])
+    (log / names[0]).write_bytes(good)
+    first = sorted(log.glob("segment-*"))[1]
+    content = first.read_bytes()
+    first.write_bytes(content[:-20])
+    with pytest.raises(ChangeLogError, match=f"{first.name}: damaged"):
+        ChangeLog(log)
+    first.write_bytes(content)
+    assert facts(ChangeLog(log)) == expected == without_manifests(log)
+
+
+def test_the_writer_goes_on_with_manifests(log: Path, recordings: dict[str, Recording]) -> None:
+    """A writer that resumes merges what the one before had not, and what has lost its manifests gets new ones."""
+    expected = without_manifests(log)
+    assert not manifest_names(path.name for path in log.iterdir())
+    LogWriter(LocalStore(log, durable=False)).close()
+    names = manifest_names(path.name for path in log.iterdir())
+    assert len(names) <= len(expected[0]) // 16 + 4 and facts(ChangeLog(log)) == expected
+    LogWriter(LocalStore(log, durable=False)).close()
+    assert manifest_names(path.name for path in log.iterdir()) == names
+
+
+def test_manifests_are_written_anew(log: Path) -> None:
+    """After segments were replaced: as few as can be, and those that were are gone."""
+    expected = facts(ChangeLog(log))
+    keeper.rewrite_manifests(LocalStore(log), ChangeLog(log).segments[90].last_seq)
+    names = manifest_names(path.name for path in log.iterdir())
+    assert len(names) <= 91 // 16 + 1 + 3 and facts(ChangeLog(log)) == expected
+    assert names[0].first_seq == 0 and facts(ChangeLog(log)) == without_manifests(log)

@@ -1,0 +1,182 @@
+"""``pgoutput capture`` as a process: what it captures, says, measures, and how it ends."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import psycopg
+import pytest
+
+from pgoutput_construct.postgres import slot_health
+from tests.cli.conftest import Run
+from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.server
+
+PROGRAM = [sys.executable, "-m", "pgoutput_construct.cli", "capture"]
+
+
+def _arguments(shop: Shop, *more: object) -> list[str]:
+    return [shop.dsn, str(shop.directory), "--slot", shop.slot, "--publication", PUBLICATION, *map(str, more)]
+
+
+@contextmanager
+def _capturing(shop: Shop, *more: object, **options: Any) -> "Iterator[subprocess.Popen[str]]":
+    """Run the command as a process, wait until it reads the slot, and kill it when the block ends."""
+    command = [*PROGRAM, *_arguments(shop, *more)]
+    process = subprocess.Popen(command, **{"stderr": subprocess.PIPE, "text": True, **options})
+    try:
+        wait_until(lambda: is_active(shop) or process.poll() is not None, 60)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_up_to_a_position_and_again(run: Run, shop: Shop) -> None:
+    """What was committed before a position is in the log; the next capture resumes behind it."""
+    for number in (1, 2):
+        end = shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
+        result = run("capture", *_arguments(shop, "--until-lsn", end))
+        assert result.exit_code == 0, result.output
+        assert "ended by until_lsn" in result.stderr and "1 transaction in 1 segment" in result.stderr
+    assert committed_ids(shop.log()) == [1, 2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_a_signal_finishes_the_segment(shop: Shop, number: signal.Signals) -> None:
+    """What was received is durable and confirmed, and it is said up to where; each line is JSON where asked for."""
+    with _capturing(shop, "--log-format", "json") as process:
+        shop.execute("INSERT INTO item VALUES (1, 'a')")
+        wait_until(lambda: bool(list(shop.directory.glob("segment-*"))), 60)
+        end = shop.execute("INSERT INTO item VALUES (2, 'b')")
+        process.send_signal(number)
+        said = _lines(process.communicate(timeout=60)[1])
+    assert process.returncode == 0
+    assert said[-1]["ended_by"] == number.name and said[-1]["level"] == "info"
+    assert said[-1]["confirmed_lsn"] == str(shop.confirmed())
+    # Whether the second row had come when the signal did, the server and the machine decide.
+    assert committed_ids(shop.log()) == ([1, 2] if shop.confirmed() >= end else [1])
+
+
+def test_metrics(shop: Shop) -> None:
+    """Prometheus gets counts, positions, lag and the slot's health."""
+    with _capturing(shop, "--metrics", "127.0.0.1:0") as process:
+        assert process.stderr is not None
+        address = next(
+            found[0] for line in process.stderr if (found := re.search(r"http://127\.0\.0\.1:\d+/metrics", line))
+        )
+        shop.execute("INSERT INTO item VALUES (1, 'a')")
+        wait_until(lambda: _metrics(address).get("pgoutput_capture_segments_total") == 1.0)
+        wait_until(lambda: "pgoutput_capture_slot_retained_bytes" in _metrics(address))
+        measured = _metrics(address)
+    assert measured["pgoutput_capture_up"] == 1.0 and measured["pgoutput_capture_transactions_total"] == 1.0
+    assert measured["pgoutput_capture_server_lsn"] > 0 and measured["pgoutput_capture_complete_lsn"] > 0
+    assert measured["pgoutput_capture_lag_bytes"] >= 0 and measured["pgoutput_capture_lag_seconds"] >= 0
+    assert measured["pgoutput_capture_slot_wal_status reserved"] == 1.0
+
+
+def _metrics(address: str) -> dict[str, float]:
+    with urlopen(address, timeout=10) as answer:
+        text = answer.read().decode()
+    found = re.findall(r'^(pgoutput_\w+)\{slot="\w+"(?:,status="(\w+)")?\} (\S+)$', text, re.MULTILINE)
+    return {f"{name} {status}".strip(): float(value) for name, status, value in found}
+
+
+def test_a_terminal_shows_progress(shop: Shop) -> None:
+    """On a terminal one line says rates, position and lag; it goes when the capture ends."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    with _capturing(shop, stderr=slave, text=False, env=environment) as process:
+        shop.execute("INSERT INTO item VALUES (1, 'a')")
+        shown = bytearray()
+        wait_until(lambda: b"lag" in _read(master, shown) and b"/s" in shown)
+        process.send_signal(signal.SIGINT)
+        while process.poll() is None:
+            _read(master, shown)
+    assert b"ended by SIGINT" in _read(master, shown) and process.returncode == 0
+    os.close(slave)
+    os.close(master)
+
+
+def _read(descriptor: int, shown: bytearray) -> bytearray:
+    if select.select([descriptor], [], [], 0.05)[0]:
+        shown += os.read(descriptor, 100_000)
+    return shown
+
+
+def test_the_environment_names_the_server(shop: Shop) -> None:
+    """An empty connection string takes everything from libpq's environment."""
+    parts = psycopg.conninfo.conninfo_to_dict(shop.dsn)
+    names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "dbname": "PGDATABASE"}
+    environment = {**os.environ, **{names[key]: str(value) for key, value in parts.items() if key in names}}
+    end = shop.execute("INSERT INTO item VALUES (1, 'a')")
+    command = [*PROGRAM, "", *_arguments(shop, "--until-lsn", end)[1:]]
+    result = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert committed_ids(shop.log()) == [1]
+
+
+def test_from_nothing(run: Run, shop: Shop) -> None:
+    """Publication and slot are created in this order, once; a time without changes ends each capture."""
+    arguments = [shop.dsn, shop.directory, "--slot", f"{shop.slot}_new", "--publication", "new", "--create-slot"]
+    arguments += ["--failover", "--create-publication", "item", "--heartbeat", 0.1]
+    try:
+        for number, ending in ((1, "--until-idle"), (2, "--duration")):
+            result = run("capture", *arguments, ending, 1)
+            assert result.exit_code == 0, result.output
+            assert f"ended by {ending[2:].replace('-', '_')}" in result.stderr
+            shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
+        assert run("capture", *arguments, "--until-lsn", shop.execute()).exit_code == 0
+        [slot] = slot_health(shop.dsn, f"{shop.slot}_new")
+        assert slot.failover
+    finally:
+        shop.execute(f"SELECT pg_drop_replication_slot('{shop.slot}_new')")
+    assert committed_ids(shop.log()) == [1, 2]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_an_error_is_one_line(run: Run, shop: Shop, form: str) -> None:
+    """What is wrong is the last line, with the remedy in the command's words, and no password anywhere."""
+    arguments = _arguments(shop, "--log-format", form)
+    arguments[0] = psycopg.conninfo.make_conninfo(shop.dsn, password="hunter2")
+    arguments[5] = "nobody's"
+    result = run("capture", *arguments)
+    assert result.exit_code == 1 and "hunter2" not in result.output
+    last = result.stderr.splitlines()[-1]
+    text = last if form == "text" else json.loads(last)["message"]
+    assert 'there is no publication "nobody\'s"' in text
+    assert form == "text" or json.loads(last)["level"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--until-lsn", "x"], "'x' is not an LSN"),
+        (["--duration", "0"], "not in the range x>0"),
+        (["--metrics", "99999"], "is no port"),
+        (["--streaming", "often"], "'often' is not one of"),
+        (["--create-publication", "a,,b"], "has an empty name"),
+    ],
+)
+def test_a_wrong_command_line(run: Run, tmp_path: Path, more: list[str], said: str) -> None:
+    """What cannot be meant is a usage error, before anything is connected."""
+    result = run("capture", "", tmp_path / "log", "--slot", "s", "--publication", "p", *more)
+    assert result.exit_code == 2 and said in result.output
+    assert not (tmp_path / "log").exists()

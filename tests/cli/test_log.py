@@ -1,0 +1,116 @@
+"""``pgoutput log``: what a change log holds."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgoutput_construct.changelog.registry import forget, register
+from tests.cli.conftest import Run
+from tests.postgres.shop import PUBLICATION, Shop
+
+
+@pytest.mark.server
+def test_what_a_log_holds(run: Run, shop: Shop) -> None:
+    """Ranges, tables with their rows and descriptions over time, open transactions, events, lag."""
+    shop.execute(
+        "INSERT INTO item SELECT g, 'a' FROM generate_series(1, 10) g", "UPDATE item SET name = 'b' WHERE id < 3"
+    )
+    shop.capture()
+    shop.execute("ALTER TABLE item ADD COLUMN note varchar", "ALTER TABLE item REPLICA IDENTITY FULL", "TRUNCATE item")
+    shop.execute("BEGIN; INSERT INTO item VALUES (99, 'waits'); PREPARE TRANSACTION 'waiting'")
+    shop.capture()
+    end = shop.execute("COMMIT PREPARED 'waiting'")
+    report = _report(run, shop.directory, "--dsn", shop.dsn)
+    [table] = report["tables"]
+    assert table["table"] == "public.item"
+    assert table["rows"] == {"insert": 11, "update": 2, "delete": 0, "truncate": 1}
+    first, second = table["descriptions"]
+    assert first["columns"] == ["id int8 key", "name text"] and first["replica_identity"] == "default"
+    assert second["columns"][2] == "note varchar key" and second["seq"] > first["seq"]
+    [waiting] = report["open_transactions"]
+    assert waiting["gid"] == "waiting" and waiting["since_lsn"] < str(end)
+    assert report["transactions"]["committed"] == 3 and report["lag_bytes"] > 0
+    assert report["segments"][0]["first_seq"] == 0 and report["segments"][-1]["last_seq"] == report["last_seq"]
+    assert sum(segment["bytes"] for segment in report["segments"]) == report["bytes"] > 0
+    shown = run("log", shop.directory).stdout
+    assert "public.item" in shown and "'waiting'" not in shown and "waiting" in shown and "Segments" in shown
+
+
+@pytest.mark.server
+def test_a_log_in_an_object_store(run: Run, shop: Shop, s3_address: str) -> None:
+    """Captured, described, shown and decoded by its address; what is secret in it is never shown."""
+    address = s3_address.replace("s3://", "s3://key:secret@")
+    end = shop.execute("INSERT INTO item VALUES (1, 'a')")
+    names = ("--slot", shop.slot, "--publication", PUBLICATION)
+    captured = run("capture", shop.dsn, address, *names, "--until-lsn", end)
+    assert captured.exit_code == 0 and "secret" not in captured.output, captured.output
+    report = _report(run, address)
+    assert report["transactions"] == {"committed": 1} and "secret" not in report["address"]
+    assert "insert public.item (id=1, name='a')" in run("tail", address).stdout
+    assert '"message": "Insert"' in run("decode", address).stdout
+
+
+def test_a_log_without_a_server(run: Run, change_log: Path) -> None:
+    """The last segments are shown, all where asked for; what names no log is a usage error."""
+    segments = _report(run, change_log)["segments"]
+    assert len(segments) == 3
+    shown = run("log", change_log, "--all")
+    assert shown.exit_code == 0 and shown.stdout.count("│") and str(segments[-1]["last_seq"]) in shown.stdout
+    assert run("log", change_log / "nowhere").exit_code == 2
+    assert run("log", "--help").exit_code == 0
+
+
+def _report(run: Run, *arguments: object) -> dict[str, Any]:
+    result = run("log", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
+
+
+def test_a_damaged_log_is_named(run: Run, change_log: Path) -> None:
+    """A whole log verifies; a flipped byte is found, and the file named, with exit status 1."""
+    whole = run("log", change_log, "--verify")
+    assert whole.exit_code == 0 and "nothing is wrong" in whole.stdout
+    assert _report(run, change_log, "--verify")["verification"]["problems"] == []
+    file = sorted(change_log.glob("segment-*"))[1]
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+    damaged = run("log", change_log, "--verify")
+    assert damaged.exit_code == 1 and file.name in damaged.stderr and "Traceback" not in damaged.output
+
+
+def test_a_log_is_compacted(run: Run, change_log: Path) -> None:
+    """A dry run says what would be done; then the older segments are one, and the messages are the same."""
+    before = run("decode", change_log).stdout
+    files = sorted(change_log.glob("segment-*"))
+    arguments = ("log", "compact", change_log, "--least", 2, "--grace", 0)
+    planned = run(*arguments, "--dry-run")
+    assert planned.stdout.startswith("would be done: 2 of 3 segments merged into 1") and planned.exit_code == 0
+    assert sorted(change_log.glob("segment-*")) == files
+    done = run(*arguments)
+    assert done.exit_code == 0 and done.stdout.startswith("2 of 3 segments merged into 1"), done.output
+    assert len(sorted(change_log.glob("segment-*"))) == 2
+    assert run("decode", change_log).stdout == before
+    assert run("log", change_log, "--verify").exit_code == 0
+
+
+def test_a_log_is_pruned(run: Run, change_log: Path) -> None:
+    """A dry run says what would go; what is pruned is gone, and the rest is read as before."""
+    lines = run("decode", change_log).stdout.splitlines()
+    report = _report(run, change_log)
+    register(change_log, "warehouse", 250)
+    planned = run("log", "prune", change_log, "--before", "7FFFFFFF/0", "--dry-run")
+    assert planned.exit_code == 0 and "would be removed: 1 of 3 segments, 200 rows" in planned.stdout, planned.output
+    assert "'warehouse'" in planned.stdout and _report(run, change_log)["segments"] == report["segments"]
+    forget(change_log, "warehouse")
+    done = run("log", "prune", change_log, "--before", "7FFFFFFF/0", "--yes")
+    kept = _report(run, change_log)
+    assert done.exit_code == 0 and f"kept from seq {kept['first_seq']} on" in done.stdout
+    assert kept["first_seq"] == 200 and "transaction" in done.stdout  # it began in the second segment
+    assert run("decode", change_log).stdout.splitlines() == lines[kept["first_seq"] :]
+    assert run("tail", change_log).exit_code == run("log", change_log, "--verify").exit_code == 0
+    assert run("log", "prune", change_log, "--before", "yesterday").exit_code == 2
+    assert run("log", "prune", change_log, "--before", "1999-12-31", "--yes").stdout.startswith("removed: 0 of 1")

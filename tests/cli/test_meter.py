@@ -1,0 +1,61 @@
+"""Rates and lag of a capture, and the words for them."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pgoutput_construct.cli.display import describe
+from pgoutput_construct.cli.meter import Meter
+from pgoutput_construct.cli.words import counted, sized
+from pgoutput_construct.postgres import CaptureProgress, SlotHealth
+from pgoutput_construct.wire import Lsn
+
+
+def _health(confirmed: int, lag: int) -> SlotHealth:
+    values: dict[str, Any] = dict.fromkeys(SlotHealth.__dataclass_fields__)
+    return SlotHealth(**{**values, "confirmed_lsn": Lsn(confirmed), "lag_bytes": lag})
+
+
+def test_lag_is_how_long_something_has_been_missing() -> None:
+    """It begins when the server is first seen beyond what is durable, and ends when that is durable."""
+    now = 100.0
+    progress = CaptureProgress(confirmed_lsn=Lsn(1000))
+    meter = Meter(progress, lambda: now)
+    meter.report(replace(progress, health=_health(1000, 0)))
+    assert meter.speed().lag_bytes == meter.speed().lag_seconds == 0
+    meter.report(replace(progress, health=_health(1000, 50)))
+    now = 103.0
+    meter.report(replace(progress, health=_health(1000, 80)))
+    now = 105.0
+    assert (meter.speed().lag_bytes, meter.speed().lag_seconds) == (80, 5.0)
+    meter.report(replace(progress, confirmed_lsn=Lsn(1060)))
+    assert (meter.speed().lag_bytes, meter.speed().lag_seconds) == (20, 2.0)
+    meter.report(replace(progress, confirmed_lsn=Lsn(1080)))
+    assert (meter.speed().lag_bytes, meter.speed().lag_seconds) == (0, 0.0)
+
+
+def test_rates_are_of_the_last_seconds() -> None:
+    """What was captured long ago does not count."""
+    now = 0.0
+    meter = Meter(CaptureProgress(), lambda: now)
+    for second in range(1, 41):
+        now = float(second)
+        meter.report(CaptureProgress(rows=1000 * min(second, 20), payload_bytes=5000 * min(second, 20)))
+    assert meter.speed()[:2] == (0.0, 0.0)
+    meter = Meter(CaptureProgress(), lambda: now)
+    now += 2.0
+    meter.report(CaptureProgress(rows=1000, payload_bytes=4 << 20))
+    assert meter.speed()[:2] == (500.0, 2 << 20)
+    assert describe(meter).startswith("1,000 messages · 500/s · 2.0 MB/s · confirmed 0/0 · lag 0 bytes, 0.0 s")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (16 << 20, "16.0 MB"), (1 << 60, "1,048,576 TB")],
+    ids=str,
+)
+def test_sizes(size: int, text: str) -> None:
+    """Sizes in powers of 1024, with as many digits as people read."""
+    assert sized(size) == text
+    assert counted(1, "byte") == "1 byte"

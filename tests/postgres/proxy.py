@@ -1,0 +1,90 @@
+"""A path to a server that may fall silent, as a firewall that forgot it or a hung host does, or be cut."""
+
+import selectors
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import psycopg
+
+from pgoutput_construct.demo.server import EmbeddedServer
+
+__all__ = ["Proxy"]
+
+
+class Proxy:
+    """Passes bytes between clients on a port of this machine and a server; a context manager."""
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        """Listen, and connect whoever comes to ``server``."""
+        host = psycopg.conninfo.conninfo_to_dict(server.dsn)["host"]
+        self._target = f"{host}/.s.PGSQL.5432"
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._pairs: dict[socket.socket, socket.socket] = {}
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._ended = False
+        self.silent = False
+        """Take in what comes, which TCP acknowledges, and pass nothing on."""
+        self._thread = threading.Thread(target=self._run)
+
+    def dsn(self, dsn: str) -> str:
+        """Return a connection string that leads through here."""
+        host, port = self._listener.getsockname()
+        return psycopg.conninfo.make_conninfo(dsn, host=host, port=port)
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._pairs) // 2
+
+    def cut(self) -> None:
+        """Close every connection."""
+        for end in list(self._pairs):
+            with suppress(OSError):  # closed already
+                end.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended = True
+        self._thread.join(5)
+        for end in (*self._pairs, self._listener):
+            end.close()
+        self._selector.close()
+
+    def _run(self) -> None:
+        while not self._ended:
+            for key, _ in self._selector.select(0.05):
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif isinstance(key.fileobj, socket.socket) and key.fileobj in self._pairs:
+                    self._pass(key.fileobj)
+
+    def _accept(self) -> None:
+        client, _ = self._listener.accept()
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(self._target)
+        for one, other in ((client, server), (server, client)):
+            self._pairs[one] = other
+            self._selector.register(one, selectors.EVENT_READ)
+
+    def _pass(self, end: socket.socket) -> None:
+        try:
+            data = end.recv(65536)
+            if data and not self.silent:
+                self._pairs[end].sendall(data)
+        except OSError:
+            data = b""
+        if not data:
+            other = self._pairs.pop(end)
+            self._pairs.pop(other)
+            for closed in (end, other):
+                self._selector.unregister(closed)
+                closed.close()

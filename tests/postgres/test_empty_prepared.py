@@ -1,0 +1,34 @@
+"""Transactions that are prepared without a change: each version of PostgreSQL sends another part of them."""
+
+from pathlib import Path
+
+import pytest
+
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.stream.state import ControlMessage
+from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.wire import CommitPrepared, Prepare, RollbackPrepared
+from tests.postgres.shop import Shop, messages
+
+LOCKS = "SELECT FROM item WHERE id = 1 FOR UPDATE"
+"""Gives a transaction an xid, and nothing that is decoded."""
+
+
+def test_prepared_without_changes(server: EmbeddedServer, tmp_path: Path) -> None:
+    """18 sends Prepare without Begin Prepare, 16 only what becomes of it; the log's readers take both."""
+    with Shop.create(server, "empty_prepared", tmp_path / "log") as shop:
+        shop.execute("INSERT INTO item VALUES (1, 'a')")
+        for end in ("COMMIT", "ROLLBACK"):
+            shop.execute("BEGIN", LOCKS, "PREPARE TRANSACTION 'empty'", f"{end} PREPARED 'empty'")
+        shop.execute("INSERT INTO item VALUES (2, 'b')")
+        shop.capture()
+        reader, classes = TransactionReader(), []
+        for entry, message in messages(shop.log()):
+            reader.read(ControlMessage(entry.seq, entry.stream_xid, message))
+            classes += [type(message)] if isinstance(message, Prepare | CommitPrepared | RollbackPrepared) else []
+        prepare = [Prepare] if server.version == 18 else []
+        assert classes == [*prepare, CommitPrepared, *prepare, RollbackPrepared]
+        assert len(reader.spans().xid) == 2
+
+
+pytestmark = pytest.mark.server

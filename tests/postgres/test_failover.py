@@ -1,0 +1,122 @@
+"""A primary is lost and its standby promoted, or the standby itself is read: what goes on, and what is refused."""
+
+import itertools
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pgoutput_construct.changelog.events import OPTIONS_CHANGED
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.postgres import ReplicationError, create_slot, slot_health
+from pgoutput_construct.postgres.timeline import parse_history
+from pgoutput_construct.wire import Lsn
+from tests.postgres.shop import Shop, committed_ids, wait_until
+from tests.postgres.standby import Standby
+
+pytestmark = pytest.mark.server
+
+_NUMBERS = itertools.count()
+ROWS = "INSERT INTO item SELECT g, 'x' FROM generate_series({}, {}) g"
+
+
+@pytest.fixture
+def shop(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
+    """A shop on a server that may be lost; its slot is synchronized to standbys."""
+    with Shop.create(own_server, f"failover{next(_NUMBERS)}", tmp_path / "log", False, failover=True) as shop:
+        yield shop
+
+
+def test_an_old_primary_ahead_of_its_standby_is_refused(shop: Shop) -> None:
+    """What the log has and the promoted standby never had: the log's end is not in the new primary's history."""
+    with Standby.of(shop.server) as standby:
+        there = _on(shop, standby)
+        _create_on_standby(shop, there)
+        shop.execute(ROWS.format(1, 10))
+        standby.catch_up()
+        standby.cut_off()
+        shop.execute(ROWS.format(11, 110))
+        shop.capture()
+        ended = shop.log().complete_lsn
+        shop.server.stop()
+        standby.promote()
+        for first in range(1001, 9001, 1000):
+            there.execute(ROWS.format(first, first + 999))
+        assert there.execute() > ended
+        with pytest.raises(ChangeLogError, match=r"on timeline 1, but the server left .* for timeline 2.*new copy"):
+            there.capture()
+        assert committed_ids(shop.log()) == [*range(1, 111)]
+        shop.server.start()
+
+
+def test_a_synchronized_slot_goes_on_after_a_failover(shop: Shop) -> None:
+    """The promoted standby has the slot and all that the log has: nothing is lost, and the log tells of it."""
+    follow = {"hot_standby_feedback": "on", "sync_replication_slots": "on", "wal_receiver_status_interval": "1"}
+    with Standby.of(shop.server, **follow) as standby:
+        there = _on(shop, standby)
+        shop.execute(ROWS.format(1, 10))
+        shop.capture()
+        shop.execute(ROWS.format(11, 20))
+        standby.catch_up()
+        with standby.connect() as connection:
+            wait_until(lambda: any(slot.synced and not slot.temporary for slot in slot_health(connection)), 30)
+        shop.server.stop()
+        standby.promote()
+        there.execute(ROWS.format(21, 30))
+        there.capture()
+        assert committed_ids(shop.log()) == [*range(1, 31)]
+        (changed,) = (event for event in shop.log().events() if event.name == OPTIONS_CHANGED)
+        assert changed.details["timeline"] == [1, 2]
+        shop.server.start()
+        shop.execute(ROWS.format(31, 1030))
+        with pytest.raises(ChangeLogError, match="timeline 2, from which the server's timeline 1 does not descend"):
+            shop.capture()
+
+
+def test_a_standby_is_a_source_across_restarts(shop: Shop) -> None:
+    """After a restart with an idle primary, and without a primary at all, the log goes on."""
+    with Standby.of(shop.server) as standby:
+        there = _on(shop, standby)
+        _create_on_standby(shop, there)
+        shop.execute(ROWS.format(1, 10))
+        standby.catch_up()
+        there.capture(until=standby.replayed())
+        with pytest.raises(ReplicationError, match="a standby, which takes no heartbeat"):
+            there.capture(until=Lsn(1), heartbeat=1)
+        standby.stop()
+        standby.start()
+        assert there.capture(until=Lsn(1)).ended_by == "until_lsn"
+        standby.cut_off()
+        standby.stop()
+        standby.start()
+        assert there.capture(until=Lsn(1)).ended_by == "until_lsn"
+        assert committed_ids(shop.log()) == [*range(1, 11)]
+
+
+def test_the_history_of_a_timeline() -> None:
+    """Comments and empty lines are passed over; each line names a timeline and where it was left."""
+    content = b'1\t0/3000148\tno recovery target specified\n\n# a remark\n2\t1/AB\tat restore point "x"\n'
+    assert parse_history(content) == {1: Lsn("0/3000148"), 2: Lsn("1/AB")}
+
+
+def _on(shop: Shop, standby: Standby) -> Shop:
+    return replace(shop, server=standby)  # type: ignore[arg-type]
+
+
+def _create_on_standby(shop: Shop, there: Shop) -> None:
+    """A slot on a standby waits until its primary logs which transactions run."""
+    said: list[str] = []
+
+    def create() -> None:
+        with there.connect() as connection:
+            create_slot(connection, shop.slot, on_wait=said.extend)
+
+    thread = threading.Thread(target=create)
+    thread.start()
+    wait_until(lambda: bool(said) or not thread.is_alive())
+    shop.execute("SELECT pg_log_standby_snapshot()")
+    thread.join(20)
+    assert not thread.is_alive() and all("pg_log_standby_snapshot" in text for text in said)

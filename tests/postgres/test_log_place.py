@@ -1,0 +1,77 @@
+"""A log that is not what it was: segments that are gone, a directory that was exchanged."""
+
+import json
+import shutil
+
+import pytest
+
+from pgoutput_construct.changelog import ChangeLog, LogWriter
+from pgoutput_construct.changelog.note import NOTE_NAME
+from pgoutput_construct.errors import ChangeLogError
+from tests.postgres.shop import Shop, committed_ids, is_active, wait_until
+
+pytestmark = pytest.mark.server
+
+
+def test_the_note_of_an_idle_server_does_not_replace_the_last_segment(shop: Shop) -> None:
+    """The idle note is ahead of the segment that was lost: the log does not go on as if it had never been."""
+    for number in (1, 2):
+        shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
+        shop.capture()
+    with shop.capturing(status_interval=0.1):
+        wait_until(lambda: is_active(shop))
+        with shop.connect() as connection:
+            connection.execute("SELECT pg_switch_wal()")
+        end = shop.execute("CREATE TABLE nothing ()")
+        wait_until(lambda: shop.confirmed() >= end)
+    note = json.loads((shop.directory / NOTE_NAME).read_text())
+    assert note["timeline"] == 1 and note["confirmed_lsn"] >= end
+    last = max(shop.directory.glob("segment*"))
+    kept = last.rename(shop.directory.with_name("kept"))
+    with pytest.raises(ChangeLogError, match=r"the log ends at seq .*restore the segments"):
+        shop.capture()
+    kept.rename(last)
+    shop.execute("INSERT INTO item VALUES (3, 'a')")
+    shop.capture()
+    assert committed_ids(shop.log()) == [1, 2, 3]
+
+
+def test_a_lost_first_segment_is_noticed(shop: Shop) -> None:
+    """A log begins with seq 0 unless it was pruned."""
+    for number in (1, 2):
+        shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
+        shop.capture()
+    min(shop.directory.glob("segment*")).unlink()
+    for opened in (LogWriter, ChangeLog):
+        with pytest.raises(ChangeLogError, match=r"the seqs 0 to .* are missing"):
+            opened(shop.directory)
+
+
+def test_an_empty_log_of_a_slot_that_was_read_is_warned_of(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """As when the volume of the log is not mounted; a slot that nobody read is no reason."""
+    shop.execute("INSERT INTO item VALUES (1, 'a')")
+    shop.capture()
+    assert "is not mounted" not in caplog.text
+    shop.directory.rename(shop.directory.with_name("away"))
+    shop.capture()
+    assert "gave 1 transactions to a reader before" in caplog.text
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_directory_exchanged_under_a_capture_is_refused(shop: Shop, empty: bool) -> None:
+    """Moved away, and another in its place or none: nothing is confirmed from then on."""
+    away = shop.directory.with_name("away")
+    with shop.capturing() as outcome:
+        end = shop.execute("INSERT INTO item VALUES (1, 'a')")
+        wait_until(lambda: shop.confirmed() >= end)
+        shop.directory.rename(away)
+        if empty:
+            shop.directory.mkdir()
+        shop.execute("INSERT INTO item VALUES (2, 'b')")
+        wait_until(lambda: bool(outcome))
+    assert isinstance(outcome["error"], ChangeLogError)
+    assert "exchanged" in str(outcome["error"])
+    shutil.rmtree(shop.directory, ignore_errors=True)
+    away.rename(shop.directory)
+    shop.capture()
+    assert committed_ids(shop.log()) == [1, 2]

@@ -1,0 +1,114 @@
+"""Servers that do not answer, and those that are away: no wait is for ever, and each gives way."""
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pgoutput_construct.postgres import ReplicationError, capture, connect
+from pgoutput_construct.postgres.silence import Silence
+from pgoutput_construct.postgres.waiting import Patience, Stopped
+from tests.postgres.proxy import Proxy
+from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def proxy(shop: Shop) -> Iterator[Proxy]:
+    """A path to the shop's server; the shop's captures take it."""
+    with Proxy(shop.server) as proxy:
+        shop.path = proxy.dsn
+        yield proxy
+
+
+def test_a_path_that_falls_silent_is_left(shop: Shop, proxy: Proxy, caplog: pytest.LogCaptureFixture) -> None:
+    """TCP acknowledges, and nobody answers: the capture connects again, and goes on when there is a path."""
+    caplog.set_level(logging.INFO, "pgoutput_construct")
+    with shop.capturing(status_interval=0.2):
+        wait_until(lambda: is_active(shop))
+        shop.execute("INSERT INTO item VALUES (1, 'a')")
+        proxy.silent = True
+        wait_until(lambda: "said nothing for 0.6 seconds" in caplog.text)
+        shop.execute("INSERT INTO item VALUES (2, 'b')")
+        proxy.silent = False
+        proxy.cut()
+        end = shop.execute()
+        wait_until(lambda: shop.confirmed() >= end)
+    assert committed_ids(shop.log()) == [1, 2]
+
+
+def test_connecting_gives_way_to_a_signal(shop: Shop, proxy: Proxy) -> None:
+    """On a path that is silent from the start SIGTERM ends the process, long before the attempt is given up."""
+    proxy.silent = True
+    with shop.capturing_process() as process:
+        wait_until(lambda: proxy.connections > 0)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(8) == 0
+
+
+def test_a_statement_gives_way_and_others_run_meanwhile(shop: Shop, proxy: Proxy) -> None:
+    """A server that does not answer keeps neither other threads nor the one who asks for the end waiting."""
+    asked = threading.Event()
+    with connect(proxy.dsn(shop.dsn), patience=Patience(asked=lambda: "enough" if asked.is_set() else None)) as slow:
+        proxy.silent = True
+        threading.Timer(0.3, asked.set).start()  # only runs while the statement waits
+        with pytest.raises(Stopped, match="enough"):
+            slow.execute("SELECT 1")
+
+
+def test_a_statement_has_a_deadline(shop: Shop, proxy: Proxy) -> None:
+    """A server that does not answer in time counts as gone, which may pass."""
+    from pgoutput_construct.postgres import current_lsn
+
+    connection = connect(proxy.dsn(shop.dsn), patience=Patience(0.3))
+    proxy.silent = True
+    with pytest.raises(ReplicationError, match=r"has not answered for 0\.3 seconds") as caught:
+        current_lsn(connection)
+    assert caught.value.transient and connection.closed
+
+
+def test_a_server_that_is_away_at_the_start_is_waited_for(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """The first connection is tried again like any other; the reason is logged once, the end may be asked for."""
+    shop.execute("INSERT INTO item VALUES (1, 'a')")
+    shop.server.stop()
+    try:
+        with shop.capturing() as outcome:
+            wait_until(lambda: "trying again until it is there" in caplog.text)
+            time.sleep(1)
+            shop.server.start()
+            end = shop.execute()
+            wait_until(lambda: shop.confirmed() >= end or bool(outcome))
+    finally:
+        shop.server.start()
+    assert outcome["result"].reconnects > 1
+    assert caplog.text.count("trying again") <= 3  # no server; then it starts up
+    assert committed_ids(shop.log()) == [1]
+
+
+def test_what_cannot_pass_ends_at_once(shop: Shop) -> None:
+    """A database that there is not is not waited for."""
+    shop.path = lambda dsn: dsn.replace(shop.dbname, "nowhere")
+    with pytest.raises(ReplicationError, match='database "nowhere" does not exist'):
+        shop.capture(until=None, stop=lambda: False)
+
+
+def test_silence_is_allowed_longer_after_silence() -> None:
+    """A server that is silent since it is busy is not interrupted for ever; each question is asked once."""
+    limits = [Silence(10, silent_before=number).limit for number in (0, 1, 2, 20)]
+    assert limits == [30, 60, 120, 600]
+    silence = Silence(0)
+    assert silence.asks()
+    with pytest.raises(ReplicationError, match="said nothing"):
+        silence.check()
+
+
+def test_capture_ends_after_a_time_or_when_idle(shop: Shop) -> None:
+    """``duration`` and ``until_idle`` end it with what was there in the log; the reason is told."""
+    shop.execute("INSERT INTO item SELECT g, 'a' FROM generate_series(1, 2000) g")
+    result = capture(shop.dsn, shop.slot, [PUBLICATION], shop.directory, until_idle=0.2)
+    assert result.ended_by == "until_idle" and len(committed_ids(shop.log())) == 2000
+    assert capture(shop.dsn, shop.slot, [PUBLICATION], shop.directory, duration=0.3).ended_by == "duration"

@@ -1,0 +1,121 @@
+"""python -m tools.benchmark log: how long a change log of very many segments takes to open, and to plan."""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+import pgoutput_construct as pgo
+from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog.build import IndexBuilder
+from pgoutput_construct.changelog.columns import segment_table
+from pgoutput_construct.changelog.keeper import ManifestKeeper
+from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.planning import committed_spans, relation_history
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.segments import Position, write_segment
+from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.wire.options import STATE_PARAMETERS
+
+__all__ = ["main"]
+
+GOAL: Final = 5.0
+"""Seconds in which a log of 100,000 segments and a million transactions is to open."""
+
+_OPTIONS: Final = LogOptions(
+    slot="s", publications=("p",), server_version=180000, system_identifier="1", database="d", timeline=1
+)
+_OID: Final = 16384
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit status: 1 when the goal is missed."""
+    options = _parser().parse_args(arguments)
+    if options.open:
+        print(json.dumps(_measure(options.directory)))
+        return 0
+    per_segment = max(1, options.transactions // options.segments)
+    directory = options.directory / f"log-{options.segments}-{per_segment}"
+    _fill(directory, options.segments, per_segment)
+    found = _measured(directory)
+    print(f"{options.segments:,} segments, {options.segments * per_segment:,} transactions")
+    for name, value in found.items():
+        print(f"  {name:<30} {value:>10,.2f}")
+    return 0 if found["open, seconds"] <= GOAL else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.benchmark log", description=__doc__)
+    parser.add_argument("--segments", type=int, default=10_000, metavar="N", help="segments (default 10000)")
+    parser.add_argument("--transactions", type=int, default=100_000, metavar="N", help="in all (default 100000)")
+    root = Path(__file__).parents[2] / "build" / "benchmark"
+    parser.add_argument("--directory", type=Path, default=root, metavar="FOLDER", help=f"for logs (default {root})")
+    parser.add_argument("--open", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def _fill(directory: Path, segments: int, per_segment: int) -> None:
+    """Write the segments that are missing, and their manifests, as a capture does but for fsync."""
+    store = LocalStore(directory, durable=False)
+    store.prepare()
+    listing = list_log(store)
+    if len(listing.segments) == segments:
+        return
+    if listing.segments:
+        raise SystemExit(f"{directory}: begun, and not finished: remove it")
+    builder, keeper = IndexBuilder(), ManifestKeeper(store, listing)
+    for number, payloads in enumerate(_payloads(segments, per_segment)):
+        first_seq, count = number * per_segment * 3 + (number > 0), len(payloads)
+        states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
+        numbers = np.arange(count) + first_seq
+        block = Block.of(payloads, numbers, numbers, _OPTIONS.layout(), states, np.full(count, OUTSIDE))
+        builder.add(block)
+        index = builder.finish(first_seq + count)
+        table, position = segment_table([block], first_seq), Position(pgo.Lsn(first_seq + count))
+        keeper.add(write_segment(store, table, _OPTIONS, position, index), index)
+        if sys.stderr.isatty() and number % 100 == 0:
+            print(f"\rwriting segment {number:,} of {segments:,}", end="", file=sys.stderr)
+
+
+def _payloads(segments: int, per_segment: int) -> Iterator[list[bytes]]:
+    """Yield the payloads of each segment: transactions of one row each; the first segment describes the table."""
+    column = pgo.RelationColumn(0, "id", 20, -1)
+    relation = pgo.build(pgo.Relation(None, _OID, "public", "t", "d", (column,)))
+    for segment in range(segments):
+        payloads = [] if segment else [relation]
+        for number in range(segment * per_segment, (segment + 1) * per_segment):
+            lsn, time_, row = pgo.Lsn((number + 1) << 8), pgo.Timestamp(number), (b"%d" % number,)
+            messages = pgo.Begin(lsn, time_, number), pgo.Insert(None, _OID, row), pgo.Commit(lsn, lsn, time_)
+            payloads += map(pgo.build, messages)
+        # The Relation comes inside the first transaction.
+        yield payloads if segment else [payloads[1], payloads[0], *payloads[2:]]
+
+
+def _measured(directory: Path) -> dict[str, float]:
+    """Measure in a process of its own."""
+    command = [sys.executable, "-m", "tools.benchmark", "log", "--open", "--directory", str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _measure(directory: Path) -> dict[str, float]:
+    began, cpu = time.perf_counter(), time.process_time()
+    log = ChangeLog(directory)
+    transactions = log.transactions().num_rows
+    opened, opened_cpu = time.perf_counter() - began, time.process_time() - cpu
+    began = time.perf_counter()
+    spans, history = committed_spans(log.index), relation_history(log.index)
+    planned = time.perf_counter() - began
+    assert len(spans.xid) == transactions and len(history.descriptions) == 1
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"open, seconds": opened, "open, CPU seconds": opened_cpu, "plan, seconds": planned, "peak, MiB": peak}

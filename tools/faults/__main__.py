@@ -1,0 +1,118 @@
+"""python -m tools.faults: break a capture in every way that happens, and compare its log with what is true."""
+
+import argparse
+import random
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
+from pgoutput_construct.errors import PgoutputError
+from tools.faults.attack import SERVER_SETTINGS, Counts, Faults, Round, RoundReport
+from tools.faults.modes import MODES
+from tools.faults.report import line, verdict_line
+
+__all__ = ["main"]
+
+EXAMPLES = """\
+examples:
+  python -m tools.faults capture                            100 kills over ten modes on each server; about 15 minutes
+  python -m tools.faults capture --kills 5 --stops 0 --cuts 1 --stalls 0 --versions 18 --modes v4-parallel
+
+exit status: 0 the log says the truth, 1 it does not, or could not be read, 2 wrong arguments, 130 interrupted
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server is left behind
+    directory = Path(tempfile.mkdtemp(prefix="faults-", dir=options.directory))
+    print(f"seed {options.seed}, files in {directory}", flush=True)
+    total, good = Counts(), True
+    try:
+        for report in _rounds(options, directory):
+            print(line(report), flush=True)
+            total, good = total + report.counts, good and report.verdict.good
+            if report.verdict.good and not options.keep:
+                shutil.rmtree(directory / report.name)
+    except PgoutputError as error:
+        print(f"faults: {type(error).__name__}: {error}", file=sys.stderr)
+        good = False
+    except KeyboardInterrupt:
+        return 130
+    print(verdict_line(total, good, options.seed, directory))
+    if good and not options.keep:
+        shutil.rmtree(directory)
+    return 0 if good else 1
+
+
+def _rounds(options: argparse.Namespace, directory: Path) -> Iterator[RoundReport]:
+    modes = [mode for mode in MODES if mode.name in (options.modes or [known.name for known in MODES])]
+    faults = Faults(options.kills, options.stops, options.cuts, options.stalls, options.seconds)
+    chance = random.Random(options.seed)
+    parts = len(options.versions) * len(modes)
+    for index, version in enumerate(options.versions):
+        with EmbeddedServer(version, SERVER_SETTINGS) as server:
+            for place, mode in enumerate(modes):
+                share = faults.share(index * len(modes) + place, parts)
+                name = f"{version}-{mode.name}"
+                yield Round(server, mode, share, directory / name, chance.getrandbits(32)).run()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.faults", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    capture = commands.add_parser(
+        "capture",
+        help="kill the capture, stop the server, cut and silence the network while writers write",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_faults(capture)
+    add = capture.add_argument
+    add(
+        "--versions", type=_versions, default=VERSIONS, metavar="16,18", help="PostgreSQL's, each attacked in each mode"
+    )
+    names = [mode.name for mode in MODES]
+    add("--modes", nargs="+", choices=names, metavar="NAME", help=f"only these: {', '.join(names)}")
+    add("--seconds", type=float, default=10.0, metavar="S", help="how long writers write in each round at least")
+    add(
+        "--seed",
+        type=int,
+        default=random.randrange(10**6),
+        metavar="N",
+        help="of what is drawn; timing is not repeated",
+    )
+    add("--directory", type=Path, metavar="FOLDER", help="where files go; those of a failure are kept")
+    add("--keep", action="store_true", help="keep the files of good rounds, too")
+    return parser
+
+
+def _add_faults(parser: argparse.ArgumentParser) -> None:
+    counts = {"kills": 100, "stops": 10, "cuts": 20, "stalls": 5}
+    meanings = {
+        "kills": "captures killed with signal 9",
+        "stops": "immediate stops of the server",
+        "cuts": "connections cut",
+        "stalls": "connections that fall silent",
+    }
+    assert set(counts) <= {known.name for known in fields(Faults)}
+    for name, count in counts.items():
+        text = f"{meanings[name]}, in all rounds together (default {count})"
+        parser.add_argument(f"--{name}", type=int, default=count, metavar="N", help=text)
+
+
+def _versions(text: str) -> tuple[int, ...]:
+    versions = tuple(map(int, text.split(",")))
+    if unknown := set(versions) - set(VERSIONS):
+        raise argparse.ArgumentTypeError(f"not embedded: {unknown}")
+    return versions
+
+
+if __name__ == "__main__":
+    sys.exit(main())

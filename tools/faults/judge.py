@@ -1,0 +1,122 @@
+"""Compares a log with the witness: nothing lost, nothing repeated, nothing visible that was rolled back."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from pgoutput_construct.wire import Lsn
+from tools.faults.changes import Change
+from tools.faults.contents import Contents, Transaction
+from tools.faults.witness import Witness
+
+__all__ = ["Verdict", "judge"]
+
+_SHOWN = 20
+
+
+@dataclass
+class Verdict:
+    """What a log says otherwise than the witness, counted in changes."""
+
+    lost: int = 0
+    """Committed, and not in the log."""
+    repeated: int = 0
+    """More often in the log than they happened."""
+    visible: int = 0
+    """Rolled back, and in the log as if committed."""
+    altered: int = 0
+    """There, with other values, or with columns or old rows that are missing."""
+    misordered: int = 0
+    """Transactions with their changes in another order, and commits in another order or at another time."""
+    problems: list[str] = field(default_factory=list)
+    """Places, the first of each kind."""
+
+    @property
+    def good(self) -> bool:
+        """Whether the log says the truth."""
+        return not (self.lost or self.repeated or self.visible or self.altered or self.misordered)
+
+    def add(self, kind: str, place: str, count: int = 1) -> None:
+        """Count ``count`` of a ``kind`` (the name of a counter) at a place."""
+        if count:
+            setattr(self, kind, getattr(self, kind) + count)
+            if len(self.problems) < _SHOWN:
+                self.problems.append(f"{kind} {count}: {place}")
+
+
+def judge(contents: Contents, witness: Witness) -> Verdict:
+    """Compare all that a log shows with all that was committed."""
+    verdict = Verdict()
+    seen: set[int] = set()
+    for transaction in contents.transactions:
+        if transaction.xid in seen:
+            verdict.add("repeated", _place(transaction), len(transaction.changes))
+        elif transaction.xid not in witness.transactions:
+            verdict.add("visible", _place(transaction), len(transaction.changes))
+        else:
+            _compare(transaction, witness, verdict)
+        seen.add(transaction.xid)
+    for xid in witness.transactions.keys() - seen:
+        verdict.add("lost", f"all of xid {xid}", len(witness.transactions[xid]))
+    _check_order(contents, verdict)
+    _check_notes(contents, witness, verdict)
+    return verdict
+
+
+def _place(transaction: Transaction) -> str:
+    return f"xid {transaction.xid}, commit {Lsn(transaction.commit_lsn)}"
+
+
+def _compare(transaction: Transaction, witness: Witness, verdict: Verdict) -> None:
+    true = witness.transactions[transaction.xid]
+    place = _place(transaction)
+    if transaction.commit_time != witness.commit_times[transaction.xid]:
+        verdict.add("misordered", f"{place}: another time of its commit")
+    if _identities(transaction.changes) != _identities(true):
+        _count_differences(transaction.changes, true, place, verdict)
+        return
+    for mine, other in zip(transaction.changes, true, strict=True):
+        if problems := mine.differences(other):
+            verdict.add("altered", f"{place}: {mine.identity}: {', '.join(problems)}")
+
+
+def _identities(changes: Iterable[Change]) -> list[tuple[str | None, ...]]:
+    return [change.identity for change in changes]
+
+
+def _count_differences(mine: Iterable[Change], true: Iterable[Change], place: str, verdict: Verdict) -> None:
+    here, there = Counter(_identities(mine)), Counter(_identities(true))
+    if here == there:
+        verdict.add("misordered", f"{place}: its changes")
+    for identity, count in (there - here).items():
+        verdict.add("lost", f"{place}: {identity}", count)
+    for identity, count in (here - there).items():
+        verdict.add("repeated" if identity in there else "visible", f"{place}: {identity}", count)
+
+
+def _check_order(contents: Contents, verdict: Verdict) -> None:
+    """Commits stand in the order of the WAL, and those that waited for one ticket in the ticket's order."""
+    for before, after in pairwise(contents.commits):
+        if before >= after:
+            verdict.add("misordered", f"the commit at {Lsn(after)} stands behind that at {Lsn(before)}")
+    latest: dict[str | None, int] = {}
+    for transaction in contents.transactions:
+        for ticket, number in _tickets(transaction):
+            if number <= latest.get(ticket, 0):
+                verdict.add("misordered", f"{_place(transaction)}: ticket {ticket} is {number} after {latest[ticket]}")
+            latest[ticket] = number
+
+
+def _tickets(transaction: Transaction) -> Iterator[tuple[str | None, int]]:
+    for change in transaction.changes:
+        if change.relation == "ticket" and change.new is not None:
+            yield change.new["id"], int(change.new["mark"] or 0)
+
+
+def _check_notes(contents: Contents, witness: Witness, verdict: Verdict) -> None:
+    """A message without a transaction is there once; of one that did not commit nobody knows whether it happened."""
+    for note in (witness.notes - contents.notes).elements():
+        verdict.add("lost", f"the message {note} outside of transactions")
+    for note, count in contents.notes.items():
+        verdict.add("repeated", f"the message {note} outside of transactions", count - 1)

@@ -1,0 +1,58 @@
+"""The modes of a capture that are attacked: options of START_REPLICATION, and whether the slot has two phases."""
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["MODES", "TEN", "Mode"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One way to capture, or several between which it changes."""
+
+    name: str
+    options: tuple[dict[str, Any], ...]
+    """Keywords of capture(): each process takes one of them."""
+    two_phase_slot: bool = False
+    """Whether the slot sends prepared transactions when they are prepared, asked for or not."""
+
+    @property
+    def messages(self) -> bool:
+        """Whether logical messages are captured."""
+        return bool(self.options[0].get("messages"))
+
+    def drawn(self, chance: random.Random) -> dict[str, Any]:
+        """Return the keywords of the next process."""
+        return chance.choice(self.options)
+
+
+def _mode(name: str, proto_version: int, streaming: str = "off", *, slot: bool = False, **options: Any) -> Mode:
+    two_phase_slot = slot or bool(options.get("two_phase"))
+    return Mode(name, ({"proto_version": proto_version, "streaming": streaming, **options},), two_phase_slot)
+
+
+def _changing(name: str, *modes: Mode, **options: Any) -> Mode:
+    return Mode(
+        name, tuple({**mode.options[0], **options} for mode in modes), any(mode.two_phase_slot for mode in modes)
+    )
+
+
+TEN = (
+    _mode("v1", 1),
+    _mode("v1-binary-messages", 1, binary=True, messages=True),
+    _mode("v1-two-phase-slot", 1, slot=True),
+    _mode("v2", 2, "on"),
+    _mode("v2-two-phase-slot", 2, "on", slot=True, binary=True),
+    _mode("v3-off-two-phase", 3, two_phase=True, messages=True),
+    _mode("v3-on-two-phase", 3, "on", two_phase=True, messages=True),
+    _mode("v4-on", 4, "on", messages=True),
+    _mode("v4-parallel", 4, "parallel", binary=True),
+    _mode("v4-parallel-two-phase", 4, "parallel", two_phase=True, binary=True, messages=True),
+)
+"""Ten modes: every protocol version, streaming, values' format, two phases and messages, with and without."""
+
+CHANGING = _changing("changing", *TEN, messages=True)
+"""The options change from one process to the next, within one log."""
+
+MODES = (*TEN, CHANGING)

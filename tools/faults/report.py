@@ -1,0 +1,31 @@
+"""What a run came to, in lines that a person reads."""
+
+from pathlib import Path
+
+from tools.faults.attack import Counts, RoundReport
+
+__all__ = ["line", "verdict_line"]
+
+
+def line(report: RoundReport) -> str:
+    """Describe one round in one line; more where something is wrong."""
+    verdict = report.verdict
+    found = f"lost {verdict.lost}, repeated {verdict.repeated}, rolled back but visible {verdict.visible}"
+    if verdict.altered or verdict.misordered:
+        found += f", altered {verdict.altered}, out of order {verdict.misordered}"
+    return "\n    ".join([f"{report.name}: {_counts(report.counts)}: {found}", *verdict.problems])
+
+
+def verdict_line(total: Counts, good: bool, seed: int, directory: Path) -> str:
+    """Describe the whole run."""
+    found = "lost 0, repeated 0, rolled back but visible 0" if good else f"FAILED, seed {seed}, files in {directory}"
+    return f"all: {_counts(total)}: {found}"
+
+
+def _counts(counts: Counts) -> str:
+    return (
+        f"kills {counts.kills}, immediate stops {counts.stops}, cuts {counts.cuts}, "
+        f"silences {counts.stalls} (noticed {counts.noticed}), captures that ended {counts.ended}; "
+        f"transactions {counts.transactions:,}, changes {counts.changes:,}, rolled back {counts.rolled_back:,}, "
+        f"segments {counts.segments:,}, messages {counts.entries:,}"
+    )

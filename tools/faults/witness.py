@@ -1,0 +1,69 @@
+"""What really happened, as the triggers wrote it down."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
+from tools.faults.changes import Change
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["PUBLICATION", "Witness", "create_tables", "read_witness", "write_witness"]
+
+PUBLICATION = "faults"
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The committed transactions of a database, by their xid (32 bits, as the stream has it)."""
+
+    transactions: Mapping[int, list[Change]]
+    """Their changes in order; none is empty."""
+    commit_times: Mapping[int, int]
+    """When they committed: microseconds since 2000-01-01 UTC (track_commit_timestamp)."""
+    notes: Counter[str]
+    """The messages that belong to no transaction, of those transactions that committed."""
+
+    @property
+    def changes(self) -> int:
+        """How many changes were committed."""
+        return sum(map(len, self.transactions.values()))
+
+
+def create_tables(connection: "psycopg.Connection[Any]") -> None:
+    """Make the tables, the witness and the publication in an empty database."""
+    connection.execute(Path(__file__).with_name("witnessed.sql").read_bytes())
+
+
+def read_witness(connection: "psycopg.Connection[Any]", messages: bool) -> Witness:
+    """Read all that was committed up to now; ``messages`` says whether logical messages count."""
+    transactions: dict[int, list[Change]] = {}
+    notes: Counter[str] = Counter()
+    query = "SELECT xid::xid::text::bigint, op, relation, old, new FROM witness ORDER BY serial"
+    for xid, op, relation, old, new in connection.execute(query):
+        if op == "note":
+            notes[new["mark"]] += messages
+        elif op != "message" or messages:
+            transactions.setdefault(xid, []).append(Change(op, relation, old, new))
+    return Witness(transactions, _commit_times(connection), notes)
+
+
+def write_witness(witness: Witness, path: Path) -> None:
+    """Write one JSON object for each change, for who looks for the reason of a difference."""
+    with path.open("w", encoding="utf-8") as file:
+        for xid, changes in witness.transactions.items():
+            for change in changes:
+                said = {"xid": xid, "op": change.op, "relation": change.relation, "old": change.old, "new": change.new}
+                print(json.dumps(said), file=file)
+
+
+def _commit_times(connection: "psycopg.Connection[Any]") -> dict[int, int]:
+    query = """SELECT xid::xid::text::bigint,
+                      (extract(epoch FROM pg_xact_commit_timestamp(xid::xid)) * 1000000)::bigint + %s
+               FROM (SELECT DISTINCT xid FROM witness) seen"""
+    return dict(connection.execute(query, [-UNIX_TO_POSTGRES]).fetchall())
