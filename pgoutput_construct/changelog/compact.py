@@ -95,15 +95,16 @@ def compact(
 
 
 def plan_compaction(address: Address | LogStore, limits: CompactionLimits | None = None) -> Compaction:
-    """Return what ``compact`` would do now, and do nothing; raises ChangeLogError when there is no log."""
-    store = open_store(address)
-    segments = list_log(store).segments
-    groups = list(_groups(segments[:-1], limits or CompactionLimits()))
+    """Return what ``compact`` would do, and do nothing; raises as it."""
+    store, limits = open_store(address), limits or CompactionLimits()
+    with lock_for_maintenance(store):
+        segments = list_log(store).segments
+        files = store.files()
+        groups = list(_groups(segments[:-1], limits))
     merged = [segment for group in groups for segment in group]
-    files = store.files()
-    going = [*(segment.name for segment in merged), *(small.name for small in chosen(files)[1])]
-    rows = sum(segment.rows for segment in merged)
-    return Compaction(len(segments), len(merged), len(groups), rows, len(going), sum(map(files.__getitem__, going)))
+    gone = {name.name for name in chosen(files)[1]} | {segment.name for segment in merged}
+    rows, freed = sum(segment.rows for segment in merged), sum(files.get(name, 0) for name in gone)
+    return Compaction(len(segments), len(merged), len(groups), rows, len(gone), freed)
 
 
 def lock_for_maintenance(store: LogStore) -> LogLock:

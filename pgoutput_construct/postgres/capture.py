@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -16,7 +16,7 @@ from pgoutput_construct.postgres.callbacks import Callbacks
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.intake import Intake
-from pgoutput_construct.postgres.preparation import Plan, Prepared, prepare
+from pgoutput_construct.postgres.preparation import Plan, Prepared, check_same_server, prepare
 from pgoutput_construct.postgres.pump import CaptureProgress, Pump
 from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.postgres.retry import Retry
@@ -148,9 +148,11 @@ class _Capture:
         return self.progress
 
     def _connection(self, retry: Retry) -> str:
-        connection = connect(self.dsn, patience=Patience(asked=self.ending.reason))
+        patience = Patience(asked=self.ending.reason)
+        with closing(connect(self.dsn, patience=patience)) as asking:
+            prepared = prepare(asking, self.plan, self.writer)
+        connection = connect(self.dsn, patience=patience)
         try:
-            prepared = prepare(connection, self.plan, self.writer)
             stream = self._start(connection, prepared, Silence(self.status_interval, silent_before=retry.silent))
         except BaseException:
             connection.close()
@@ -168,6 +170,7 @@ class _Capture:
 
     def _start(self, connection: PatientConnection, prepared: Prepared, silence: Silence) -> ReplicationStream:
         start = self.writer.position.complete_lsn
+        check_same_server(connection, prepared.options)
         try:
             return ReplicationStream(
                 connection, prepared.options, start, status_interval=self.status_interval, silence=silence

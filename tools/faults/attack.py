@@ -16,7 +16,7 @@ from pgoutput_construct.postgres import create_slot, current_lsn
 from tools.faults.capturing import CapturedLog, CaptureProcess
 from tools.faults.contents import read_log
 from tools.faults.errors import FaultsError
-from tools.faults.judge import Verdict, judge
+from tools.faults.judge import Verdict, judge, judge_index
 from tools.faults.modes import Mode
 from tools.faults.proxy import Proxy
 from tools.faults.witness import PUBLICATION, create_tables, read_witness, write_witness
@@ -35,6 +35,7 @@ SERVER_SETTINGS = {
 _SLOT = "faults"
 _LOOK_SECONDS = 0.05
 _CONNECT_SECONDS = 60.0
+_SEGMENT_SECONDS = 15.0
 _SILENCE_SECONDS = 75.0  # the capture waits 60 seconds for the answer to a statement, its stream three status intervals
 _CATCH_UP_SECONDS = 300.0
 
@@ -122,10 +123,11 @@ class Round:
             process = CaptureProcess(log, self.directory / "capture.txt", chance)
             try:
                 self._attack(dbname, process, proxy, chance)
-                return self._judge(dbname, log, process)
+                report = self._judge(dbname, log, process)
             finally:
                 process.kill()
-                self._drop(dbname)
+        self._drop(dbname)
+        return report
 
     @property
     def _socket(self) -> Path:
@@ -139,6 +141,7 @@ class Round:
         begun, events = time.monotonic(), self.faults.events()
         chance.shuffle(events)
         with Writers(lambda **options: self._connect(dbname, **options), self.seed) as writers:
+            self._wait(lambda: bool(self._newest()), _CONNECT_SECONDS, process)  # the first one compiles its kernels
             for event in events:
                 process.ensure()
                 self._wait_for_a_moment(process, chance)
@@ -157,7 +160,7 @@ class Round:
         """Wait until the capture is at some place: often shortly after a segment, at times while it starts."""
         if chance.random() < 0.7:
             newest = self._newest()
-            self._wait(lambda: self._newest() != newest, 10.0, process)
+            self._wait(lambda: self._newest() != newest, _SEGMENT_SECONDS, process)
             time.sleep(chance.random() * 0.4)
         else:
             time.sleep(chance.random() * 2)
@@ -212,8 +215,10 @@ class Round:
         with self._connect(dbname) as connection:
             process.finish(str(current_lsn(connection)), _CATCH_UP_SECONDS)
             witness = read_witness(connection, self.mode.messages)
-        contents = read_log(ChangeLog(log.directory))
+        opened = ChangeLog(log.directory)
+        contents = read_log(opened)
         verdict = judge(contents, witness)
+        judge_index(opened.transactions().to_pylist(), contents, verdict)
         if not verdict.good:
             write_witness(witness, self.directory / "witness.jsonl")
         counts = self.counts

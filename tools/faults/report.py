@@ -11,8 +11,8 @@ def line(report: RoundReport) -> str:
     """Describe one round in one line; more where something is wrong."""
     verdict = report.verdict
     found = f"lost {verdict.lost}, repeated {verdict.repeated}, rolled back but visible {verdict.visible}"
-    if verdict.altered or verdict.misordered:
-        found += f", altered {verdict.altered}, out of order {verdict.misordered}"
+    if not verdict.good:
+        found += f", altered {verdict.altered}, out of order {verdict.misordered}, misindexed {verdict.misindexed}"
     return "\n    ".join([f"{report.name}: {_counts(report.counts)}: {found}", *verdict.problems])
 
 
