@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
 _INT64_MAX = 2**63 - 1
+_GROUP_ROWS = 8192  # rows that can be read, or are damaged, alone: fewer cost more CPU to write
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ class LogWriter:
         self.next_seq = 0
         self.pending = 0
         """How many payloads were appended and not handed over."""
+        self.open_transactions = 0
+        """How many transactions of the log had not ended when this writer last wrote a segment."""
         self.on_durable: Callable[[], None] | None = None
         """Called by the thread when there is something to collect."""
         self._durable = 0  # seqs before this one are in segments: what a note may vouch for
@@ -259,9 +262,10 @@ class LogWriter:
         for part in cut.parts:
             builder.add(part)
         index = builder.finish(cut.position.complete_lsn)
-        segment = write_segment(self.store, segment_table(cut.parts, cut.first_seq), options, cut.position, index)
+        table = segment_table(cut.parts, cut.first_seq)
+        segment = write_segment(self.store, table, options, cut.position, index, _GROUP_ROWS)
         self._manifests.add(segment, index)
-        self._builder = builder
+        self._builder, self.open_transactions = builder, len(index.open)
         return segment
 
     def _wake(self, _: Future[Durable]) -> None:

@@ -64,6 +64,11 @@ class EmbeddedServer:
         return str(self._server.get_uri())
 
     @property
+    def bin_path(self) -> Path:
+        """Where the server's programs are."""
+        return Path(self._server.bin_path)
+
+    @property
     def log(self) -> str:
         """What the server has logged so far."""
         path = self.data_directory / "log"

@@ -12,6 +12,7 @@ from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.announcements import announce
+from pgoutput_construct.postgres.callbacks import Callbacks
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.intake import Intake
@@ -74,7 +75,8 @@ def capture(
         until_idle: Ends when the server had nothing more to send for so many seconds.
         duration: Ends after so many seconds.
         stop: Asked about every 50 ms; True ends the capture.
-        on_progress: Called after each segment, and about each second.
+        on_progress: Called after each segment, and about each second. Both are called on a thread of their own, so
+            that a slow one keeps nobody from reading the stream; what happens meanwhile is shown together.
         create_slot: Create the slot where there is none and the log is empty. It waits for the transactions that
             write now, which are logged.
         failover: Standbys keep a copy of the slot that is created, with which a capture goes on after a failover
@@ -103,10 +105,13 @@ def capture(
     plan = Plan(slot, names, options, create_slot, failover, tables, writes=heartbeat is not None)
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
     watch = Watch(dsn, slot, names, status_interval, beat)
-    with LogWriter(directory, limits) as writer, watch, collected_signals(handle_signals) as received:
+    callbacks = Callbacks(stop, on_progress)
+    with LogWriter(directory, limits) as writer, watch, collected_signals(handle_signals) as received, callbacks:
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
-        ending = Ending(until_lsn, stop, received, duration, until_idle, lambda: _activity(progress), watch.check)
-        run = _Capture(dsn, plan, writer, ending, on_progress, progress, watch, status_interval)
+        ending = Ending(
+            until_lsn, callbacks.stopped, received, duration, until_idle, lambda: _activity(progress), watch.check
+        )
+        run = _Capture(dsn, plan, writer, ending, callbacks, progress, watch, status_interval)
         return run.run(Retry(reconnect_seconds))
 
 
@@ -118,7 +123,7 @@ class _Capture:
     plan: Plan
     writer: LogWriter
     ending: Ending
-    on_progress: Callable[[CaptureProgress], None] | None
+    callbacks: Callbacks[CaptureProgress]
     progress: CaptureProgress
     watch: Watch
     status_interval: float
@@ -185,8 +190,7 @@ class _Capture:
         return None
 
     def _report(self) -> None:
-        if self.on_progress is not None:
-            self.on_progress(replace(self.progress, health=self.watch.health))
+        self.callbacks.report(replace(self.progress, health=self.watch.health))
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

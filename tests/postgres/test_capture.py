@@ -1,5 +1,6 @@
 """From a live server into the log: the same bytes as by other ways, once, whatever is killed."""
 
+import os
 import random
 import signal
 import threading
@@ -9,11 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.postgres import (
     CaptureProgress,
+    LogWriter,
     ReplicationError,
     ReplicationStream,
     SegmentLimits,
@@ -290,3 +293,33 @@ def test_a_signal_finishes_the_segment_and_confirms(shop: Shop, number: signal.S
         assert process.wait(10) == 0
     assert committed_ids(shop.log()) == [1]
     wait_until(lambda: shop.confirmed() >= end, 2)
+
+
+def test_a_slow_disk_and_slow_callbacks_do_not_starve_the_stream(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an fsync of 3 s, on_progress of 1.1 s and wal_sender_timeout of 2 s a large transaction comes once."""
+    fsync, calls = os.fsync, []
+
+    def slow(descriptor: int) -> None:
+        time.sleep(3 if len(calls) < 2 else 0)
+        calls.append(descriptor)
+        fsync(descriptor)
+
+    insert = "INSERT INTO item SELECT g, repeat(md5(g::text), 30) FROM generate_series(1, 20000) g"
+    end = shop.execute(insert)
+    dsn = psycopg.conninfo.make_conninfo(shop.dsn, options="-c wal_sender_timeout=2s")
+    with LogWriter(shop.directory):
+        pass
+    monkeypatch.setattr(os, "fsync", slow)
+    reports: list[int] = []
+
+    def report(progress: CaptureProgress) -> None:
+        time.sleep(1.1)
+        reports.append(progress.rows)
+
+    limits = SegmentLimits(payload_bytes=2**20)
+    result = capture_function(
+        dsn, shop.slot, [PUBLICATION], shop.directory, until_lsn=end, limits=limits, on_progress=report
+    )
+    assert len(calls) > 2 and reports[-1] == result.rows
+    assert (result.reconnects, result.transactions, result.confirmed_lsn >= end) == (0, 1, True)
+    assert sorted(committed_ids(shop.log())) == list(range(1, 20001))
