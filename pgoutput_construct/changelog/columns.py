@@ -103,10 +103,8 @@ def _event_block(event: LogEvent) -> Block:
 
 
 def _batch(block: Block, first_seq: int, is_event: bool) -> pa.RecordBatch:
-    if len(block) and int(block.send_time.max()) > _LARGEST_TIME:
-        raise ChangeLogError(
-            f"seq {first_seq} to {first_seq + len(block) - 1} cannot be written: a time beyond 64 bits"
-        )
+    for row in np.flatnonzero(block.send_time > _LARGEST_TIME)[:1].tolist():
+        raise ChangeLogError(f"seq {first_seq + row} cannot be written: its time is beyond 64 bits")
     outside = np.zeros(len(block), np.bool_)
     oids = block.index.rows["relation_oid"].astype(np.int64)
     given = {

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _rounds(options: argparse.Namespace, directory: Path) -> Iterator[RoundReport]:
     modes = [mode for mode in MODES if mode.name in (options.modes or [known.name for known in MODES])]
-    faults = Faults(options.kills, options.stops, options.cuts, options.stalls, options.seconds)
+    faults = Faults(options.kills, options.stops, options.cuts, options.stalls, options.tidies, options.seconds)
     chance = random.Random(options.seed)
     parts = len(options.versions) * len(modes)
     for index, version in enumerate(options.versions):
@@ -99,12 +99,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_faults(parser: argparse.ArgumentParser) -> None:
-    counts = {"kills": 100, "stops": 10, "cuts": 20, "stalls": 5}
+    counts = {"kills": 100, "stops": 10, "cuts": 20, "stalls": 5, "tidies": 60}
     meanings = {
         "kills": "captures killed with signal 9",
         "stops": "immediate stops of the server",
         "cuts": "connections cut",
         "stalls": "connections that fall silent",
+        "tidies": "compactions and prunes, of which some are killed",
     }
     assert set(counts) <= {known.name for known in fields(Faults)}
     for name, count in counts.items():
