@@ -9,6 +9,7 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.columns import parts_of
+from pgoutput_construct.changelog.footer import Segment, read_footer
 from pgoutput_construct.changelog.index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog.indexes import builder_after, index_of
 from pgoutput_construct.changelog.listing import list_log
@@ -16,7 +17,7 @@ from pgoutput_construct.changelog.manifest import LEFT_OUT, manifest_names, read
 from pgoutput_construct.changelog.names import chosen
 from pgoutput_construct.changelog.note import read_note
 from pgoutput_construct.changelog.registry import readers
-from pgoutput_construct.changelog.segments import Segment, read_footer, read_segment
+from pgoutput_construct.changelog.segments import read_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
 
