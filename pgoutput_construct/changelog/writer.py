@@ -36,7 +36,7 @@ class SegmentLimits:
 
     rows: int = 100_000
     """Most payloads in a segment, give or take those that arrive together."""
-    payload_bytes: int = 32 * 2**20
+    payload_bytes: int = 8 * 2**20
     """Bytes of payload after which no more is added; one payload may be up to 1 GB by itself. Two segments are in
     memory, one that is filled and one that is written."""
     seconds: float = 2.0
