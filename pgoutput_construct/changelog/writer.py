@@ -24,6 +24,7 @@ from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.build import IndexBuilder
+    from pgoutput_construct.changelog.described import Sent
 
 __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
@@ -103,6 +104,7 @@ class LogWriter:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="change log")
         self._writing: tuple[_Cut, Future[Durable]] | None = None
         self._builder: IndexBuilder | None = None
+        self._sent: dict[int, Sent] = {}
         self.store.prepare()
         self._lock = self.store.lock("capture")
         try:
@@ -259,8 +261,9 @@ class LogWriter:
         return Durable(cut.position, segment)
 
     def _write_segment(self, cut: _Cut, options: LogOptions) -> Segment:
-        builder = self._builder or builder_after(list_segments(self.store))
-        self._builder = None  # it has gone on: where the segment cannot be written, another one begins
+        builder = self._builder or builder_after(list_segments(self.store), self._sent)
+        # It goes on: where the segment cannot be written, another one begins where this one did.
+        self._builder, self._sent = None, builder.sent
         parts = list(coalesced(cut.parts))
         for part in parts:
             builder.add(part)

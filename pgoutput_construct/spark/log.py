@@ -41,11 +41,13 @@ def map_segments(
 ) -> DataFrame:
     """Run a function on every segment, in executors, and return its batches (of ``schema``) as a DataFrame."""
     groups = _groups([replace(segment, index=None) for segment in segments])
+    # As a broadcast each worker reads them once; in the closure, each task would.
+    known = spark.sparkContext.broadcast(groups)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                for segment in groups[index]:
+                for segment in known.value[index]:
                     yield from function(segment)
 
     numbers = spark.range(0, len(groups), 1, max(len(groups), 1))
