@@ -24,7 +24,7 @@ from pgoutput_construct.changelog.segments import GROUP_ROWS, Segment, read_segm
 from pgoutput_construct.changelog.store import Address, LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError
 
-__all__ = ["MAINTENANCE", "Compaction", "CompactionLimits", "compact", "lock_for_maintenance"]
+__all__ = ["MAINTENANCE", "Compaction", "CompactionLimits", "compact", "lock_for_maintenance", "plan_compaction"]
 
 MAINTENANCE: Final = "maintenance"
 _LEASE: Final = 600.0  # seconds: how long an object store keeps others out after the last sign of life
@@ -94,6 +94,19 @@ def compact(
         return run.run()
 
 
+def plan_compaction(address: Address | LogStore, limits: CompactionLimits | None = None) -> Compaction:
+    """Return what ``compact`` would do, and do nothing; raises as it."""
+    store, limits = open_store(address), limits or CompactionLimits()
+    with lock_for_maintenance(store):
+        segments = list_log(store).segments
+        files = store.files()
+        groups = list(_groups(segments[:-1], limits))
+    merged = [segment for group in groups for segment in group]
+    gone = {name.name for name in chosen(files)[1]} | {segment.name for segment in merged}
+    rows, freed = sum(segment.rows for segment in merged), sum(files.get(name, 0) for name in gone)
+    return Compaction(len(segments), len(merged), len(groups), rows, len(gone), freed)
+
+
 def lock_for_maintenance(store: LogStore) -> LogLock:
     """Let one compaction or prune work at a time; raises ChangeLogError when there is no log, or one at work."""
     if not chosen(store.files())[0]:
@@ -125,7 +138,7 @@ class _Compaction:
     def _merge(self, group: Sequence[Segment], before: Segment | None) -> None:
         self.lock.check()
         table = pa.concat_tables([read_segment(segment) for segment in group])
-        index = merge_indexes(SegmentIndex.concat(map(index_of, group)), before and index_of(before))
+        index = merge_indexes(SegmentIndex.concat(map(index_of, group)), index_of(before) if before else None)
         last = group[-1]
         written = write_segment(self.store, table, last.options, last.position, index, _GROUP_ROWS)
         read_segment(written)  # before its only copy is what was just written

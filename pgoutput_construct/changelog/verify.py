@@ -64,9 +64,11 @@ class _Verification:
     store: LogStore
     on_progress: OnProgress
     found: Verification = field(default_factory=Verification)
+    _first_seq: int = 0
 
     def run(self) -> None:
         segments = self._listed()
+        self._first_seq = segments[0].first_seq if segments else 0
         self._notes(segments)
         self._segments(segments)
         self._manifests()
@@ -100,7 +102,7 @@ class _Verification:
     def _segments(self, segments: list[Segment]) -> None:
         """Compare each index with what a new one of the same rows says."""
         builder, open_xid = _first_builder(segments), NO_XID
-        for place, segment in enumerate(segments):
+        for segment in segments:
             try:
                 table = read_segment(segment)
             except ChangeLogError as error:
@@ -112,13 +114,13 @@ class _Verification:
                 builder = builder if index is not None else None
                 self.found = replace(self.found, checked=self.found.checked + 1, rows=self.found.rows + segment.rows)
             if builder is None:  # the next one goes on with what this one says
-                builder, open_xid = builder_after(segments[: place + 1]), NO_XID
+                builder, open_xid = _builder_after(segment, segments), NO_XID
             self.on_progress(self.found)
 
     def _compare(self, segment: Segment, index: SegmentIndex | None) -> None:
         if index is None or segment.options.log_format == 1:
             return
-        if wrong := differences(index_of(segment), index):
+        if wrong := differences(index_of(segment), index, self._first_seq):
             self.problem(f"segment {segment.place}: its index is not that of its rows: {', '.join(wrong)}")
 
     def _manifests(self) -> None:
@@ -138,24 +140,41 @@ class _Verification:
                     footer = read_footer(self.store, known[segment.name], segment.size)
                 except ChangeLogError:
                     continue  # it was said above
-                wrong = differences(index_of(footer), manifest.index(slice(row, row + 1)), LEFT_OUT)
+                wrong = differences(index_of(footer), manifest.index(slice(row, row + 1)), without=LEFT_OUT)
                 if wrong or footer != segment:
                     said = ", ".join(wrong) or "footer"
                     place = self.store.place(name.name)
                     self.problem(f"{place}: not what {segment.name} says of itself: {said}; remove it: it is a cache")
 
 
-def differences(index: SegmentIndex, other: SegmentIndex, without: tuple[str, ...] = ()) -> list[str]:
-    """Name the columns in which two indexes of the same rows differ; the order within a column may be another."""
-    return [name for name in COLUMNS if name not in without and _entries(index, name) != _entries(other, name)]
+def differences(
+    index: SegmentIndex, other: SegmentIndex, first_seq: int = 0, without: tuple[str, ...] = ()
+) -> list[str]:
+    """Name the columns in which two indexes of the same rows differ; the order within a column may be another.
+
+    What is in force, but stood before ``first_seq``, is not compared.
+    """
+    names = [name for name in COLUMNS if name not in without]
+    return [name for name in names if _entries(index, name, first_seq) != _entries(other, name, first_seq)]
 
 
-def _entries(index: SegmentIndex, name: str) -> list[str]:
-    return sorted(map(repr, index.entries(name).to_pylist()))
+def _entries(index: SegmentIndex, name: str, first_seq: int) -> list[str]:
+    rows = index.entries(name).to_pylist()
+    return sorted(repr(row) for row in rows if name != "in_force" or row["seq"] >= first_seq)
 
 
 def _first_builder(segments: list[Segment]) -> IndexBuilder | None:
     return IndexBuilder() if segments and segments[0].first_seq == 0 else None
+
+
+def _builder_after(segment: Segment, segments: list[Segment]) -> IndexBuilder:
+    """Return what builds the next index; descriptions that were pruned stand where they are still needed."""
+    if segment.options.log_format == 1:
+        return builder_after(segments[: segments.index(segment) + 1])
+    log = SegmentIndex.concat(index_of(each) for each in segments if each.options.log_format > 1)
+    rows = [*log.entries("inherited").to_pylist(), *log.entries("descriptions").to_pylist()]
+    sent = {row["seq"]: row for row in rows}
+    return IndexBuilder(index_of(segment), lambda seqs: [sent[seq] for seq in seqs if seq in sent])
 
 
 def _rebuilt(

@@ -1,7 +1,7 @@
 """``pgoutput capture``: a slot's changes into a change log, for years."""
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +15,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
+    from pgoutput_construct.cli.meter import Meter
     from pgoutput_construct.postgres import CaptureProgress
 
 __all__ = ["capture_command"]
@@ -63,7 +64,7 @@ __all__ = ["capture_command"]
     show_default=True,
     help="How lines on standard error look.",
 )
-@replication_options("as the log has it")
+@replication_options
 def capture_command(
     dsn: str,
     log: str,
@@ -100,48 +101,54 @@ def capture_command(
       pgoutput capture service=shop changelog/ --slot warehouse --publication shop --until-idle 5
     """
     require(*COMMANDS["capture"].extras, *(["metrics"] if metrics else []))
-    chosen = {**{name: value for name, value in settings.items() if value is not None}, **given}
-    with logging_to_stderr(log_format):
-        try:
-            progress = _run(dsn, log, slot, publications, metrics, log_format == "text", chosen)
-        except PgoutputError as error:
-            if log_format == "text":
-                raise
-            LOGGER.error("%s", in_arguments(str(error)))
-            raise click.exceptions.Exit(1) from None
+    from pgoutput_construct.cli.display import showing
+    from pgoutput_construct.cli.meter import Meter
+    from pgoutput_construct.postgres import CaptureProgress, capture
+
+    meter = Meter(CaptureProgress())
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    with logging_to_stderr(log_format) as logged, _errors(log_format):
+        _begin(dsn, slot, log)
+        with _metrics(metrics, slot, meter), showing(meter, logged, log_format == "text") as show:
+
+            def report(progress: CaptureProgress) -> None:
+                meter.report(progress)
+                show()
+
+            progress = capture(dsn, slot, publications, log, on_progress=report, **chosen, **given)
         _conclude(progress)
 
 
-def _run(
-    dsn: str,
-    log: str,
-    slot: str,
-    publications: tuple[str, ...],
-    metrics: Listen | None,
-    as_text: bool,
-    settings: Mapping[str, Any],
-) -> "CaptureProgress":
-    from pgoutput_construct.changelog.address import open_store
-    from pgoutput_construct.cli.display import showing
-    from pgoutput_construct.cli.meter import Meter
-    from pgoutput_construct.postgres import CaptureProgress, capture, redact
+@contextmanager
+def _errors(log_format: str) -> Iterator[None]:
+    """Let errors be lines of the log, too, where that is not text."""
+    try:
+        yield
+    except PgoutputError as error:
+        if log_format == "text":
+            raise
+        LOGGER.error("%s", in_arguments(str(error)))
+        raise click.exceptions.Exit(1) from None
 
-    meter = Meter(CaptureProgress())
+
+@contextmanager
+def _metrics(listen: Listen | None, slot: str, meter: "Meter") -> Iterator[None]:
+    if listen is None:
+        yield
+        return
+    from pgoutput_construct.cli.metrics import serve_metrics
+
+    with serve_metrics(listen, slot, meter) as port:
+        LOGGER.info("metrics at http://%s:%d/metrics", listen.host, port)
+        yield
+
+
+def _begin(dsn: str, slot: str, log: str) -> None:
+    from pgoutput_construct.changelog.address import open_store
+    from pgoutput_construct.postgres import redact
+
     # Never as they were given: both may hold a password.
     LOGGER.info("capturing slot %r of %s into %s", slot, redact(dsn) or "the environment's server", open_store(log))
-    with ExitStack() as stack:
-        if metrics is not None:
-            from pgoutput_construct.cli.metrics import serve_metrics
-
-            port = stack.enter_context(serve_metrics(metrics, slot, meter))
-            LOGGER.info("metrics at http://%s:%d/metrics", metrics.host, port)
-        show = stack.enter_context(showing(meter, as_text))
-
-        def report(progress: CaptureProgress) -> None:
-            meter.report(progress)
-            show()
-
-        return capture(dsn, slot, publications, log, on_progress=report, **settings)
 
 
 def _conclude(progress: "CaptureProgress") -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from pgoutput_construct.cli.logs import LOGGER
+from pgoutput_construct.cli.logs import LOGGER, EchoHandler
 from pgoutput_construct.cli.meter import Meter
 from pgoutput_construct.cli.words import counted, sized
 
@@ -31,23 +31,26 @@ def describe(meter: Meter) -> str:
 
 
 @contextmanager
-def showing(meter: Meter, as_text: bool) -> Iterator[Callable[[], None]]:
-    """Show a capture until the block ends; yield what is to be called after each report."""
+def showing(meter: Meter, logged: EchoHandler, as_text: bool) -> Iterator[Callable[[], None]]:
+    """Show a capture until the block ends, on a terminal with what was ``logged`` last.
+
+    Yields what is to be called after each report.
+    """
     if as_text and sys.stderr is not None and sys.stderr.isatty():
-        with _live(meter) as show:
+        with _live(meter, logged) as show:
             yield show
     else:
         yield _Logged(meter)
 
 
 @contextmanager
-def _live(meter: Meter) -> Iterator[Callable[[], None]]:
+def _live(meter: Meter, logged: EchoHandler) -> Iterator[Callable[[], None]]:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     def line() -> Text:
-        return Text(describe(meter), overflow="ellipsis", no_wrap=True)
+        return Text(f"{describe(meter)} · {logged.last}", overflow="ellipsis", no_wrap=True)
 
     # What is logged meanwhile appears above the line; when it ends, the line goes.
     console = Console(stderr=True)

@@ -1,13 +1,18 @@
 """``pgoutput log``: what a change log holds; compact and prune it."""
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.log_keep import compact_command, prune_command
 from pgoutput_construct.cli.log_print import SHOWN, print_report
 from pgoutput_construct.cli.params import LOG
+from pgoutput_construct.cli.progress import progress_line
+from pgoutput_construct.cli.words import counted
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn
 
@@ -60,14 +65,24 @@ def show_command(log: str, verify: bool, as_json: bool, everything: bool, dsn: s
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.cli.log_report import describe_log, describe_segments
 
+    checked = _verify(log) if verify else {}
     opened = ChangeLog(log)
-    report = describe_log(opened)
-    if dsn is not None:
-        report |= _lag(dsn, opened.complete_lsn)
+    report = {**checked, **describe_log(opened), **({} if dsn is None else _lag(dsn, opened.complete_lsn))}
     if as_json:
         click.echo(json.dumps({**report, "segments": list(describe_segments(opened))}, default=str))
     else:
         print_report(report, describe_segments(opened, None if everything else SHOWN), everything)
+
+
+def _verify(log: str) -> dict[str, Any]:
+    """Return what was verified; raise ChangeLogError where anything is wrong."""
+    from pgoutput_construct.changelog.verify import verify
+
+    with progress_line() as show:
+        found = verify(log, lambda found: show(f"{found.checked:,} of {counted(found.segments, 'segment')} verified"))
+    if found.problems:
+        raise ChangeLogError("\n".join(found.problems))
+    return {"verification": asdict(found)}
 
 
 def _lag(dsn: str, complete_lsn: Lsn) -> dict[str, Any]:
@@ -77,3 +92,7 @@ def _lag(dsn: str, complete_lsn: Lsn) -> dict[str, Any]:
     with connect(dsn, replication=False) as connection:
         end = current_lsn(connection)
     return {"server_lsn": str(end), "lag_bytes": max(end - complete_lsn, 0)}
+
+
+log_command.add_command(compact_command)
+log_command.add_command(prune_command)

@@ -36,6 +36,9 @@ def _summary(report: Mapping[str, Any]) -> Iterator[str]:
         ", ".join(f"{count:,} {name}" for name, count in report["transactions"].items()) or "none"
     )
     yield f"  slot {options['slot']} of database {options['database']}, publications {names}"
+    if "verification" in report:
+        found = report["verification"]
+        yield f"  verified: {counted(found['checked'], 'segment')}, {counted(found['rows'], 'row')}: nothing is wrong"
     if "lag_bytes" in report:
         yield f"  lag {sized(report['lag_bytes'])}: the server is at {report['server_lsn']}"
 

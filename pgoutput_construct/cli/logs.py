@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-__all__ = ["FORMATS", "LOGGER", "logging_to_stderr"]
+__all__ = ["FORMATS", "LOGGER", "EchoHandler", "logging_to_stderr"]
 
 LOGGER: Final = logging.getLogger("pgoutput_construct")
 """The logger of the whole package."""
@@ -32,23 +32,29 @@ class _JsonFormatter(logging.Formatter):
 FORMATS: Final = {"text": _TextFormatter, "json": _JsonFormatter}
 
 
-class _EchoHandler(logging.Handler):
+class EchoHandler(logging.Handler):
+    """Writes to standard error; ``last`` is what it wrote last, without the time."""
+
+    last = ""
+
     # Asks for sys.stderr at each line: while a progress line is shown, rich stands in for it.
     def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        self.last = record.getMessage()
         with suppress(OSError):  # nobody listens any more, which must not end a capture
             click.echo(self.format(record), err=True)
 
 
 @contextmanager
-def logging_to_stderr(form: str) -> Iterator[None]:
+def logging_to_stderr(form: str) -> Iterator[EchoHandler]:
     """Write what the package logs, from INFO on, in one of FORMATS until the block ends."""
-    handler = _EchoHandler()
+    handler = EchoHandler()
     handler.setFormatter(FORMATS[form]())
     before = LOGGER.level
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.INFO)
     try:
-        yield
+        yield handler
     finally:
         LOGGER.removeHandler(handler)
         LOGGER.setLevel(before)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
-from pgoutput_construct.columnar.gather import look_up, tag_table
+from pgoutput_construct.columnar.gather import all_same, tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
 from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema, rows_schema
 from pgoutput_construct.columnar.scopes import ScopeReader
@@ -85,32 +85,25 @@ class BatchDecoder:
         index = index_batch(array, threads=self.threads, **{**self._scopes.session.options, **states})
         errors += map(index.row_error, index.malformed().tolist())
         errors += self._read_relations(index, scopes)
-        rows, described = self._descriptions(index, scopes, errors)
+        rows, oids = index.tables()
         tables = []
-        for description, some in _groups(described):
-            tables += self._table(index, rows[some], description, errors)
+        for place, some in _groups(find_descriptions(self.history, oids, scopes[rows], rows + self._next_seq)):
+            if place == UNDESCRIBED:
+                errors += map(_undescribed, rows[some].tolist(), oids[some].tolist())
+            else:
+                tables += self._table(index, rows[some], place, errors)
         self._next_seq += len(index)
         return DecodedBatch(index, tuple(tables), tuple(sorted(errors, key=lambda error: error.row)))
 
     def _read_relations(self, index: BatchIndex, scopes: Numbers) -> list[RowError]:
         errors = []
-        for row in np.flatnonzero(index.valid & look_up(index.tags, _DESCRIBES)).tolist():
+        for row in index.messages_of(_DESCRIBES).tolist():
             stream_xid = None if scopes[row] == OUTSIDE else int(scopes[row])
             try:
                 self.history.read(ControlMessage(self._next_seq + row, stream_xid, index.message(row)))
             except PgoutputError as error:
                 errors.append(RowError(row, error))
         return errors
-
-    def _descriptions(self, index: BatchIndex, scopes: Numbers, errors: list[RowError]) -> tuple[Numbers, Numbers]:
-        """Return the rows, each as often as it has tables, and what describes each; a row without is an error."""
-        rows, oids = index.tables()
-        described = find_descriptions(self.history, oids, scopes[rows], rows + self._next_seq)
-        for place in np.flatnonzero(described == UNDESCRIBED).tolist():
-            problem = f"no Relation has described the relation OID {oids[place]} before this row"
-            errors.append(RowError(int(rows[place]), ProtocolError(problem)))
-        known = described != UNDESCRIBED
-        return (rows, described) if known.all() else (rows[known], described[known])
 
     def _table(self, index: BatchIndex, rows: Numbers, place: int, errors: list[RowError]) -> list[TableRows]:
         description = self.history.descriptions[place]
@@ -128,9 +121,13 @@ class BatchDecoder:
         return found
 
 
+def _undescribed(row: int, oid: int) -> RowError:
+    return RowError(row, ProtocolError(f"no Relation has described the relation OID {oid} before this row"))
+
+
 def _groups(numbers: Numbers) -> Iterator[tuple[int, Numbers | slice]]:
     """Yield each number, and where it is."""
-    if len(numbers) and (numbers == numbers[0]).all():
+    if len(numbers) and all_same(numbers):
         yield int(numbers[0]), slice(None)
         return
     for number in np.unique(numbers).tolist():

@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pgoutput_construct.columnar.gather import all_same
 from pgoutput_construct.stream.relations import RelationHistory
 
 __all__ = ["OUTSIDE", "UNDESCRIBED", "find_descriptions"]
@@ -27,7 +28,7 @@ def find_descriptions(history: RelationHistory, oids: Numbers, scopes: Numbers, 
     if not len(oids):
         return descriptions
     # An OID has 32 bits and a scope 33: together they are one number to sort by.
-    same = bool((oids == oids[0]).all() and (scopes == scopes[0]).all())
+    same = all_same(oids) and all_same(scopes)
     keys = (scopes[:1] + 1 if same else scopes + 1) << 32 | (oids[:1] if same else oids)
     for key in keys if same else np.unique(keys):
         mine = slice(None) if same else np.flatnonzero(keys == key)

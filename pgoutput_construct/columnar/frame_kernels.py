@@ -117,6 +117,7 @@ def index(data: Any, starts: Any, ends: Any, tags: Any, valid: Any) -> None:
     for row in range(len(starts)):
         at, end = starts[row], ends[row]
         if at >= end:
+            tags[row] = valid[row] = 0
             continue
         tag = u8(data, at)
         tags[row] = tag

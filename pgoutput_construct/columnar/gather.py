@@ -13,7 +13,7 @@ from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire.messages import PgoutputMessage
 
-__all__ = ["first_bytes", "look_up", "scatter", "strings", "tag_table", "word_table", "words"]
+__all__ = ["all_same", "first_bytes", "look_up", "present", "scatter", "strings", "tag_table", "word_table", "words"]
 
 
 Entry = TypeVar("Entry", bound=np.generic)
@@ -70,6 +70,34 @@ def words(tags: NDArray[np.uint8], rows: NDArray[np.int64], table: WordTable) ->
     ends, out = np.empty(len(rows) + 1, np.int32), np.empty(len(rows) * len(letters) // len(sizes), np.uint8)
     _words(tags, rows, letters, sizes, out, ends)
     return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(out[: ends[-1]])])
+
+
+@kernel
+def _present(places: Any, rows: Any, out: Any) -> int:
+    count = 0
+    for row in range(len(rows)):
+        out[row] = places[rows[row]]
+        count += out[row] >= 0
+    return count
+
+
+def present(places: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Return the places of some rows, and how many of them are there."""
+    out = np.empty(len(rows), np.int64)
+    return out, _present(places, rows, out)
+
+
+@kernel
+def _all_same(numbers: Any) -> bool:
+    same = True
+    for number in numbers:
+        same &= number == numbers[0]
+    return same
+
+
+def all_same(numbers: NDArray[Any]) -> bool:
+    """Tell whether all numbers are the same: one call, where threads that use numpy would wait for each other twice."""
+    return bool(_all_same(numbers))
 
 
 @kernel

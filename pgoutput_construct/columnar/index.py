@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import look_up, scatter, tag_table
 from pgoutput_construct.columnar.headers import read_header
+from pgoutput_construct.columnar.jit import kernel
 from pgoutput_construct.columnar.rows import Payloads, RowError, States
 from pgoutput_construct.columnar.threads import checked, in_order
 from pgoutput_construct.errors import DecodeError
@@ -36,6 +37,26 @@ _LEAST: Final = 16_384
 """Payloads for which a thread of their own is worth its start, at least."""
 
 
+@kernel
+def _messages_of(tags: Any, valid: Any, table: Any, out: Any) -> int:
+    count = 0
+    for row in range(len(tags)):
+        if valid[row] and table[tags[row]]:
+            out[count] = row
+            count += 1
+    return count
+
+
+@kernel
+def _others(tags: Any, valid: Any, rows: Any, table: Any, out: Any) -> int:
+    count = 0
+    for row in rows:
+        if not (valid[row] and table[tags[row]]):
+            out[count] = row
+            count += 1
+    return count
+
+
 class BatchIndex:
     """What a walk over a batch has found; one entry a payload, in the batch's order."""
 
@@ -50,12 +71,12 @@ class BatchIndex:
         self.options = options(**{**layout, **dict.fromkeys(states, False)})
         self._parameters = tuple(v for n, v in self.options.parameters().items() if n not in kernels.ROW_PARAMETERS)
         count = len(self.starts)
-        self.tags = np.zeros(count, np.uint8)
+        self.tags = np.empty(count, np.uint8)
         """The first byte of each payload, 0 for an empty one."""
-        self.valid = np.zeros(count, np.bool_)
+        self.valid = np.empty(count, np.bool_)
         """Whether it is a message; what is not is explained by ``error``."""
         self.rows: dict[str, NDArray[Any]] = {
-            name: np.full(count, -1 if dtype is np.int64 else 0, dtype) for name, dtype in kernels.ROW_FIELDS.items()
+            name: np.empty(count, dtype) for name, dtype in kernels.ROW_FIELDS.items()
         }
         """Of messages that hold rows: relation_oid, xid, old_kind, and the positions of old and new (-1 for none)."""
         step = max(_LEAST, -(-count // threads))
@@ -85,8 +106,8 @@ class BatchIndex:
     def given(self, rows: Numbers | slice, places: Numbers | None = None) -> Any:
         """Return what kernels are given of some payloads: bytes, bounds (or places in them), parameters."""
         bounds = (self.starts[rows], self.ends[rows]) if places is None else (places,)
-        unsaid = np.zeros(len(self), np.bool_)
-        states = (self.states.get(name, unsaid)[rows] for name in kernels.ROW_PARAMETERS)
+        unsaid = np.zeros(len(bounds[0]), np.bool_)
+        states = (self.states[n][rows] if n in self.states else unsaid for n in kernels.ROW_PARAMETERS)
         return (self.data, *bounds, *states, *self._parameters)
 
     def payload(self, row: int) -> bytes:
@@ -103,13 +124,18 @@ class BatchIndex:
 
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
-        changes = np.flatnonzero(self.valid & look_up(self.tags, _HOLDS_ROWS))
-        listing = np.flatnonzero(self.valid & look_up(self.tags, LISTS_TABLES)).tolist()
+        changes = self.messages_of(_HOLDS_ROWS)
+        listing = self.messages_of(LISTS_TABLES).tolist()
         found = np.array([place for row in listing for place in self._listed(row)], np.int64).reshape(-1, 2)
         rows = np.append(changes, found[:, 0])
         oids = np.append(self.rows["relation_oid"][changes].astype(np.int64), found[:, 1])
         order = np.argsort(rows, kind="stable") if len(found) else slice(None)
         return rows[order], oids[order]
+
+    def messages_of(self, table: Flags) -> Numbers:
+        """Return the indexes of the messages whose tags are in a table (tag_table)."""
+        rows = np.empty(len(self), np.int64)
+        return rows[: _messages_of(self.tags, self.valid, table, rows)]
 
     def _listed(self, row: int) -> list[tuple[int, int]]:
         message: Any = self.message(row)
@@ -119,6 +145,11 @@ class BatchIndex:
     def is_row(self) -> Flags:
         """Which payloads change rows, and are messages."""
         return self.valid & look_up(self.tags, IS_ROW)
+
+    def others(self, rows: Numbers) -> Numbers:
+        """Return which of some payloads change no rows, or are no messages."""
+        others = np.empty(len(rows), np.int64)
+        return others[: _others(self.tags, self.valid, rows, IS_ROW, others)]
 
     def malformed(self) -> Numbers:
         """Return the indexes of the payloads that are no messages."""

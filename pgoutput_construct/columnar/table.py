@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import scatter, word_table, words
+from pgoutput_construct.columnar.gather import present, scatter, word_table, words
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.threads import in_order
@@ -39,6 +39,10 @@ BLOCK_ROWS: Final = 16_264
 
 Not a power of two: all columns would then compete for the same lines of the cache.
 """
+
+WIDE_ROWS: Final = 4068
+BLOCK_VALUES: Final = 1 << 21
+"""Where a block would have more values than these, it has fewer rows, but not fewer than those of wide tables."""
 
 THREAD_ROWS: Final = 1 << 15
 THREAD_VALUES: Final = 1 << 19
@@ -77,9 +81,10 @@ def _step(rows: int, columns: int, threads: int) -> int:
 
     Between kernels threads wait for the interpreter's lock: in larger blocks they wait less often.
     """
-    if threads == 1 or rows <= BLOCK_ROWS:
-        return BLOCK_ROWS
-    blocks = -(-rows // max(BLOCK_ROWS, min(THREAD_ROWS, THREAD_VALUES // max(columns, 1))))
+    most = min(BLOCK_ROWS, max(WIDE_ROWS, BLOCK_VALUES // max(columns, 1)))
+    if threads == 1 or rows <= most:
+        return most
+    blocks = -(-rows // max(most, min(THREAD_ROWS, THREAD_VALUES // max(columns, 1))))
     return -(-rows // (-(-blocks // threads) * threads))
 
 
@@ -113,11 +118,11 @@ class _Table:
             for position, column in enumerate(self.relation.columns)
             if column.name in wanted
         }
-        self.plan = np.zeros((self.width, ENTRIES), np.int64)
+        self.plan = np.zeros((ENTRIES, self.width), np.int64)
         """How the walk over the rows reads those columns of numbers that it can."""
         for position, column in self.readers.items():
             if column.number is not None:
-                self.plan[position] = column.number.entry(column.target, column.number_tag)
+                self.plan[:, position] = column.number.entries(column.target, column.number_tag)
         key = RelationColumnFlags.KEY
         self.absent = pa.nulls(most, pa.struct(schema))
         """Nulls of every column, in memory that all blocks share; the columns of old rows have the types of the new."""
@@ -141,8 +146,7 @@ class _Table:
     def faults(self, rows: Numbers) -> list[RowError]:
         """Find the payloads that are no rows."""
         index, found = self.index, []
-        are_rows = index.is_row[rows]
-        for row in [] if are_rows.all() else rows[~are_rows].tolist():
+        for row in index.others(rows).tolist():
             name = BY_TAG.get(bytes([index.tags[row]]), type(None)).__name__
             among = ProtocolError(f"{name} among the rows of {self.name}")
             found.append(RowError(row, among) if index.valid[row] else index.row_error(row))
@@ -222,15 +226,13 @@ class _Side:
     def __init__(self, table: _Table, rows: Numbers, side: str) -> None:
         self.table = table
         self.count = len(rows)
-        places = table.index.rows[side][rows]
-        self.present = places >= 0
-        """Which of the rows have this side."""
-        self.have = int(np.count_nonzero(self.present))
+        self.places, self.have = present(table.index.rows[side], rows)
+        """Where this side of each row begins, -1 for none; and how many rows have it."""
         self.sparse: Numbers | None = np.flatnonzero(self.present) if 2 * self.have < self.count else None
         """The rows that have this side, where these are few."""
         self.rows = slice(None) if self.sparse is None else self.sparse
         """Which of the rows are looked at."""
-        places = places[self.rows]
+        places = self.places[self.rows]
         self.counts = np.zeros(len(places), np.int32)
         self.starts, self.lengths, self.tags = _places(side, table.width, len(places))
         self.seen, self.sizes = np.zeros((table.width, 256), np.int32), np.zeros(table.width, np.int64)
@@ -244,6 +246,11 @@ class _Side:
         self.refused: dict[str, dict[int, str]] = {}
         """PostgreSQL's text of values that their column cannot hold, by column and row."""
         self.arrays: dict[str, pa.Array] = {}
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Which of the rows have this side."""
+        return self.places >= 0
 
     def blank(self, positions: Sequence[int], rows: NDArray[np.bool_]) -> None:
         """Take columns of some rows for nulls. PostgreSQL sends them so: then there is nothing to do."""
@@ -305,7 +312,7 @@ class _Side:
         """Return the values that the walk over the rows has read."""
         assert column.number is not None
         tags = None if count == len(self.counts) else self.tags[position]
-        return column.number.array(column.target, self.plan[position], self.numbers, len(self.counts), tags)
+        return column.number.array(column.target, self.plan[:, position], self.numbers, len(self.counts), tags)
 
     def _cast(self, position: int, column: _Column, name: str) -> pa.Array:
         """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -17,7 +17,7 @@ from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.intake import Intake
 from pgoutput_construct.postgres.memory import return_large_buffers
-from pgoutput_construct.postgres.preparation import Plan, Prepared, prepare
+from pgoutput_construct.postgres.preparation import Plan, Prepared, check_same_server, prepare
 from pgoutput_construct.postgres.pump import CaptureProgress, Pump
 from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.postgres.retry import Retry
@@ -150,9 +150,11 @@ class _Capture:
         return self.progress
 
     def _connection(self, retry: Retry) -> str:
-        connection = connect(self.dsn, patience=Patience(asked=self.ending.reason))
+        patience = Patience(asked=self.ending.reason)
+        with closing(connect(self.dsn, patience=patience)) as asking:
+            prepared = prepare(asking, self.plan, self.writer)
+        connection = connect(self.dsn, patience=patience)
         try:
-            prepared = prepare(connection, self.plan, self.writer)
             stream = self._start(connection, prepared, Silence(self.status_interval, silent_before=retry.silent))
         except BaseException:
             connection.close()
@@ -170,6 +172,7 @@ class _Capture:
 
     def _start(self, connection: PatientConnection, prepared: Prepared, silence: Silence) -> ReplicationStream:
         start = self.writer.position.complete_lsn
+        check_same_server(connection, prepared.options)
         try:
             return ReplicationStream(
                 connection, prepared.options, start, status_interval=self.status_interval, silence=silence

@@ -15,7 +15,7 @@ from pgoutput_construct.postgres.timeline import check_timeline, read_timeline
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import OPTIONS
 
-__all__ = ["Plan", "Prepared", "prepare"]
+__all__ = ["Plan", "Prepared", "check_same_server", "prepare"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _NEW_LOG = "begin a new log in an empty directory, with a new slot and a new copy of the tables"
@@ -58,7 +58,10 @@ class Prepared:
 def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
     """Check everything that can be checked, in an order in which a failure leaves nothing behind.
 
-    Raises ReplicationError and ChangeLogError.
+    ``connection`` must not become the stream's: a server that has looked at a table, as for pg_publication_tables,
+    keeps its present columns in the connection's caches, and would then decode older changes by them (only
+    pg_logical_slot_get_changes() empties these caches before it decodes, START_REPLICATION does not). Raises
+    ReplicationError and ChangeLogError.
     """
     facts = server.identify(connection)
     server.check_wal_level(connection)
@@ -76,6 +79,13 @@ def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
     _check_slot_position(connection, plan.slot, confirmed, writer)
     _check_server_position(current, standby, writer)
     return Prepared(options, current, created)
+
+
+def check_same_server(connection: Connection, options: LogOptions) -> None:
+    """Raise ReplicationError, which may pass, unless ``connection`` is to the server that was prepared."""
+    different = [name for name, value in server.identify(connection).items() if getattr(options, name) != value]
+    if different:
+        raise ReplicationError(f"two connections led to servers with another {' and '.join(different)}", transient=True)
 
 
 def _resolve(plan: Plan, facts: dict[str, Any], earlier: LogOptions | None) -> LogOptions:

@@ -184,6 +184,7 @@ class Pump:
         if segment is not None:
             self.progress.rows += segment.rows - segment.events
             self.progress.segments += 1
+            self.progress.open_transactions = self.writer.open_transactions
             self._show()
 
     def _show(self) -> None:

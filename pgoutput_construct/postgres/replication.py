@@ -45,6 +45,8 @@ class ReplicationStream:
     ) -> None:
         """Start at ``start_lsn``, or where the slot is if later; ``status_interval`` is in seconds.
 
+        No SQL that looks at a published table (pg_publication_tables does) may have been run on ``connection``: the
+        server would decode changes from before by the table's present columns, which it then has in its caches.
         ``silence`` says how long the server may say nothing, by default three times ``status_interval``.
         """
         options.check_server(connection.info.server_version)

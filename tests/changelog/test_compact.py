@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pgoutput_construct import Session, testing
 from pgoutput_construct.changelog import ChangeLog, LogWriter
 from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.compact import Compaction, CompactionLimits, compact
+from pgoutput_construct.changelog.compact import Compaction, CompactionLimits, compact, plan_compaction
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.segments import read_segment
 from pgoutput_construct.changelog.verify import verify
@@ -55,7 +55,10 @@ def test_a_compacted_log_says_the_same(log: Path) -> None:
     """In fewer files; its indexes are those of its rows; compacting it again does nothing."""
     before, files = facts(ChangeLog(log)), len(list(log.glob("segment-*")))
     seen = list[Compaction]()
+    planned = plan_compaction(log, LIMITS)
+    assert facts(ChangeLog(log)) == before and len(list(log.glob("segment-*"))) == files
     done = compact(log, LIMITS, seen.append)
+    assert planned == done
     segments = ChangeLog(log).segments
     assert facts(ChangeLog(log)) == before and verify(log).problems == ()
     assert len(segments) == len(list(log.glob("segment-*"))) == done.after < files / 8 and done.before == files

@@ -8,7 +8,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,7 @@ def _capturing(shop: Shop, *more: object, **options: Any) -> "Iterator[subproces
     command = [*PROGRAM, *_arguments(shop, *more)]
     process = subprocess.Popen(command, **{"stderr": subprocess.PIPE, "text": True, **options})
     try:
-        wait_until(lambda: is_active(shop) or process.poll() is not None, 30)
+        wait_until(lambda: is_active(shop) or process.poll() is not None, 60)
         yield process
     finally:
         process.kill()
@@ -64,14 +63,16 @@ def test_up_to_a_position_and_again(run: Run, shop: Shop) -> None:
 def test_a_signal_finishes_the_segment(shop: Shop, number: signal.Signals) -> None:
     """What was received is durable and confirmed, and it is said up to where; each line is JSON where asked for."""
     with _capturing(shop, "--log-format", "json") as process:
-        end = shop.execute("INSERT INTO item VALUES (1, 'a')")
-        time.sleep(0.3)
+        shop.execute("INSERT INTO item VALUES (1, 'a')")
+        wait_until(lambda: bool(list(shop.directory.glob("segment-*"))), 60)
+        end = shop.execute("INSERT INTO item VALUES (2, 'b')")
         process.send_signal(number)
-        said = _lines(process.communicate(timeout=30)[1])
+        said = _lines(process.communicate(timeout=60)[1])
     assert process.returncode == 0
     assert said[-1]["ended_by"] == number.name and said[-1]["level"] == "info"
-    assert committed_ids(shop.log()) == [1]
-    assert str(shop.confirmed()) == said[-1]["confirmed_lsn"] and shop.confirmed() >= end
+    assert said[-1]["confirmed_lsn"] == str(shop.confirmed())
+    # Whether the second row had come when the signal did, the server and the machine decide.
+    assert committed_ids(shop.log()) == ([1, 2] if shop.confirmed() >= end else [1])
 
 
 def test_metrics(shop: Shop) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pgoutput_construct.changelog.registry import forget, register
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop
 
@@ -66,3 +67,50 @@ def _report(run: Run, *arguments: object) -> dict[str, Any]:
     assert result.exit_code == 0, result.output
     report: dict[str, Any] = json.loads(result.stdout)
     return report
+
+
+def test_a_damaged_log_is_named(run: Run, change_log: Path) -> None:
+    """A whole log verifies; a flipped byte is found, and the file named, with exit status 1."""
+    whole = run("log", change_log, "--verify")
+    assert whole.exit_code == 0 and "nothing is wrong" in whole.stdout
+    assert _report(run, change_log, "--verify")["verification"]["problems"] == []
+    file = sorted(change_log.glob("segment-*"))[1]
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+    damaged = run("log", change_log, "--verify")
+    assert damaged.exit_code == 1 and file.name in damaged.stderr and "Traceback" not in damaged.output
+
+
+def test_a_log_is_compacted(run: Run, change_log: Path) -> None:
+    """A dry run says what would be done; then the older segments are one, and the messages are the same."""
+    before = run("decode", change_log).stdout
+    files = sorted(change_log.glob("segment-*"))
+    arguments = ("log", "compact", change_log, "--least", 2, "--grace", 0)
+    planned = run(*arguments, "--dry-run")
+    assert planned.stdout.startswith("would be done: 2 of 3 segments merged into 1") and planned.exit_code == 0
+    assert sorted(change_log.glob("segment-*")) == files
+    done = run(*arguments)
+    assert done.exit_code == 0 and done.stdout.startswith("2 of 3 segments merged into 1"), done.output
+    assert len(sorted(change_log.glob("segment-*"))) == 2
+    assert run("decode", change_log).stdout == before
+    assert run("log", change_log, "--verify").exit_code == 0
+
+
+def test_a_log_is_pruned(run: Run, change_log: Path) -> None:
+    """A dry run says what would go; what is pruned is gone, and the rest is read as before."""
+    lines = run("decode", change_log).stdout.splitlines()
+    report = _report(run, change_log)
+    register(change_log, "warehouse", 250)
+    planned = run("log", "prune", change_log, "--before", "7FFFFFFF/0", "--dry-run")
+    assert planned.exit_code == 0 and "would be removed: 1 of 3 segments, 200 rows" in planned.stdout, planned.output
+    assert "'warehouse'" in planned.stdout and _report(run, change_log)["segments"] == report["segments"]
+    forget(change_log, "warehouse")
+    done = run("log", "prune", change_log, "--before", "7FFFFFFF/0", "--yes")
+    kept = _report(run, change_log)
+    assert done.exit_code == 0 and f"kept from seq {kept['first_seq']} on" in done.stdout
+    assert kept["first_seq"] == 200 and "transaction" in done.stdout  # it began in the second segment
+    assert run("decode", change_log).stdout.splitlines() == lines[kept["first_seq"] :]
+    assert run("tail", change_log).exit_code == run("log", change_log, "--verify").exit_code == 0
+    assert run("log", "prune", change_log, "--before", "yesterday").exit_code == 2
+    assert run("log", "prune", change_log, "--before", "1999-12-31", "--yes").stdout.startswith("removed: 0 of 2")

@@ -122,6 +122,40 @@ def _decoded(oid: int, modifier: int, rows: list[Any], cast: Callable[..., Any] 
     return repr(batch.to_pylist())
 
 
+@given(draw=st.data())
+def test_columns_beside_each_other(draw: st.DataObject) -> None:
+    """Numbers that the walk over rows reads, text of the same columns, and all others: each lands in its own place."""
+    description = described(*((name, TYPE_NAMES[name].oid, BINARY[name][0]) for name in BINARY))
+    values = [st.none() | BINARY[name][1].map(pgo.Binary) | TEXT.get(name, BINARY[name])[1] for name in BINARY]
+    rows = draw.draw(st.lists(st.tuples(*values), min_size=1, max_size=4))
+    payloads = [pgo.build(insert(*row)) for row in rows]
+    columns = columns_schema(description)
+    batch = decode_rows(payloads, None, description, columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "find_cast", lambda *arguments: None)
+        slow = decode_rows(payloads, None, description, columns)
+    batch.validate(full=True)
+    assert repr(batch.drop_columns("_untyped").to_pylist()) == repr(slow.drop_columns("_untyped").to_pylist())
+    assert [dict(row or []) for row in batch["_untyped"].to_pylist()] == [
+        dict(row or []) for row in slow["_untyped"].to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("name", ["bool", "int2", "int4", "timestamptz"])
+def test_nulls_hold_zeros(name: str) -> None:
+    """Under a null lies nothing that memory held before."""
+    description = described(("c", TYPE_NAMES[name].oid, -1))
+    value = pgo.Binary(b"\0" * (TYPE_NAMES[name].size - 1) + b"\1")
+    payloads = [pgo.build(insert(one)) for one in [value, None, pgo.UNCHANGED, None] * 300]
+    (column,) = decode_rows(payloads, None, description, columns_schema(description))["c"].chunks
+    content = np.frombuffer(column.buffers()[1], np.uint8)
+    if name == "bool":
+        assert set(content.tolist()) == {0b0001_0001}
+    else:
+        assert not content.reshape(300, 4, -1)[:, 1:].any()
+        assert content.reshape(300, 4, -1)[:, 0].any(axis=1).all()
+
+
 def _agree(oid: int, modifier: int, rows: list[Any]) -> None:
     assert _decoded(oid, modifier, rows, None) == _decoded(oid, modifier, rows, lambda *arguments: None)
 

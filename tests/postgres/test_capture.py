@@ -203,6 +203,7 @@ def test_the_capture_survives_kill_9_of_the_server(shop: Shop) -> None:
         shop.server.start()
         wait_until(lambda: reports[-1].reconnects >= 1)
         _mixed(shop, 5000)
+        wait_until(lambda: is_active(shop))
         _wait_for_more(shop)
         shop.server.restart()
         end = shop.execute("INSERT INTO item VALUES (9999, 'last')")

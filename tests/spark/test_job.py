@@ -212,7 +212,7 @@ def test_an_empty_log_of_rows(spark: Any, tmp_path: Path) -> None:
 def test_rows_without_a_relation(spark: Any, tmp_path: Path) -> None:
     """An Insert whose Relation is missing is an error that names its seq."""
     lsn, time = pgo.Lsn(5), pgo.Timestamp(6)
-    messages = [pgo.Begin(lsn, time, 7), pgo.Insert(None, 1, (b"1",)), pgo.Commit(lsn, pgo.Lsn(6), time)]
+    messages: list[Any] = [pgo.Begin(lsn, time, 7), pgo.Insert(None, 1, (b"1",)), pgo.Commit(lsn, pgo.Lsn(6), time)]
     write_log(tmp_path, [pgo.build(message) for message in messages], log_options())
     with pytest.raises(pgo.PgoutputError, match=r"seq 1.*no Relation has described the relation OID 1"):
         open_log(spark, tmp_path)

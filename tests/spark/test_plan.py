@@ -27,7 +27,7 @@ def planned(log: ChangeLog) -> Plan:
     for entry in log:
         message = pgo.parse(entry.payload, **log.options.layout(), in_stream=entry.in_stream)
         for reader in (transactions, history):
-            reader.read(ControlMessage(entry.seq, entry.stream_xid, message))  # type: ignore[attr-defined]
+            reader.read(ControlMessage(entry.seq, entry.stream_xid, message))
     return Plan(transactions.spans(), history)
 
 

@@ -161,7 +161,8 @@ class Engines:
         tags, starts, lengths = (np.full((max(len(row), 1), 1), -1, object) for _ in range(3))
         counts, seen, sizes = [-1], np.zeros((len(tags), 256), int), np.zeros(len(tags), int)
         given = [window, [place], *self.kernel_parameters(find)]
-        fits = find(*given, len(row), None, None, counts, tags, starts, lengths, seen, sizes)
+        plan = np.zeros((1, len(tags)), int)
+        fits = find(*given, len(row), plan, None, counts, tags, starts, lengths, seen, sizes)
         assert (fits, counts) == (True, [len(row)]), f"the row at {place} has not the {len(row)} values of {row!r}"
         for column, value in enumerate(row):
             start, length = starts[column, 0], lengths[column, 0]

@@ -21,6 +21,7 @@ __all__ = [
     "put16",
     "put32",
     "put64",
+    "put_number",
     "put_word",
     "read_number",
     "u8",
@@ -94,6 +95,10 @@ def find_nul(data: Window, at: int, end: int) -> int:
 def read_number(data: Window, *given: Any) -> bool:
     """Read nothing: without a plan every value is found where it is."""
     return False
+
+
+def put_number(*given: Any) -> None:
+    """Write nothing."""
 
 
 def _put(target: Any, at: int, number: int, size: int) -> None:

@@ -118,7 +118,7 @@ def _measure(server: EmbeddedServer, workload: Workload, share: float, repeat: i
         connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", [_KEPT])
         connection.execute("CREATE PUBLICATION read FOR ALL TABLES")
         workload.write(connection, share)
-        end = connection.execute("SELECT pg_current_wal_lsn()::text").fetchone()[0]
+        [(end,)] = connection.execute("SELECT pg_current_wal_lsn()::text")
     print(f"{workload.name}: {workload.title}", flush=True)
     for _ in range(repeat):
         ours = _in_turn(server, lambda: _child(server, workload, end))

@@ -1,20 +1,22 @@
 """What a change log says was committed, read from its entries one after the other."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pgoutput_construct.changelog import ChangeLog, LogEntry
+from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.rows import RowReader
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import Spans, TransactionReader
-from pgoutput_construct.wire import Commit, CommitPrepared, Message, StreamCommit, parse
+from pgoutput_construct.wire import Commit, CommitPrepared, Message, PgoutputMessage, StreamCommit, parse
 from pgoutput_construct.wire.protocol import MessageFlags
 from tools.faults.changes import Change, shown
 from tools.faults.steps import NOTE_PREFIX
 
-__all__ = ["Contents", "Transaction", "read_contents", "read_log"]
+__all__ = ["Contents", "Transaction", "read_contents", "read_log", "together"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Contents:
     notes: Counter[str]
     """The messages that belong to no transaction, each as often as it is there."""
     entries: int
+    ended: Sequence[EndedTransaction] = ()
+    """The transactions as they ended, in the order of the log."""
 
     @property
     def changes(self) -> int:
@@ -48,12 +52,20 @@ class Contents:
 
 def read_log(log: ChangeLog) -> Contents:
     """Read a log; raises PgoutputError for one that is damaged, or makes no sense."""
-    return read_contents(log.entries(), {segment.name: segment.options.layout() for segment in log.segments})
+    layouts = {segment.name: segment.options.layout() for segment in log.segments}
+    return read_contents(log.entries(), layouts, _described_before(log))
 
 
-def read_contents(entries: Iterable[LogEntry], layouts: Mapping[str, dict[str, Any]]) -> Contents:
-    """Read entries in order; ``layouts`` say by segment how payloads are laid out (keywords of parse)."""
+def read_contents(
+    entries: Iterable[LogEntry], layouts: Mapping[str, dict[str, Any]], described: Iterable[PgoutputMessage] = ()
+) -> Contents:
+    """Read entries in order; ``layouts`` say by segment how payloads are laid out (keywords of parse).
+
+    ``described``: the Relations and Types that were sent before the first entry, where older segments were pruned.
+    """
     transactions, reader = TransactionReader(), RowReader()
+    for message in described:
+        reader.relations.update(message)
     found: dict[int, list[tuple[int | None, Change]]] = {}
     commits: list[int] = []
     notes: Counter[str] = Counter()
@@ -68,7 +80,27 @@ def read_contents(entries: Iterable[LogEntry], layouts: Mapping[str, dict[str, A
             case Message(prefix=prefix) if prefix == NOTE_PREFIX:
                 notes[message.content.decode()] += 1
         count += 1
-    return Contents(_committed(transactions.spans(), found), commits, notes, count)
+    return Contents(_committed(transactions.spans(), found), commits, notes, count, tuple(transactions.ended))
+
+
+def _described_before(log: ChangeLog) -> Iterator[PgoutputMessage]:
+    """Return the descriptions outside of streams that segments inherit from what was pruned, in their order."""
+    first = log.segments[0].first_seq
+    inherited = {row["seq"]: row for row in log.index.entries("inherited").to_pylist() if row["seq"] < first}
+    for _, row in sorted(inherited.items()):
+        if row["stream_xid"] is None:
+            yield parse(row["payload"], **json.loads(row["keywords"]))
+
+
+def together(earlier: Contents | None, log: Contents, pruned: int) -> Contents:
+    """Join what was read before a log was pruned with what it has now; ``pruned``: before this LSN all may be gone."""
+    if earlier is None:
+        return log
+    here = {(transaction.xid, transaction.commit_lsn) for transaction in log.transactions}
+    gone = [t for t in earlier.transactions if (t.xid, t.commit_lsn) not in here and t.commit_lsn < pruned]
+    commits = [lsn for lsn in earlier.commits if lsn < min(log.commits, default=pruned)]
+    transactions = sorted([*gone, *log.transactions], key=lambda transaction: transaction.commit_lsn)
+    return Contents(transactions, [*commits, *log.commits], earlier.notes | log.notes, log.entries, log.ended)
 
 
 def _changes(reader: RowReader, message: Any) -> Iterator[tuple[int | None, Change]]:

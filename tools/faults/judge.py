@@ -1,18 +1,22 @@
 """Compares a log with the witness: nothing lost, nothing repeated, nothing visible that was rolled back."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
+from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction
 from pgoutput_construct.wire import Lsn
 from tools.faults.changes import Change
 from tools.faults.contents import Contents, Transaction
 from tools.faults.witness import Witness
 
-__all__ = ["Verdict", "judge"]
+__all__ = ["Verdict", "judge", "judge_index"]
 
 _SHOWN = 20
+_Known = tuple[Any, ...]
+"""What footers and payloads both tell of a transaction: its xid, LSNs and time, spans, and aborted subtransactions."""
 
 
 @dataclass
@@ -29,13 +33,15 @@ class Verdict:
     """There, with other values, or with columns or old rows that are missing."""
     misordered: int = 0
     """Transactions with their changes in another order, and commits in another order or at another time."""
+    misindexed: int = 0
+    """Transactions of which the footers say otherwise than the payloads."""
     problems: list[str] = field(default_factory=list)
     """Places, the first of each kind."""
 
     @property
     def good(self) -> bool:
         """Whether the log says the truth."""
-        return not (self.lost or self.repeated or self.visible or self.altered or self.misordered)
+        return self == Verdict(problems=self.problems)
 
     def add(self, kind: str, place: str, count: int = 1) -> None:
         """Count ``count`` of a ``kind`` (the name of a counter) at a place."""
@@ -62,6 +68,24 @@ def judge(contents: Contents, witness: Witness) -> Verdict:
     _check_order(contents, verdict)
     _check_notes(contents, witness, verdict)
     return verdict
+
+
+def judge_index(indexed: Iterable[Mapping[str, Any]], contents: Contents, verdict: Verdict) -> None:
+    """Compare the committed transactions of the footers (rows of ``SegmentIndex.transactions``) with the payloads'."""
+    there = {row["seq"]: _from_footer(row) for row in indexed if row["outcome"] == COMMITTED}
+    here = {ended.seq: _from_payloads(ended) for ended in contents.ended if ended.outcome == COMMITTED}
+    for seq in sorted({seq for seq, _ in there.items() ^ here.items()}):
+        verdict.add("misindexed", f"seq {seq}: the footer says {there.get(seq)}, the payloads {here.get(seq)}")
+
+
+def _from_footer(row: Mapping[str, Any]) -> _Known:
+    spans = tuple((span["first"], span["last"]) for span in row["spans"])
+    return row["xid"], row["commit_lsn"], row["end_lsn"], row["commit_time"], spans, tuple(sorted(row["aborted"]))
+
+
+def _from_payloads(ended: EndedTransaction) -> _Known:
+    transaction, numbers = ended.transaction, (ended.commit_lsn, ended.end_lsn, ended.time)
+    return transaction.xid, *numbers, tuple(transaction.spans), tuple(sorted(transaction.aborted))
 
 
 def _place(transaction: Transaction) -> str:

@@ -74,8 +74,9 @@ class Walker:
             write('"""Index a batch: the tag of each payload, whether it is a message, and what is kept of rows."""')
             with write.block("for row in range(len(starts)):"):
                 write("at, end = starts[row], ends[row]", *(f"{p} = {p}_by_row[row]" for p in self.names.by_row))
+                write(*(f"_{name}[row] = {-1 if kind == 'int64' else 0}" for name, kind in self.kept.items()))
                 with write.block("if at >= end:"):
-                    write("continue")
+                    write("tags[row] = valid[row] = 0", "continue")
                 write("tag = u8(data, at)", "tags[row] = tag")
                 for position, message in enumerate(self.spec.messages):
                     with write.block(f"{'elif' if position else 'if'} tag == TAG_{message.class_name}:"):
@@ -121,7 +122,8 @@ _FINDS = (
 _NO_VALUES = (
     "for column in range(columns):",
     "    tags[column, row] = lengths[column, row] = 0",
-    "    read_number(data, 0, 0, 0, plan, column, row, numbers)",
+    "    if plan[0, column]:",
+    "        put_number(0, plan, column, row, numbers)",
 )
 
 
@@ -208,10 +210,15 @@ class _Find(Steps):
         for lines, tags in by_size.items():
             with self.write.block(f"if {' or '.join(f'kind == {tag}' for tag in tags)}:"):
                 self.write(lines)
-        with self.write.block("if read_number(data, start, length, kind, plan, column, row, numbers):"):
+        read = "kind == plan[0, column] and read_number(data, start, length, plan, column, row, numbers)"
+        with self.write.block(f"if {read}:"):
             self.write("kind = READ")
         with self.write.block("else:"):
             self.write("starts[column, row] = start", "lengths[column, row] = length", "sizes[column] += length")
+            with self.write.block(
+                "if length == 0 and plan[0, column]:  # a null holds nothing, not what was there before"
+            ):
+                self.write("put_number(0, plan, column, row, numbers)")
         self.write("tags[column, row] = kind", "seen[column, kind] += 1")
 
     def part(self, name: str) -> None:

@@ -75,7 +75,7 @@ def fixed_width(kernel: Kernel, bounds: Bounds = lambda target: (0, 0)) -> Cast:
         state = np.empty(len(values), np.uint8)
         bits, floats = pa.types.is_boolean(target), pa.types.is_floating(target)
         dtype = np.bool_ if bits else target.to_pandas_dtype() if floats else f"i{target.byte_width}"
-        out = np.empty((len(values), 2), np.int64) if target.bit_width == 128 else np.empty(len(values), dtype)
+        out = np.empty(16 * len(values), np.uint8) if target.bit_width == 128 else np.empty(len(values), dtype)
         missing = kernel(*values.given, *bounds(target), out, state)
         return array_of(values, target, state, missing, np.packbits(out, bitorder="little") if bits else out)
 

@@ -2,13 +2,15 @@
 
 from typing import Any, Final
 
-from pgoutput_construct.columnar.jit import inlined, kernel, u8, u16
+from pgoutput_construct.columnar.jit import inlined, kernel, put64, u8, u16
 from pgoutput_construct.columnar.texts import NEGATIVE
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width
 from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
 
-__all__ = ["DECIMAL_BINARY", "DECIMAL_TEXT"]
+__all__ = ["DECIMAL_TEXT", "WIDTH", "read_decimal"]
 
+WIDTH: Final = 16
+"""Bytes of a decimal in Arrow."""
 LIMB: Final = 0xFFFFFFFF
 STEP: Final = 9
 """Digits by which a number of four limbs (of 32 bits) grows at a time."""
@@ -28,14 +30,14 @@ def _grow(one: int, two: int, three: int, four: int, factor: int, more: int) -> 
 
 
 @inlined
-def _put(out: Any, row: int, negative: bool, low: int, high: int) -> None:
+def _put(out: Any, place: int, negative: bool, low: int, high: int) -> None:
     """Write a number of two words, negated where it is negative."""
-    out[row, 0] = -low if negative else low
-    out[row, 1] = ~high + (low == 0) if negative else high
+    put64(out, place, -low if negative else low)
+    put64(out, place + 8, ~high + (low == 0) if negative else high)
 
 
 @inlined
-def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: bool, out: Any, row: int) -> bool:
+def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: bool, out: Any, place: int) -> bool:
     """Read up to 38 digits on both sides of a point, and multiply by a power of ten."""
     one, two, three, four = 0, 0, 0, 0
     while at < end:
@@ -49,7 +51,7 @@ def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: b
     while power > 0:
         one, two, three, four = _grow(one, two, three, four, POWERS[min(STEP, power)], 0)
         power -= STEP
-    _put(out, row, negative, two << 32 | one, four << 32 | three)
+    _put(out, place, negative, two << 32 | one, four << 32 | three)
     return True
 
 
@@ -60,7 +62,8 @@ def _decimals_of_text(
     """Read texts; those with more digits than the type has on either side of the point are left."""
     missing = 0
     for row in range(len(starts)):
-        out[row, 0], out[row, 1], state[row] = 0, 0, NULL
+        place, state[row] = WIDTH * row, NULL
+        _put(out, place, False, 0, 0)
         if tags[row] == code:
             at, end = starts[row], starts[row] + lengths[row]
             negative = at < end and u8(data, at) == MINUS
@@ -79,32 +82,9 @@ def _decimals_of_text(
                 value, part = digits(data, at, point), digits(data, point + 1, end) if places else 0
                 if value >= 0 and part >= 0:
                     value = value * POWERS[scale] + part * POWERS[scale - places]
-                    _put(out, row, negative, value, 0)
+                    _put(out, place, negative, value, 0)
                     state[row] = TAKEN
-            elif _wide_text(data, at, point, end, scale - places, negative, out, row):
-                state[row] = TAKEN
-        missing += state[row] != TAKEN
-    return missing
-
-
-@kernel
-def _decimals(
-    data: Any, starts: Any, lengths: Any, tags: Any, code: int, precision: int, scale: int, out: Any, state: Any
-) -> int:
-    """Read numeric_send(). What PostgreSQL does not write (zero digits at an end, digits beyond the scale) is left."""
-    missing = 0
-    for row in range(len(starts)):
-        out[row, 0], out[row, 1], state[row] = 0, 0, NULL
-        if tags[row] == code:
-            at, size = starts[row], lengths[row]
-            state[row] = LEFT
-            count = u16(data, at) if size >= HEAD else -1
-            if size != HEAD + 2 * count:
-                pass
-            elif count == 0:
-                if u16(data, at + 2) == 0 and u16(data, at + 4) == 0:
-                    state[row] = TAKEN
-            elif _take(data, at, count, precision, scale, out, row):
+            elif _wide_text(data, at, point, end, scale - places, negative, out, place):
                 state[row] = TAKEN
         missing += state[row] != TAKEN
     return missing
@@ -126,7 +106,7 @@ def _without_zeros(digit: int, count: int) -> int:
 
 
 @inlined
-def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, row: int) -> bool:
+def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, place: int) -> bool:
     """Read one numeric that has digits; return whether it is taken."""
     weight, sign, shown = (u16(data, at + 2) ^ 0x8000) - 0x8000, u16(data, at + 4), u16(data, at + 6)
     first, last = u16(data, at + HEAD), u16(data, at + HEAD + 2 * count - 2)
@@ -148,7 +128,7 @@ def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, 
                 return False
             value = value * POWERS[BASE_DIGITS] + digit
         value = value * POWERS[BASE_DIGITS - cut] + end
-        _put(out, row, negative, value * POWERS[power], 0)
+        _put(out, place, negative, value * POWERS[power], 0)
         return last < POWERS[BASE_DIGITS]
     one, two, three, four = 0, 0, 0, 0
     for step in range(count - 1):
@@ -160,9 +140,23 @@ def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, 
     while power > 0:
         one, two, three, four = _grow(one, two, three, four, POWERS[min(STEP, power)], 0)
         power -= STEP
-    _put(out, row, negative, two << 32 | one, four << 32 | three)
+    _put(out, place, negative, two << 32 | one, four << 32 | three)
     return last < POWERS[BASE_DIGITS]
 
 
+@inlined
+def read_decimal(data: Any, at: int, size: int, precision: int, scale: int, out: Any, place: int) -> bool:
+    """Read numeric_send(); return whether it is taken.
+
+    What PostgreSQL does not write (zero digits at an end, digits beyond the scale) is left.
+    """
+    count, taken = u16(data, at) if size >= HEAD else -1, False
+    if size == HEAD and count == 0:
+        _put(out, place, False, 0, 0)
+        taken = u16(data, at + 2) == 0 and u16(data, at + 4) == 0
+    elif size == HEAD + 2 * count:
+        taken = _take(data, at, count, precision, scale, out, place)
+    return taken
+
+
 DECIMAL_TEXT: Final = fixed_width(_decimals_of_text, lambda target: (target.precision, target.scale))
-DECIMAL_BINARY: Final = fixed_width(_decimals, lambda target: (target.precision, target.scale))

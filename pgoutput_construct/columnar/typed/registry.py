@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from pgoutput_construct.columnar.kernels import VALUE_TAGS
-from pgoutput_construct.columnar.typed import decimals, moments, numbers, texts
+from pgoutput_construct.columnar.typed import decimals, fixed, moments, numbers, texts
 from pgoutput_construct.columnar.typed.arrays import list_of
 from pgoutput_construct.columnar.typed.column import Cast
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
@@ -34,7 +34,7 @@ TYPES: Final[Mapping[str, Casts]] = {
     "oid": Casts(_is.is_integer, numbers.INTEGER_TEXT, numbers.OID_BINARY),
     "float4": Casts(_is.is_floating, numbers.FLOAT_TEXT, numbers.FLOAT_BINARY[4]),
     "float8": Casts(_is.is_floating, numbers.FLOAT_TEXT, numbers.FLOAT_BINARY[8]),
-    "numeric": Casts(_is.is_decimal, decimals.DECIMAL_TEXT, decimals.DECIMAL_BINARY),
+    "numeric": Casts(_is.is_decimal, decimals.DECIMAL_TEXT, fixed.DECIMAL_BINARY),
     "date": Casts(_is.is_date, moments.DATE_TEXT, moments.DATE_BINARY),
     "timestamp": Casts(_is.is_timestamp, moments.TIMESTAMP_TEXT, moments.TIMESTAMP_BINARY),
     "timestamptz": Casts(_is.is_timestamp, moments.TIMESTAMP_TEXT, moments.TIMESTAMP_BINARY),

@@ -1,0 +1,82 @@
+"""Where a log can be cut: which of its oldest segments nobody needs."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog.block import Numbers
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.registry import RegisteredReader
+from pgoutput_construct.changelog.segments import Segment
+from pgoutput_construct.wire import Lsn, Timestamp
+
+__all__ = ["Cut", "find_cut"]
+
+_INT64_MIN = -(2**63)
+_OPEN = 2**63 - 1
+
+
+class Cut(NamedTuple):
+    """How many segments can go."""
+
+    segments: int
+    """The number of the oldest segments that nobody needs."""
+    holds: tuple[str, ...]
+    """What keeps others that are before the position."""
+
+
+def find_cut(
+    segments: Sequence[Segment], index: SegmentIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader]
+) -> Cut:
+    """Find the segments that hold only what ended before a position, and what keeps some of them all the same."""
+    starts = [segment.first_seq for segment in segments]
+    is_old = _ended_before(segments, index, before)
+    cut = min(int(np.argmin(is_old)) if not is_old.all() else len(segments), len(segments) - 1)
+    holds: list[str] = []
+    for reader in readers:
+        if reader.next_seq < starts[cut]:
+            holds.append(f"reader {reader.name!r} has read all before seq {reader.next_seq} only")
+            cut = _place(starts, reader.next_seq)
+    first, last, names = _lasting(index)
+    while (needed := _needed(first, last, starts[cut])) is not None:
+        end = "is open" if last[needed] == _OPEN else f"ended at seq {last[needed]}"
+        holds.append(f"transaction {names[needed].as_py()} began at seq {first[needed]}, and {end}")
+        cut = _place(starts, int(first[needed]))
+    return Cut(cut, tuple(holds))
+
+
+def _ended_before(
+    segments: Sequence[Segment], index: SegmentIndex, before: Lsn | Timestamp
+) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Tell of each segment whether all that ended in it did so before a position, or at it."""
+    column = index.table["transactions"].combine_chunks()
+    name = "commit_time" if isinstance(before, Timestamp) else "end_lsn"
+    latest = np.full(len(segments), _INT64_MIN, np.int64)
+    np.maximum.at(latest, pc.list_parent_indices(column).to_numpy(), pc.list_flatten(column).field(name).to_numpy())
+    if not isinstance(before, Timestamp):
+        latest = np.maximum(latest, [int(segment.position.complete_lsn) for segment in segments])
+    return latest <= int(before)
+
+
+def _lasting(index: SegmentIndex) -> tuple[Numbers, Numbers, pa.ChunkedArray]:
+    """Return where transactions begin and end, those without an outcome too, and their xids."""
+    ended, opened = index.transactions, index.open
+    ended = ended.filter(pc.greater(pc.list_value_length(ended["spans"]), 0))
+    begins = pc.struct_field(pc.list_element(ended["spans"], 0), "first").to_numpy()
+    first = np.concatenate([begins, opened["first_seq"].to_numpy()])
+    last = np.concatenate([ended["seq"].to_numpy(), np.full(len(opened), _OPEN)])
+    return first, last, pa.chunked_array([*ended["xid"].chunks, *opened["xid"].chunks], pa.int64())
+
+
+def _needed(first: Numbers, last: Numbers, cut_seq: int) -> int | None:
+    """Return the transaction that began first of those on both sides of a cut."""
+    across = np.flatnonzero((first < cut_seq) & (last >= cut_seq))
+    return int(across[np.argmin(first[across])]) if len(across) else None
+
+
+def _place(starts: list[int], seq: int) -> int:
+    return max(0, bisect_right(starts, seq) - 1)

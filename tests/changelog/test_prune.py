@@ -1,0 +1,120 @@
+"""Prune: what nobody needs goes, what is left is decoded without it."""
+
+import shutil
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pgoutput_construct.changelog import ChangeLog, LogWriter, registry
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.prune import Prune, prune, prune_position
+from pgoutput_construct.changelog.pruned import read_pruned
+from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.wire import Lsn, Timestamp
+from tests.live.recording import Recording
+from tests.spark.logs import write_recording
+
+ALL = Lsn(2**63 - 1)
+
+
+@pytest.fixture(scope="module")
+def small_segments(recordings: dict[str, Recording], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of many small segments; work on a copy of it."""
+    directory = tmp_path_factory.mktemp("log")
+    write_recording(LocalStore(directory, durable=False), recordings["18-v4-text"], rows=10)
+    return directory
+
+
+@pytest.fixture
+def log(small_segments: Path, tmp_path: Path) -> Path:
+    """A copy of the log."""
+    return Path(shutil.copytree(small_segments, tmp_path / "log"))
+
+
+def test_what_ended_before_a_position_goes(log: Path) -> None:
+    """Whole segments; no transaction that is left has lost a row; the rest says what it said before."""
+    whole = ChangeLog(log)
+    transactions = whole.transactions().to_pylist()
+    entries = [entry._replace(segment="") for entry in whole]
+    middle = transactions[len(transactions) // 2]
+    for before in (Lsn(middle["end_lsn"]), Timestamp(middle["commit_time"])):
+        would = prune(log, before, dry_run=True)
+        assert would.segments > 5 and would.removed == 0 and len(ChangeLog(log)) == len(whole)
+        assert would.size == sum(segment.size for segment in whole.segments[: would.segments])
+        assert all(row["end_lsn"] <= middle["end_lsn"] for row in transactions if row["seq"] < would.first_seq)
+    seen = list[Prune]()
+    done = prune(log, Lsn(middle["end_lsn"]), on_progress=seen.append)
+    left = ChangeLog(log)
+    assert done.removed == done.segments == len(seen) and seen[-1] == done
+    assert [entry._replace(segment="") for entry in left] == [each for each in entries if each.seq >= done.first_seq]
+    assert left.transactions().to_pylist() == [row for row in transactions if row["seq"] >= done.first_seq]
+    assert all(span["first"] >= done.first_seq for row in left.transactions().to_pylist() for span in row["spans"])
+    assert verify(log).problems == () and read_pruned(open_store(log)).first_seq == done.first_seq
+    assert prune(log, Lsn(middle["end_lsn"])).removed == 0
+
+
+def test_the_newest_segment_always_stays(log: Path) -> None:
+    """A writer resumes from it."""
+    end = ChangeLog(log).segments[-1].last_seq
+    done = prune(log, ALL)
+    assert len(ChangeLog(log).segments) == done.kept and verify(log).problems == ()
+    with LogWriter(log) as writer:
+        assert writer.next_seq == end + 1
+
+
+def test_transactions_hold_what_they_need(log: Path) -> None:
+    """One that began in a segment and ended after the position keeps it, and all after it; the report names it."""
+    index = ChangeLog(log).index
+    lasting = [
+        row for row in index.transactions.to_pylist() if row["spans"] and row["seq"] - row["spans"][0]["first"] > 40
+    ]
+    assert lasting
+    for row in lasting[:3]:
+        before = [each for each in index.transactions.to_pylist() if each["seq"] < row["seq"]][-1]
+        would = prune(log, Lsn(before["end_lsn"]), dry_run=True)
+        assert would.first_seq <= row["spans"][0]["first"]
+    assert any(f"transaction {row['xid']} began at seq" in text for row in lasting for text in would.holds)
+
+
+def test_registered_readers_hold_what_they_have_not_read(log: Path) -> None:
+    """Until they have, are forgotten, or have been silent for longer than they asked for; the report says which."""
+    seqs = [segment.first_seq for segment in ChangeLog(log).segments]
+    registry.register(log, "slow", seqs[3] + 1)
+    would = prune(log, ALL, dry_run=True)
+    assert would.first_seq <= seqs[3] and f"reader 'slow' has read all before seq {seqs[3] + 1} only" in would.holds
+    registry.advance(log, "slow", seqs[9])
+    assert seqs[3] < prune(log, ALL).first_seq <= seqs[9]
+    registry.register(log, "slow", ChangeLog(log).segments[0].first_seq, seconds=0)
+    time.sleep(0.01)
+    done = prune(log, ALL)
+    assert done.segments and any("waited for no longer" in text for text in done.holds)
+    with pytest.raises(ChangeLogError, match="needs seq 0, but the log was pruned up to"):
+        registry.register(log, "new", 0)
+
+
+def test_what_a_killed_prune_left_is_removed(log: Path) -> None:
+    """The note was written, nothing or some was removed: the log begins where the note says."""
+    copy = Path(shutil.copytree(log, log.with_name("copy")))
+    done = prune(log, ALL)
+    assert done.segments > 3
+    expected = [entry.payload for entry in ChangeLog(log)]
+    shutil.copy(log / "pruned.json", copy)
+    for first in sorted(copy.glob("segment-*"))[:2]:
+        first.unlink()
+    assert [entry.payload for entry in ChangeLog(copy)] == expected
+    assert prune(copy, ALL).removed == done.removed - 2
+    assert sorted(path.name for path in copy.glob("segment-*")) == sorted(path.name for path in log.glob("segment-*"))
+
+
+def test_positions_as_people_write_them() -> None:
+    """An LSN, or a time with its zone."""
+    assert prune_position("0/10") == Lsn(16) and isinstance(prune_position("0/10"), Lsn)
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    assert prune_position("2026-01-01T00:00:00Z") == Timestamp.from_datetime(moment)
+    for text in ("yesterday", "2026-01-01", "x/y"):
+        with pytest.raises(PgoutputError):
+            prune_position(text)
