@@ -1,10 +1,12 @@
 """The file format of the change log: one Parquet segment, written so that damage cannot go unnoticed."""
 
 import json
+import os
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +55,7 @@ class Position:
 
 
 _ELSEWHERE: Final = {"store", "name", "size", "index"}
+_LARGE_BYTES: Final = 2**26
 _TAIL_BYTES: Final = 2**16
 _ENDING_BYTES: Final = 8
 """The length of the footer and the mark that end a Parquet file."""
@@ -188,16 +191,35 @@ def write_segment(
     segment = Segment(store, name, options, first, last, position, checksums(table), *told, index=index.to_bytes())
     if store.has(name):
         raise ChangeLogError(f"{segment.place}: exists already, another program writes into this directory")
-    settings = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
     try:
         with store.writing(name) as file:
-            with pq.ParquetWriter(file, SCHEMA, store_schema=False, **settings) as parquet:
+            with pq.ParquetWriter(_sink(file), SCHEMA, store_schema=False, **_settings(table)) as parquet:
                 parquet.write_table(table, row_group_size=group_rows)
                 parquet.add_key_value_metadata(_footer(segment))
-            size = file.tell()
+            size = file.seek(0, os.SEEK_END)
     except (OSError, pa.ArrowException) as error:
         raise ChangeLogError(f"segment {segment.place} cannot be written: {error}") from error
     return replace(segment, size=size)
+
+
+def _settings(table: pa.Table) -> dict[str, Any]:
+    """Return how Parquet is written: what is large is not copied more often than Parquet itself does.
+
+    Statistics would keep the least and the greatest payload in memory, and compression one more copy of each.
+    """
+    is_large = table["payload"].nbytes >= _LARGE_BYTES * table.num_rows
+    return {
+        "compression": "none" if is_large else "zstd",
+        "use_dictionary": False,
+        "write_page_checksum": True,
+        "write_statistics": [name for name in SCHEMA.names if name != "payload"],
+    }
+
+
+def _sink(file: BinaryIO) -> Any:
+    """Return what Parquet writes to: a file's path, where it has one, since Python's files get copies."""
+    name = getattr(file, "name", None)
+    return str(name) if isinstance(name, str | Path) else file
 
 
 def footer_content(segment: Segment) -> dict[str, Any]:
