@@ -11,14 +11,15 @@ from typing import Any
 import psycopg
 
 from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, current_lsn
 from tools.faults.capturing import CapturedLog, CaptureProcess
-from tools.faults.contents import read_log
 from tools.faults.errors import FaultsError
 from tools.faults.judge import Verdict, judge, judge_index
 from tools.faults.modes import Mode
 from tools.faults.proxy import Proxy
+from tools.faults.tidying import Tidying
 from tools.faults.witness import PUBLICATION, create_tables, read_witness, write_witness
 from tools.faults.writers import Writers, finish_prepared
 
@@ -48,6 +49,8 @@ class Faults:
     stops: int = 0
     cuts: int = 0
     stalls: int = 0
+    tidies: int = 0
+    """Compactions and prunes."""
     seconds: float = 0.0
 
     def share(self, part: int, parts: int) -> "Faults":
@@ -60,7 +63,8 @@ class Faults:
 
     def events(self) -> list[str]:
         """Name each of them."""
-        return [*["kill"] * self.kills, *["stop"] * self.stops, *["cut"] * self.cuts, *["stall"] * self.stalls]
+        names = {"kill": self.kills, "stop": self.stops, "cut": self.cuts, "stall": self.stalls, "tidy": self.tidies}
+        return [name for name, count in names.items() for _ in range(count)]
 
 
 @dataclass
@@ -73,6 +77,10 @@ class Counts:
     stalls: int = 0
     noticed: int = 0
     """Silences that the capture noticed by itself."""
+    compactions: int = 0
+    prunes: int = 0
+    tidies_killed: int = 0
+    """Compactions and prunes that were killed."""
     ended: int = 0
     """Captures that ended by themselves with an error, and were started again."""
     transactions: int = 0
@@ -106,6 +114,7 @@ class Round:
     """Where the log and the words of the capture go; it must not exist."""
     seed: int
     counts: Counts = field(default_factory=Counts)
+    _tidying: Tidying = field(init=False)
 
     def run(self) -> RoundReport:
         """Write, capture and break; then compare. Raises FaultsError where no comparison comes about."""
@@ -121,6 +130,7 @@ class Round:
             dsn = f"host=127.0.0.1 port={proxy.port} user=postgres dbname={dbname} sslmode=disable gssencmode=disable"
             log = CapturedLog(dsn, _SLOT, PUBLICATION, self.directory / "log", self.mode)
             process = CaptureProcess(log, self.directory / "capture.txt", chance)
+            self._tidying = Tidying(log.directory, self.directory / "tidy.txt", chance)
             try:
                 self._attack(dbname, process, proxy, chance)
                 report = self._judge(dbname, log, process)
@@ -197,6 +207,18 @@ class Round:
         self.counts.noticed += self._wait(lambda: not proxy.silent, _SILENCE_SECONDS, process) and pid == process.pid
         proxy.cut()
 
+    def _tidy(self, process: CaptureProcess, _proxy: Proxy, chance: random.Random) -> None:
+        """Compact or prune while the capture goes on, and at times is killed at the same moment."""
+        if not self._newest():
+            self._wait(lambda: bool(self._newest()), _CONNECT_SECONDS, process)
+
+        def meanwhile() -> None:
+            if chance.random() < 0.3:
+                self.counts.kills += process.kill()
+            process.ensure()
+
+        self._tidying.step(meanwhile)
+
     def _wait_connected(self, process: CaptureProcess, proxy: Proxy) -> None:
         if not self._wait(lambda: bool(proxy.connected), _CONNECT_SECONDS, process):
             raise FaultsError(f"the capture did not connect in {_CONNECT_SECONDS:.0f} s: {process.errors}")
@@ -215,15 +237,18 @@ class Round:
         with self._connect(dbname) as connection:
             process.finish(str(current_lsn(connection)), _CATCH_UP_SECONDS)
             witness = read_witness(connection, self.mode.messages)
-        opened = ChangeLog(log.directory)
-        contents = read_log(opened)
+        contents = self._tidying.contents()
         verdict = judge(contents, witness)
-        judge_index(opened.transactions().to_pylist(), contents, verdict)
+        judge_index(ChangeLog(log.directory).transactions().to_pylist(), contents, verdict)
+        for problem in verify(log.directory).problems:
+            verdict.add("misindexed", problem)
         if not verdict.good:
             write_witness(witness, self.directory / "witness.jsonl")
         counts = self.counts
         counts.transactions, counts.changes = len(witness.transactions), witness.changes
         counts.segments, counts.entries = len(list(log.directory.glob("segment-*"))), contents.entries
+        counts.compactions, counts.prunes = self._tidying.compactions, self._tidying.prunes
+        counts.tidies_killed = self._tidying.killed
         counts.ended = sum(1 for status in process.ended if status)
         return RoundReport(self.directory.name, counts, verdict)
 

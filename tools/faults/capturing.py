@@ -12,9 +12,10 @@ from typing import Any
 from tools.faults.errors import FaultsError
 from tools.faults.modes import Mode
 
-__all__ = ["CaptureProcess", "CapturedLog"]
+__all__ = ["ROOT", "CaptureProcess", "CapturedLog", "child_environment"]
 
 ROOT = Path(__file__).parents[2]
+"""The clone's folder."""
 _LIMITS: tuple[dict[str, Any], ...] = (
     {"rows": 40, "seconds": 0.05},
     {"rows": 2000, "seconds": 0.3},
@@ -25,6 +26,11 @@ last."""
 
 _COMMANDS = 0.25
 """How many of the captures are the command, which cuts a segment each two seconds; the others call the function."""
+
+
+def child_environment() -> dict[str, str]:
+    """Return the environment in which a process imports the same modules as this one."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
 
 
 @dataclass(frozen=True)
@@ -116,8 +122,7 @@ class CaptureProcess:
         way = self.log.command if self.chance.random() < _COMMANDS else self.log.function
         command = [sys.executable, *way(self.chance, until_lsn)]
         with self.errors.open("ab") as errors:
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-            return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=errors, stderr=errors)
+            return subprocess.Popen(command, cwd=ROOT, env=child_environment(), stdout=errors, stderr=errors)
 
     def _said(self) -> str:
         lines = self.errors.read_text("utf-8", "replace").splitlines()

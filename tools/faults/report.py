@@ -25,7 +25,8 @@ def verdict_line(total: Counts, good: bool, seed: int, directory: Path) -> str:
 def _counts(counts: Counts) -> str:
     return (
         f"kills {counts.kills}, immediate stops {counts.stops}, cuts {counts.cuts}, "
-        f"silences {counts.stalls} (noticed {counts.noticed}), captures that ended {counts.ended}; "
+        f"silences {counts.stalls} (noticed {counts.noticed}), captures that ended {counts.ended}, "
+        f"compactions {counts.compactions} and prunes {counts.prunes} (killed {counts.tidies_killed}); "
         f"transactions {counts.transactions:,}, changes {counts.changes:,}, rolled back {counts.rolled_back:,}, "
         f"segments {counts.segments:,}, messages {counts.entries:,}"
     )

@@ -1,0 +1,86 @@
+"""Compactions and prunes of the log that is being captured, some of them killed on the way."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog.pruned import read_pruned
+from tools.faults.capturing import ROOT, child_environment
+from tools.faults.contents import Contents, read_log, together
+from tools.faults.errors import FaultsError
+from tools.faults.tidy_child import BEGUN
+
+__all__ = ["Tidying"]
+
+_SECONDS = 120.0
+_KILLED = 0.6
+"""How many are killed."""
+
+
+@dataclass
+class Tidying:
+    """Takes care of one log, and remembers what it held before it was pruned."""
+
+    directory: Path
+    """The log's."""
+    errors: Path
+    """The file that takes what the processes say."""
+    chance: random.Random
+    compactions: int = 0
+    prunes: int = 0
+    killed: int = 0
+    """How many of both were killed before they ended."""
+    _earlier: Contents | None = None
+
+    def contents(self) -> Contents:
+        """Read the log, with all that was seen in it before it was pruned; raises PgoutputError."""
+        log = ChangeLog(self.directory)
+        contents = read_log(log)
+        return together(self._earlier, contents, int(read_pruned(log.store).lsn))
+
+    def step(self, meanwhile: Callable[[], None]) -> None:
+        """Compact or prune, kill it or let it end, and read the log meanwhile; raises PgoutputError.
+
+        ``meanwhile`` is called when it has begun.
+        """
+        self._earlier = self.contents()
+        commits = self._earlier.commits
+        if commits and self.chance.random() < 0.5:
+            self.prunes += 1
+            # As if by somebody who keeps less and less: some of what is left goes each time.
+            before = commits[int(len(commits) * self.chance.uniform(0.2, 0.8))]
+            self._run({"directory": str(self.directory), "before": before}, meanwhile)
+        else:
+            self.compactions += 1
+            rows = self.chance.choice((5_000, 1_000_000))
+            self._run({"directory": str(self.directory), "before": None, "rows": rows}, meanwhile)
+
+    def _run(self, given: dict[str, object], meanwhile: Callable[[], None]) -> None:
+        command = [sys.executable, "-m", "tools.faults.tidy_child", json.dumps(given)]
+        with self.errors.open("ab") as errors:
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=child_environment(), stdout=subprocess.PIPE, stderr=errors
+            )
+        try:
+            self._watch(process, meanwhile)
+        finally:
+            process.kill()
+            process.communicate()
+
+    def _watch(self, process: "subprocess.Popen[bytes]", meanwhile: Callable[[], None]) -> None:
+        assert process.stdout is not None
+        begun = process.stdout.readline() == BEGUN
+        meanwhile()
+        if begun and self.chance.random() < _KILLED:
+            time.sleep(self.chance.random() ** 2)
+            self.killed += process.poll() is None
+            return
+        self.contents()  # a reader while segments come and go
+        if process.wait(_SECONDS):
+            raise FaultsError(f"a compaction or prune ended with status {process.returncode}: {self.errors}")
