@@ -25,12 +25,13 @@ Header: TypeAlias = tuple[Numbers, Mapping[str, Any]]
 NO_XID: Final = -1
 """In place of an xid: the payload belongs to no transaction."""
 
-_OPENERS: Final = [cls.TAG[0] for cls in (Begin, BeginPrepare)]
+_OPENERS: Final = frozenset(cls.TAG[0] for cls in (Begin, BeginPrepare))
 _CLOSES: Final = tag_table({Commit, Prepare})
 _BOUNDS: Final = tag_table(BEGINS) | _CLOSES
-_NAMES_XID: Final = {
+_OTHERS_WITH_XID: Final = frozenset(
     tag for tag, (_, _, fields) in kernels.READERS.items() if "xid" in dict(fields) and tag not in kernels.ROW_TAGS
-}
+).difference(_OPENERS)
+"""The tags of messages that name their transaction, beside rows and what opens one."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,17 @@ class Block:
         numbers = np.asarray(wal_start, np.int64), np.asarray(send_time, np.int64)
         return cls(array, *numbers, index, scopes, *transaction_xids(index, scopes, open_xid))
 
+    @classmethod
+    def concat(cls, blocks: Sequence["Block"]) -> "Block":
+        """Put blocks that were sent under the same options together: their bytes are copied, and walked again."""
+        layout, states = blocks[0].index.layout, blocks[0].index.states
+        array = pa.concat_arrays([payload_array(block.payloads).cast(pa.large_binary()) for block in blocks])
+        flags = {name: np.concatenate([block.index.states[name] for block in blocks]) for name in states}
+        columns = [(block.wal_start, block.send_time, block.stream_xid, block.xid) for block in blocks]
+        wal_start, send_time, stream_xid, xid = (np.concatenate(column) for column in zip(*columns, strict=True))
+        index = index_batch(array, **{**layout, **flags})
+        return cls(array, wal_start, send_time, index, stream_xid, xid, blocks[-1].open_xid)
+
     def __len__(self) -> int:
         return len(self.payloads)
 
@@ -109,7 +121,7 @@ def transaction_xids(index: BatchIndex, stream_xid: Numbers, open_xid: int = NO_
     xids, after = _of_begins(index, stream_xid, open_xid)
     inside = index.is_row & (stream_xid != OUTSIDE)
     xids[inside] = index.rows["xid"][inside]
-    for tag in _NAMES_XID.intersection(np.unique(index.tags).tolist()):
+    for tag in _OTHERS_WITH_XID.intersection(np.unique(index.tags).tolist()):
         rows, fields = _header(index, tag)
         said = fields["xid"].is_valid().to_numpy(zero_copy_only=False)
         xids[rows[said]] = fields["xid"].drop_null().to_numpy()
@@ -120,7 +132,7 @@ def _of_begins(index: BatchIndex, stream_xid: Numbers, open_xid: int) -> tuple[N
     """Return the transaction around each payload outside streams, from its Begin to its Commit, and the last one."""
     bounds = np.flatnonzero(look_up(index.tags, _BOUNDS) & index.valid)
     tags, after = index.tags[bounds], np.full(len(bounds), NO_XID, np.int64)
-    for tag in _OPENERS:
+    for tag in _OPENERS.intersection(tags.tolist()):
         after[tags == tag] = _header(index, tag)[1]["xid"].to_numpy()
     after = np.append(open_xid, after)
     # What ends a transaction is still of it.

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.changelog.block import Block
-from pgoutput_construct.changelog.columns import Part
 from pgoutput_construct.changelog.described import Descriptions, Sent
 from pgoutput_construct.changelog.events import CONNECTED, LogEvent
 from pgoutput_construct.changelog.index import SegmentIndex, struct_array
+from pgoutput_construct.changelog.parts import Part
 from pgoutput_construct.changelog.plain import find_plain
 from pgoutput_construct.changelog.usage import count_rows, settled, spans_of
 from pgoutput_construct.columnar.descriptions import OUTSIDE

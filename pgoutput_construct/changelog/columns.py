@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import NO_XID, Block, Numbers
 from pgoutput_construct.changelog.events import LogEvent, log_events
+from pgoutput_construct.changelog.parts import Part
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.columnar.gather import first_bytes
 from pgoutput_construct.columnar.index import payload_bounds
@@ -18,7 +19,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["SCHEMA", "Part", "checksums", "parts_of", "segment_table", "upgraded"]
+__all__ = ["SCHEMA", "checksums", "parts_of", "segment_table", "upgraded"]
 
 SCHEMA: Final = pa.schema(
     [
@@ -39,9 +40,6 @@ be parsed: that before the message, so a Stream Start is outside and a Stream St
 first byte, null in a row that is an event; ``relation_oid`` is that of inserts, updates and deletes; ``xid`` that of
 the transaction or subtransaction; ``snapshot`` numbers the chunk of a snapshot that the row is from.
 """
-
-Part: TypeAlias = Block | LogEvent
-"""What a segment consists of."""
 
 _LARGEST_TIME: Final = 2**63 - 1 - UNIX_TO_POSTGRES
 
@@ -105,10 +103,8 @@ def _event_block(event: LogEvent) -> Block:
 
 
 def _batch(block: Block, first_seq: int, is_event: bool) -> pa.RecordBatch:
-    if len(block) and int(block.send_time.max()) > _LARGEST_TIME:
-        raise ChangeLogError(
-            f"seq {first_seq} to {first_seq + len(block) - 1} cannot be written: a time beyond 64 bits"
-        )
+    for row in np.flatnonzero(block.send_time > _LARGEST_TIME)[:1].tolist():
+        raise ChangeLogError(f"seq {first_seq + row} cannot be written: its time is beyond 64 bits")
     outside = np.zeros(len(block), np.bool_)
     oids = block.index.rows["relation_oid"].astype(np.int64)
     given = {

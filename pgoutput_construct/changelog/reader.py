@@ -14,9 +14,11 @@ from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import indexes_of
 from pgoutput_construct.changelog.listing import Listing, list_log
 from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.segments import Segment, read_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
@@ -134,6 +136,10 @@ class ChangeLog:
     def open_transactions(self) -> pa.Table:
         """Return the transactions without an outcome: open, streamed, or prepared; see ``SegmentIndex.open``."""
         return self.index.open
+
+    def descriptions(self) -> list[Description]:
+        """Return every Relation of the log with the types of its columns, in order; of a pruned log those it needs."""
+        return relation_history(self.index).descriptions
 
     def table(self, segment: Segment) -> pa.Table:
         """Read one segment as an Arrow table of ``SCHEMA``, all checksums verified; raises ChangeLogError."""

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import Block
-from pgoutput_construct.changelog.columns import Part, segment_table
+from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.indexes import builder_after
 from pgoutput_construct.changelog.keeper import ManifestKeeper
 from pgoutput_construct.changelog.listing import list_log, list_segments
 from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.parts import Part, coalesced
 from pgoutput_construct.changelog.segments import Position, Segment, write_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
@@ -35,7 +36,7 @@ class SegmentLimits:
 
     rows: int = 100_000
     """Most payloads in a segment, give or take those that arrive together."""
-    payload_bytes: int = 32 * 2**20
+    payload_bytes: int = 8 * 2**20
     """Bytes of payload after which no more is added; one payload may be up to 1 GB by itself. Two segments are in
     memory, one that is filled and one that is written."""
     seconds: float = 2.0
@@ -259,10 +260,11 @@ class LogWriter:
     def _write_segment(self, cut: _Cut, options: LogOptions) -> Segment:
         builder = self._builder or builder_after(list_segments(self.store))
         self._builder = None  # it has gone on: where the segment cannot be written, another one begins
-        for part in cut.parts:
+        parts = list(coalesced(cut.parts))
+        for part in parts:
             builder.add(part)
         index = builder.finish(cut.position.complete_lsn)
-        table = segment_table(cut.parts, cut.first_seq)
+        table = segment_table(parts, cut.first_seq)
         segment = write_segment(self.store, table, options, cut.position, index, _GROUP_ROWS)
         self._manifests.add(segment, index)
         self._builder, self.open_transactions = builder, len(index.open)

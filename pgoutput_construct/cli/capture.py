@@ -64,7 +64,7 @@ __all__ = ["capture_command"]
     show_default=True,
     help="How lines on standard error look.",
 )
-@replication_options("as the log has it")
+@replication_options
 def capture_command(
     dsn: str,
     log: str,

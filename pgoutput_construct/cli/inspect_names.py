@@ -20,9 +20,9 @@ _TABLE: Final = re.compile(r".*\.relation_oids?(\[\d+\])?")
 class Before:
     """What the messages before say: where in the stream the next one stands, and which tables there are."""
 
-    def __init__(self) -> None:
+    def __init__(self, relations: RelationCache | None = None) -> None:
         self.state = StreamState()
-        self.relations = RelationCache()
+        self.relations = relations or RelationCache()
 
     def take(self, message: PgoutputMessage) -> None:
         """Take in the next message."""

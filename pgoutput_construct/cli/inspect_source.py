@@ -2,8 +2,7 @@
 
 import io
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
@@ -12,18 +11,16 @@ import click
 
 from pgoutput_construct.cli.hexlines import hex_lines, payload_of
 from pgoutput_construct.cli.inspect_names import Before
+from pgoutput_construct.cli.log_relations import LogRelations
 from pgoutput_construct.cli.options import choose, first_in
 from pgoutput_construct.cli.recvlogical import read_recvlogical
 from pgoutput_construct.cli.source import ByteSource, standard_input
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.extras import require
-from pgoutput_construct.stream.relations import DESCRIBING
-from pgoutput_construct.stream.state import ControlMessage, StreamState
-from pgoutput_construct.wire import parse, parse_frame
+from pgoutput_construct.stream.state import StreamState
+from pgoutput_construct.wire import parse_frame
 from pgoutput_construct.wire.frames import XLogData
-from pgoutput_construct.wire.messages import BY_TAG
-from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["Asked", "Subject", "find"]
 
@@ -65,8 +62,8 @@ class Subject:
 def find(source: str, asked: Asked) -> Subject:
     """Return what SOURCE and the options name; raise PgoutputError, or a usage error for options that do not fit."""
     path = _path(source)
-    if path is not None and path.is_dir():
-        return _in_change_log(path, asked)
+    if "://" in source or (path is not None and path.is_dir()):
+        return _in_change_log(source, asked)
     if asked.seq is not None:
         raise click.UsageError("--seq is for a change log, which is a directory: use --index in a file.")
     if source == "-":
@@ -152,7 +149,7 @@ def _rest(file: IO[bytes], start: int) -> bytes:
     return file.read().lstrip(b"\n")
 
 
-def _in_change_log(source: Path, asked: Asked) -> Subject:
+def _in_change_log(source: str, asked: Asked) -> Subject:
     if asked.seq is None:
         raise click.UsageError("a change log needs --seq, the position of the message.")
     if asked.frame:
@@ -162,26 +159,9 @@ def _in_change_log(source: Path, asked: Asked) -> Subject:
 
     log = ChangeLog(source)
     entry = log.entry(asked.seq)
-    options = asked.options(log.options.layout())
-    before = Before()
-    for seq, stream_xid, payload, states in _descriptions(log, asked.seq):
-        with suppress(PgoutputError):
-            before.relations.read(ControlMessage(seq, stream_xid, parse(payload, **options | states)))
-    before.relations.stream_xid = entry.stream_xid
+    segment = next(each for each in log.segments if each.name == entry.segment)
+    options = asked.options(segment.options.layout())
+    relations = LogRelations(log.index)
+    relations.go_to(entry)
     place = f"{entry.segment}: seq {entry.seq}, WAL {entry.wal_start}, sent {entry.send_time}"
-    return Subject(entry.payload, asked.all(options, entry.states), place, before)
-
-
-def _descriptions(log: Any, seq: int) -> Iterator[tuple[int, int | None, bytes, dict[str, Any]]]:
-    """Yield the messages before ``seq`` that change which tables are known."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    describing = pa.array([tag for tag, message in BY_TAG.items() if message in DESCRIBING], pa.binary())
-    for segment in log.segments:
-        if segment.first_seq < seq:
-            table = log.table(segment)
-            tags = pc.binary_slice(table["payload"], 0, 1)
-            wanted = pc.and_(pc.is_in(tags, value_set=describing), pc.less(table["seq"], seq))
-            for row in table.filter(wanted).select(["seq", "stream_xid", "payload", *STATE_PARAMETERS]).to_pylist():
-                yield row.pop("seq"), row.pop("stream_xid"), row.pop("payload"), row
+    return Subject(entry.payload, asked.all(options, entry.states), place, Before(relations))

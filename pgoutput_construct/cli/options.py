@@ -1,7 +1,7 @@
 """The options of START_REPLICATION: on the command line, in its words, and those of the layouts chosen for an input."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import wraps
 from typing import Any, Final
@@ -39,17 +39,24 @@ def layout_options(default: str) -> Callable[[Command], Command]:
 
     The command gets those that were given as the mapping ``given``; ``default`` says where the others come from.
     """
-    return _wire_options(LAYOUT_OPTIONS, default)
+    return _wire_options({name: f"{default}, else {_by_itself(name)}" for name in LAYOUT_OPTIONS})
 
 
-def replication_options(default: str) -> Callable[[Command], Command]:
+def replication_options(command: Command) -> Command:
     """Give a command an option for each option of START_REPLICATION but the publications' names; as layout_options."""
-    return _wire_options(_REPLICATION, default)
+    chosen = dict.fromkeys(LAYOUT_OPTIONS, "as the log has it, else the best that the server knows")
+    return _wire_options({name: chosen.get(name, _by_itself(name)) for name in _REPLICATION})(command)
 
 
-def _wire_options(names: Iterable[str], default: str) -> Callable[[Command], Command]:
-    declarations = {name: _declaration(name, default) for name in names}
+def _wire_options(defaults: Mapping[str, str]) -> Callable[[Command], Command]:
+    declarations = {name: _declaration(name, default) for name, default in defaults.items()}
     return lambda command: _collected(command, "given", declarations)
+
+
+def _by_itself(name: str) -> str:
+    """Return what PostgreSQL takes where nothing is said."""
+    default = OPTIONS[name].default
+    return "off" if default is False else str(default)
 
 
 def state_options(command: Command) -> Command:
@@ -118,8 +125,8 @@ def _declaration(name: str, default: str) -> tuple[str, dict[str, Any]]:
     described = option.description and f": {option.description[0].lower()}{option.description[1:]}"
     text = f"The option {name} of START_REPLICATION{described or '.'}"
     if set(option.values) == {False, True}:
-        return _switch(name), {"help": f"{text}  [default: {default}, else off]", "default": None}
-    attributes: dict[str, Any] = {"help": f"{text}  [default: {default}, else {option.default}]"}
+        return _switch(name), {"help": f"{text}  [default: {default}]", "default": None}
+    attributes: dict[str, Any] = {"help": f"{text}  [default: {default}]"}
     kind: click.ParamType[Any] = click.IntRange(min(PROTOCOL_VERSIONS), max(PROTOCOL_VERSIONS))
     return _dashed(name), attributes | {"type": click.Choice([*map(str, option.values)]) if option.values else kind}
 

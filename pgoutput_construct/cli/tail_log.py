@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pgoutput_construct.cli.log_relations import LogRelations
 from pgoutput_construct.cli.tail_print import Header
-from pgoutput_construct.cli.tail_relations import LogRelations
 from pgoutput_construct.cli.tail_wanted import Wanted
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream import RowReader

@@ -132,14 +132,14 @@ class BatchIndex:
         order = np.argsort(rows, kind="stable") if len(found) else slice(None)
         return rows[order], oids[order]
 
-    def _listed(self, row: int) -> list[tuple[int, int]]:
-        message: Any = self.message(row)
-        return [(row, bare(oid)) for oid in message.relation_oids]
-
     def messages_of(self, table: Flags) -> Numbers:
         """Return the indexes of the messages whose tags are in a table (tag_table)."""
         rows = np.empty(len(self), np.int64)
         return rows[: _messages_of(self.tags, self.valid, table, rows)]
+
+    def _listed(self, row: int) -> list[tuple[int, int]]:
+        message: Any = self.message(row)
+        return [(row, bare(oid)) for oid in message.relation_oids]
 
     @cached_property
     def is_row(self) -> Flags:

@@ -16,6 +16,7 @@ from pgoutput_construct.postgres.callbacks import Callbacks
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.intake import Intake
+from pgoutput_construct.postgres.memory import return_large_buffers
 from pgoutput_construct.postgres.preparation import Plan, Prepared, check_same_server, prepare
 from pgoutput_construct.postgres.pump import CaptureProgress, Pump
 from pgoutput_construct.postgres.replication import ReplicationStream
@@ -106,6 +107,7 @@ def capture(
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
     watch = Watch(dsn, slot, names, status_interval, beat)
     callbacks = Callbacks(stop, on_progress)
+    return_large_buffers()
     with LogWriter(directory, limits) as writer, watch, collected_signals(handle_signals) as received, callbacks:
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
         ending = Ending(

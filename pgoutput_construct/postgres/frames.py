@@ -12,9 +12,9 @@ from pgoutput_construct.columnar.envelope import Frames
 
 __all__ = ["FrameReader"]
 
-_BATCH_BYTES = 4 * 2**20
+_BATCH_BYTES = 2**20
 _BATCH_FRAMES = 8192
-_LARGE = 2**20
+_LARGE = 2**18
 """Bytes from which on a frame is a batch by itself: then it is not copied to stand beside others."""
 _NAP = 0.0005
 """Seconds. A server sends each message by itself; who wakes up for each takes twice the time. The buffer of a local

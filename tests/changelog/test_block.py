@@ -1,5 +1,6 @@
 """Blocks, events and names: what a segment consists of; no server is needed."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.columns import SCHEMA, segment_table
 from pgoutput_construct.changelog.events import LogEvent, log_events
 from pgoutput_construct.changelog.names import SegmentName, chosen, segment_name
+from pgoutput_construct.changelog.parts import Part, coalesced
 from pgoutput_construct.changelog.reader import table_entries
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.testing import Sent
@@ -63,6 +65,18 @@ def test_some_payloads_of_a_block(stream: list[Sent], data: st.DataObject) -> No
         assert some.index.tags.tolist() == block.index.tags[first:].tolist()
         assert [some.index.message(row) for row in range(len(some))] == [sent.message for sent in stream[first:]]
         assert some.wal_start.tolist() == chosen_rows.tolist() and some.xid.tolist() == block.xid[first:].tolist()
+
+
+@given(testing.streams(4, "parallel"), st.lists(st.integers(0, 30), max_size=9))
+def test_small_blocks_become_one(stream: list[Sent], lengths: list[int]) -> None:
+    """Blocks put together are the block of all; an event stays between those that it came between."""
+    whole = block_of(stream)
+    bounds = [0, *sorted(length % (len(stream) + 1) for length in lengths), len(stream)]
+    parts: list[Part] = [whole.take(slice(*some)) for some in pairwise(bounds)]
+    (together,) = coalesced([*parts, whole.take(slice(0, 0))])
+    assert segment_table([together], 0).equals(segment_table([whole], 0))
+    event = LogEvent("between")
+    assert list(coalesced([parts[0], event, parts[-1]]))[1] == event
 
 
 def test_events_are_rows_that_readers_of_messages_skip() -> None:

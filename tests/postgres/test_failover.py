@@ -54,15 +54,13 @@ def test_an_old_primary_ahead_of_its_standby_is_refused(shop: Shop) -> None:
 
 def test_a_synchronized_slot_goes_on_after_a_failover(shop: Shop) -> None:
     """The promoted standby has the slot and all that the log has: nothing is lost, and the log tells of it."""
-    follow = {"hot_standby_feedback": "on", "sync_replication_slots": "on", "wal_receiver_status_interval": "1"}
-    with Standby.of(shop.server, **follow) as standby:
+    with Standby.of(shop.server, hot_standby_feedback="on", wal_receiver_status_interval="1") as standby:
         there = _on(shop, standby)
         shop.execute(ROWS.format(1, 10))
         shop.capture()
+        wait_until(lambda: _is_synchronized(shop, standby), 60)
         shop.execute(ROWS.format(11, 20))
         standby.catch_up()
-        with standby.connect() as connection:
-            wait_until(lambda: any(slot.synced and not slot.temporary for slot in slot_health(connection)), 30)
         shop.server.stop()
         standby.promote()
         there.execute(ROWS.format(21, 30))
@@ -104,6 +102,15 @@ def test_the_history_of_a_timeline() -> None:
 
 def _on(shop: Shop, standby: Standby) -> Shop:
     return replace(shop, server=standby)  # type: ignore[arg-type]
+
+
+def _is_synchronized(shop: Shop, standby: Standby) -> bool:
+    """Let the slot of the primary move past what the standby has no WAL of; then it is copied for good."""
+    shop.execute("SELECT pg_log_standby_snapshot()")
+    shop.capture()
+    standby.catch_up()
+    standby.execute("SELECT pg_sync_replication_slots()")
+    return any(slot.synced and not slot.temporary for slot in slot_health(standby.dsn, shop.slot))
 
 
 def _create_on_standby(shop: Shop, there: Shop) -> None:

@@ -10,6 +10,7 @@ import psycopg
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.segments import Position
+from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.postgres import LogOptions, LogWriter, capture, current_lsn
 from tests.changelog.blocks import block_of
 from tests.live.capture import emit_marker
@@ -39,7 +40,7 @@ def log_options(
 
 
 def write_log(
-    directory: Path | str,
+    directory: Address | LogStore,
     payloads: Sequence[bytes],
     options: LogOptions,
     rows: int = 100,
@@ -59,7 +60,7 @@ def write_log(
 
 
 def write_recording(
-    directory: Path | str, recording: Recording, rows: int = 100, errors: Mapping[int, bytes] = {}
+    directory: Address | LogStore, recording: Recording, rows: int = 100, errors: Mapping[int, bytes] = {}
 ) -> None:
     """Write a stored recording as a log."""
     mode = recording.mode

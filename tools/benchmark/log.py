@@ -95,7 +95,7 @@ def _payloads(segments: int, per_segment: int) -> Iterator[list[bytes]]:
         for number in range(segment * per_segment, (segment + 1) * per_segment):
             lsn, time_, row = pgo.Lsn((number + 1) << 8), pgo.Timestamp(number), (b"%d" % number,)
             messages = pgo.Begin(lsn, time_, number), pgo.Insert(None, _OID, row), pgo.Commit(lsn, lsn, time_)
-            payloads += map(pgo.build, messages)
+            payloads += [pgo.build(message) for message in messages]
         # The Relation comes inside the first transaction.
         yield payloads if segment else [payloads[1], payloads[0], *payloads[2:]]
 

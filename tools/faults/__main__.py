@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
+from tools.faults import upkeep
 from tools.faults.attack import SERVER_SETTINGS, Counts, Faults, Round, RoundReport
 from tools.faults.modes import MODES
 from tools.faults.report import line, verdict_line
@@ -22,6 +23,7 @@ EXAMPLES = """\
 examples:
   python -m tools.faults capture                            100 kills over ten modes on each server; about 15 minutes
   python -m tools.faults capture --kills 5 --stops 0 --cuts 1 --stalls 0 --versions 18 --modes v4-parallel
+  python -m tools.faults log                                a log is compacted and pruned, and that is killed
 
 exit status: 0 the log says the truth, 1 it does not, or could not be read, 2 wrong arguments, 130 interrupted
 """
@@ -29,7 +31,10 @@ exit status: 0 the log says the truth, 1 it does not, or could not be read, 2 wr
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    options = _parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["log"]:
+        return upkeep.main(given[1:])
+    options = _parser().parse_args(given)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server is left behind
     directory = Path(tempfile.mkdtemp(prefix="faults-", dir=options.directory))
     print(f"seed {options.seed}, files in {directory}", flush=True)

@@ -4,9 +4,8 @@ import json
 import sys
 from typing import Any
 
-from pgoutput_construct.changelog.prune import prune
-
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
+from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["BEGUN", "main"]
