@@ -1,7 +1,9 @@
 """The rows of a segment: one Parquet file, written so that damage cannot go unnoticed."""
 
+import os
 from dataclasses import replace
-from typing import Final
+from pathlib import Path
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,7 @@ from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["GROUP_ROWS", "Position", "Segment", "read_segment", "write_segment"]
 
+_LARGE_BYTES: Final = 2**26
 GROUP_ROWS: Final = 2048
 """Rows in a group of a segment: damage is found in one of them, and the others stay readable."""
 
@@ -111,16 +114,35 @@ def write_segment(
     segment = Segment(store, name, options, first, last, position, checksums(table), *told, index=index.to_bytes())
     if store.has(name):
         raise ChangeLogError(f"{segment.place}: exists already, another program writes into this directory")
-    settings = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
     try:
         with store.writing(name) as file:
-            with pq.ParquetWriter(file, SCHEMA, store_schema=False, **settings) as parquet:
+            with pq.ParquetWriter(_sink(file), SCHEMA, store_schema=False, **_settings(table)) as parquet:
                 parquet.write_table(table, row_group_size=group_rows)
                 parquet.add_key_value_metadata(footer_pairs(segment))
-            size = file.tell()
+            size = file.seek(0, os.SEEK_END)
     except (OSError, pa.ArrowException) as error:
         raise ChangeLogError(f"segment {segment.place} cannot be written: {error}") from error
     return replace(segment, size=size)
+
+
+def _settings(table: pa.Table) -> dict[str, Any]:
+    """Return how Parquet is written: what is large is not copied more often than Parquet itself does.
+
+    Statistics would keep the least and the greatest payload in memory, and compression one more copy of each.
+    """
+    is_large = table["payload"].nbytes >= _LARGE_BYTES * table.num_rows
+    return {
+        "compression": "none" if is_large else "zstd",
+        "use_dictionary": False,
+        "write_page_checksum": True,
+        "write_statistics": [name for name in SCHEMA.names if name != "payload"],
+    }
+
+
+def _sink(file: BinaryIO) -> Any:
+    """Return what Parquet writes to: a file's path, where it has one, since Python's files get copies."""
+    name = getattr(file, "name", None)
+    return str(name) if isinstance(name, str | Path) else file
 
 
 def _told(table: pa.Table) -> tuple[int, tuple[str, ...]]:
