@@ -11,7 +11,8 @@ from pgoutput_construct.changelog.described import Sent
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.listing import Listing
 from pgoutput_construct.changelog.names import SegmentName
-from pgoutput_construct.changelog.segments import DAMAGE, Segment, damaged, read_footer, read_segment
+from pgoutput_construct.changelog.reading import read_segment
+from pgoutput_construct.changelog.segments import DAMAGE, Segment, damaged, read_footer
 
 __all__ = ["builder_after", "index_of", "indexes_of"]
 
