@@ -129,7 +129,9 @@ def _merged(store: LogStore, files: dict[str, int], wanted: set[str]) -> dict[st
             continue
         try:
             manifest = read_manifest(store, name.name)
-        except ChangeLogError:  # damaged, or removed meanwhile: the footers say the same
+        except MissingFileError:  # merged into a larger one meanwhile: the log is listed again
+            raise
+        except ChangeLogError:  # damaged: the footers say the same
             continue
         end = name.last_seq
         there = (segment in wanted and files.get(segment) == size for segment, size in manifest.sizes.items())
