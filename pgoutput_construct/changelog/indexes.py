@@ -8,11 +8,11 @@ from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.columns import parts_of
 from pgoutput_construct.changelog.described import Sent
+from pgoutput_construct.changelog.footer import DAMAGE, Segment, damaged, read_footer
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.listing import Listing
 from pgoutput_construct.changelog.names import SegmentName
-from pgoutput_construct.changelog.reading import read_segment
-from pgoutput_construct.changelog.segments import DAMAGE, Segment, damaged, read_footer
+from pgoutput_construct.changelog.segments import read_segment
 
 __all__ = ["builder_after", "index_of", "indexes_of"]
 

@@ -10,13 +10,14 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.events import LogEvent
+from pgoutput_construct.changelog.footer import Position, Segment
 from pgoutput_construct.changelog.indexes import builder_after
 from pgoutput_construct.changelog.keeper import ManifestKeeper
 from pgoutput_construct.changelog.listing import list_log, list_segments
 from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.parts import Part, coalesced
-from pgoutput_construct.changelog.segments import Position, Segment, write_segment
+from pgoutput_construct.changelog.segments import write_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp

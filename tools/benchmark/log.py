@@ -16,12 +16,13 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.columns import segment_table
+from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.changelog.keeper import ManifestKeeper
 from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.segments import Position, write_segment
+from pgoutput_construct.changelog.segments import write_segment
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.spark.plan import plan_of
 from pgoutput_construct.spark.tables import find_tables
