@@ -15,6 +15,7 @@ from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["Listing", "Merged", "list_log", "list_segments"]
 
+_INT64_MAX: Final = 2**63 - 1
 _LISTINGS: Final = 3
 """How often a log is listed before segments count as lost: a compaction may have replaced them meanwhile."""
 
@@ -72,23 +73,36 @@ def list_segments(store: LogStore) -> tuple[Segment, ...]:
 def list_log(store: LogStore) -> Listing:
     """Read what footers and manifests say of all segments in order; raise ChangeLogError for a damaged or missing one.
 
-    Segments that were compacted or pruned away since they were listed are no loss: the log is listed again.
+    Segments that were compacted or pruned away since they were listed are no loss: the log is listed again. A
+    directory is not listed at one moment: of segments written meanwhile it may show the later ones alone. Then the
+    gap is filled when the log is listed again, and the log is taken up to the next one.
     """
+    gap = _INT64_MAX
     for _ in range(_LISTINGS - 1):
         try:
             return _listed(store)
-        except (MissingFileError, _GapError):
+        except MissingFileError:
             continue
+        except _GapError as error:
+            if error.seq > gap:
+                return _listed(store, error.seq)
+            gap = error.seq
     return _listed(store)
 
 
 class _GapError(ChangeLogError):
     """Segments are missing, or were replaced by one that covers them while the log was listed."""
 
+    def __init__(self, problem: str, seq: int) -> None:
+        super().__init__(problem)
+        self.seq = seq
+        """The first seq that is missing."""
 
-def _listed(store: LogStore) -> Listing:
+
+def _listed(store: LogStore, end: int = _INT64_MAX) -> Listing:
+    """Return the log as it is now, up to the segment that begins at ``end``."""
     files = store.files()
-    names = _kept(chosen(files)[0], first_kept(store))
+    names = [name for name in _kept(chosen(files)[0], first_kept(store)) if name.first_seq < end]
     _check_names(store, names)
     # The last one counts by its own footer: manifests do not have all of it.
     merged = _merged(store, files, {name.name for name in names[:-1]})
@@ -151,4 +165,4 @@ def _check_order(store: LogStore, segments: tuple[Segment, ...]) -> None:
 
 def _gap(store: LogStore, first: int, after: SegmentName | Segment) -> _GapError:
     missing = f"the seqs {first} to {after.first_seq - 1} are missing before {after.name}"
-    return _GapError(f"{store}: {missing}: restore the segments that were removed")
+    return _GapError(f"{store}: {missing}: restore the segments that were removed", first)
