@@ -150,6 +150,10 @@ class Pump:
         """Tell whether more is complete than was confirmed, or is being made durable."""
         return self.tracker.complete_lsn > max(self.stream.confirmed_lsn, self._cut_lsn)
 
+    def _is_ahead(self) -> bool:
+        """Tell whether more is complete than was confirmed, or handed over to be made durable and confirmed."""
+        return self.tracker.complete_lsn > max(self.stream.confirmed_lsn, self._cut_lsn)
+
     def _is_synchronous(self) -> bool:
         synchronous = self.synchronous()
         self.stream.frames.gather = _SHORT_GATHER if synchronous else _GATHER
