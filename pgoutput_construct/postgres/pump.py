@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pgoutput_construct.changelog.segments import Segment
+from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import DecodeError, ProtocolError, ReplicationError
