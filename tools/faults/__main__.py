@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"faults: {type(error).__name__}: {error}", file=sys.stderr)
         good = False
     except KeyboardInterrupt:
+        print(verdict_line(total, good, options.seed, directory) + " (interrupted)")
         return 130
     print(verdict_line(total, good, options.seed, directory))
     if good and not options.keep:
@@ -78,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    commands.add_parser("log", help="compact and prune a log while it is written and read, and kill that")
     _add_faults(capture)
     add = capture.add_argument
     add(

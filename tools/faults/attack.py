@@ -34,6 +34,7 @@ SERVER_SETTINGS = {
 """What the server of a round needs on top of the defaults."""
 
 _SLOT = "faults"
+_SLOW = ("stall", "tidy")
 _LOOK_SECONDS = 0.05
 _CONNECT_SECONDS = 60.0
 _SEGMENT_SECONDS = 15.0
@@ -155,7 +156,7 @@ class Round:
             for event in events:
                 process.ensure()
                 self._wait_for_a_moment(process, chance)
-                with writers.calm() if event == "stall" else nullcontext():
+                with writers.calm() if event in _SLOW else nullcontext():
                     getattr(self, f"_{event}")(process, proxy, chance)
                 writers.check()
             while time.monotonic() < begun + self.faults.seconds:

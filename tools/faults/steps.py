@@ -13,7 +13,7 @@ Step = Callable[[Cursor, random.Random], None]
 MESSAGE_PREFIX, NOTE_PREFIX = "faults", "faults-note"
 """The prefixes of transactional logical messages, and of those that belong to no transaction."""
 
-_ROWS = (1, 1, 1, 2, 5, 20, 300, 1000)
+_ROWS = (1, 1, 1, 1, 1, 2, 2, 2, 5, 5, 5, 20, 20, 50, 300, 1000)
 """How many rows a step changes: from about 300 on a transaction is above logical_decoding_work_mem, and streamed."""
 _CHANGED_COLUMNS = ("third", "fourth")
 _BODY = "(SELECT string_agg(md5(random()::text), '') FROM generate_series(1, %s))"

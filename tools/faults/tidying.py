@@ -6,11 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.pruned import read_pruned
+from pgoutput_construct.changelog.store import MissingFileError
 from tools.faults.capturing import ROOT, child_environment
 from tools.faults.contents import Contents, read_log, together
 from tools.faults.errors import FaultsError
@@ -21,6 +23,9 @@ __all__ = ["Tidying"]
 _SECONDS = 120.0
 _KILLED = 0.6
 """How many are killed."""
+_READ = 0.3
+"""How many of the others go on beside a reader."""
+_ATTEMPTS = 3
 
 
 @dataclass
@@ -49,12 +54,12 @@ class Tidying:
 
         ``meanwhile`` is called when it has begun.
         """
-        self._earlier = self.contents()
-        commits = self._earlier.commits
-        if commits and self.chance.random() < 0.5:
+        if self.chance.random() < 0.5:
             self.prunes += 1
+            self._earlier = self.contents()
+            commits = self._earlier.commits
             # As if by somebody who keeps less and less: some of what is left goes each time.
-            before = commits[int(len(commits) * self.chance.uniform(0.2, 0.8))]
+            before = commits[int(len(commits) * self.chance.uniform(0.2, 0.8))] if commits else 0
             self._run({"directory": str(self.directory), "before": before}, meanwhile)
         else:
             self.compactions += 1
@@ -73,6 +78,13 @@ class Tidying:
             process.kill()
             process.communicate()
 
+    def _read_meanwhile(self) -> None:
+        """Read while segments come and go; what is pruned under a reader makes it open the log again."""
+        for _ in range(_ATTEMPTS):
+            with suppress(MissingFileError):
+                self.contents()
+                return
+
     def _watch(self, process: "subprocess.Popen[bytes]", meanwhile: Callable[[], None]) -> None:
         assert process.stdout is not None
         begun = process.stdout.readline() == BEGUN
@@ -81,6 +93,7 @@ class Tidying:
             time.sleep(self.chance.random() ** 2)
             self.killed += process.poll() is None
             return
-        self.contents()  # a reader while segments come and go
+        if self.chance.random() < _READ:
+            self._read_meanwhile()
         if process.wait(_SECONDS):
             raise FaultsError(f"a compaction or prune ended with status {process.returncode}: {self.errors}")

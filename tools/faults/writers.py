@@ -24,7 +24,7 @@ _TRANSIENT = (errors.DeadlockDetected, errors.LockNotAvailable, errors.UniqueVio
 """What writers cause each other: the transaction is rolled back, and the next begins."""
 _SETTINGS = "-c lock_timeout=300ms"
 _RETRY_SECONDS = 0.1
-_PAUSE_SECONDS, _CALM_SECONDS = 0.02, 0.5
+_PAUSE_SECONDS, _CALM_SECONDS = 0.1, 0.5
 """Between two transactions of a writer, in the mean."""
 
 
