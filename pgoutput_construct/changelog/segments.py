@@ -12,21 +12,33 @@ import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.columns import SCHEMA, checksums, upgraded
 from pgoutput_construct.changelog.events import OPTIONS_CHANGED, log_events
+<<<<<<< HEAD
 from pgoutput_construct.changelog.footer import DAMAGE, Position, Segment, damaged, footer_pairs, read_footer
+=======
+from pgoutput_construct.changelog.footer import Position, Segment, footer_pairs
+>>>>>>> store
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.names import chosen, segment_name
+from pgoutput_construct.changelog.names import segment_name
 from pgoutput_construct.changelog.options import LOG_FORMAT, LogOptions
+<<<<<<< HEAD
 from pgoutput_construct.changelog.pruned import first_kept
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["GROUP_ROWS", "Position", "Segment", "read_segment", "write_segment"]
+=======
+from pgoutput_construct.changelog.store import LogStore
+from pgoutput_construct.errors import ChangeLogError
+
+__all__ = ["GROUP_ROWS", "write_segment"]
+>>>>>>> store
 
 _LARGE_BYTES: Final = 2**26
 GROUP_ROWS: Final = 2048
 """Rows in a group of a segment: damage is found in one of them, and the others stay readable."""
 
 
+<<<<<<< HEAD
 def read_segment(segment: Segment) -> pa.Table:
     """Read one segment with its checks; raise ChangeLogError when a byte of what it says has changed.
 
@@ -94,6 +106,8 @@ def _is_readable(file: pq.ParquetFile, group: int, name: str) -> bool:
     return True
 
 
+=======
+>>>>>>> store
 def write_segment(
     store: LogStore,
     table: pa.Table,
