@@ -18,11 +18,8 @@ from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.manifest import LEFT_OUT, manifest_names, read_manifest
 from pgoutput_construct.changelog.names import chosen
 from pgoutput_construct.changelog.note import read_note
+from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.registry import readers
-<<<<<<< HEAD
-from pgoutput_construct.changelog.segments import read_segment
-=======
->>>>>>> store
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
 
