@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,3 +66,27 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def recordings() -> dict[str, Recording]:
     """The stored recordings, by name, such as ``18-v4-text``."""
     return {path.stem: Recording.load(path) for path in sorted(STORE.glob("*.txt"))}
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """An S3 server for the whole run: its ``host:port``."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3_address(s3_server: str, tmp_path: Path) -> str:
+    """The address of a log in a bucket of its own; its credentials are for this server only."""
+    from pyarrow import fs
+
+    bucket = tmp_path.name.replace("_", "-").lower()
+    query = f"endpoint_override={s3_server}&scheme=http&allow_bucket_creation=true&region=us-east-1"
+    system, path = fs.FileSystem.from_uri(f"s3://key:secret@{bucket}?{query}")
+    system.create_dir(path)
+    return f"s3://key:secret@{bucket}/deep/log?{query}"

@@ -6,9 +6,9 @@ with needing("changelog"):
     from pgoutput_construct.changelog.block import Block
     from pgoutput_construct.changelog.columns import SCHEMA
     from pgoutput_construct.changelog.events import LogEvent
+    from pgoutput_construct.changelog.footer import Position, Segment
     from pgoutput_construct.changelog.options import LogOptions, StreamOptions, best_proto_version
     from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain
-    from pgoutput_construct.changelog.segments import Position, Segment
     from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 
 __all__ = [

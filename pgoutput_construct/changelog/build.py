@@ -50,6 +50,11 @@ class IndexBuilder:
         self._descriptions = Descriptions(sent, in_force)
         self._begin()
 
+    @property
+    def sent(self) -> dict[int, Sent]:
+        """The descriptions in force, by seq: with them another builder can go on in the place of this one."""
+        return dict(self._descriptions.sent)
+
     def _begin(self) -> None:
         self._first_seq = self._next_seq
         self._plain: list[pa.Array] = []

@@ -14,13 +14,14 @@ from typing import Final
 import pyarrow as pa
 
 from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import index_of
 from pgoutput_construct.changelog.keeper import rewrite_manifests
 from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.merge import merge_indexes
 from pgoutput_construct.changelog.names import chosen
-from pgoutput_construct.changelog.segments import GROUP_ROWS, Segment, read_segment, write_segment
+from pgoutput_construct.changelog.segments import GROUP_ROWS, read_segment, write_segment
 from pgoutput_construct.changelog.store import Address, LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError
 

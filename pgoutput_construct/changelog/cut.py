@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import Numbers
+from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.registry import RegisteredReader
-from pgoutput_construct.changelog.segments import Segment
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["Cut", "find_cut"]

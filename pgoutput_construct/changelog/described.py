@@ -39,15 +39,16 @@ class Descriptions:
 
     def __init__(self, sent: Iterable[Sent] = (), in_force: Iterable[Mapping[str, Any]] = ()) -> None:
         """Begin a log, or go on with one: ``in_force`` is the column of its last index, ``sent`` has what it names."""
-        self._sent: dict[int, Sent] = {row["seq"]: row for row in sent}
+        self.sent: dict[int, Sent] = {row["seq"]: row for row in sent}
+        """The descriptions in force, and those of this segment, by seq."""
         self._new: list[Sent] = []
         self._uses: dict[int, tuple[int, ...]] = {}
         self._types: dict[int, int] = {}
-        for row in sorted(self._sent.values(), key=lambda row: int(row["seq"])):
+        for row in sorted(self.sent.values(), key=lambda row: int(row["seq"])):
             self._take_type(row["seq"], _message(row))
-        known = {description.seq: description for description in described(self._sent.values())}
+        known = {description.seq: description for description in described(self.sent.values())}
         scopes = [(row["stream_xid"], known[row["seq"]]) for row in in_force if row["seq"] in known]
-        self._begin(scopes, {oid: _message(self._sent[seq]) for oid, seq in self._types.items()})
+        self._begin(scopes, {oid: _message(self.sent[seq]) for oid, seq in self._types.items()})
 
     def read(self, control: ControlMessage, payload: bytes, keywords: Mapping[str, Any]) -> None:
         """Take in the next control message, as it was sent, and the keywords of parse with which it is read."""
@@ -56,8 +57,8 @@ class Descriptions:
         if isinstance(message, Relation | Type):
             oid = message.relation_oid if isinstance(message, Relation) else message.type_oid
             texts = {"payload": payload, "keywords": json.dumps(keywords, sort_keys=True)}
-            self._sent[seq] = {"seq": seq, "stream_xid": stream_xid, "oid": oid, **texts}
-            self._new.append(self._sent[seq])
+            self.sent[seq] = {"seq": seq, "stream_xid": stream_xid, "oid": oid, **texts}
+            self._new.append(self.sent[seq])
             self._take_type(seq, message)
 
     def finish(self, first_seq: int, used: Iterable[int]) -> dict[str, pa.Array]:
@@ -71,7 +72,7 @@ class Descriptions:
             "changes": changes,
             "in_force": self._named(in_force),
         }
-        self._sent = {seq: self._sent[seq] for seq in {row["seq"] for row in rows["in_force"]}}
+        self.sent = {seq: self.sent[seq] for seq in {row["seq"] for row in rows["in_force"]}}
         self._uses = {description.seq: self._uses[description.seq] for _, description in in_force}
         self._begin(in_force, self.history.types)
         return {name: struct_array(name, entries) for name, entries in rows.items()}
@@ -98,7 +99,7 @@ class Descriptions:
         new = {row["seq"] for row in self._new}
         relations = [*(seq for _, seq in found), *new]
         types = {(None, seq) for relation in relations for seq in self._uses.get(relation, ()) if seq not in new}
-        return [{**self._sent[seq], "stream_xid": scope} for scope, seq in [*sorted(types), *found]]
+        return [{**self.sent[seq], "stream_xid": scope} for scope, seq in [*sorted(types), *found]]
 
     def _changes(self, first_seq: int) -> list[Sent]:
         found = sorted((change for change in self.history.changed() if change[0] >= first_seq), key=itemgetter(0))
@@ -109,7 +110,7 @@ class Descriptions:
         found: list[tuple[int, int | None]] = [(description.seq, scope) for scope, description in in_force]
         types = {*self._types.values(), *(seq for relation, _ in found for seq in self._uses[relation])}
         found += [(seq, None) for seq in sorted(types)]
-        return [{"seq": seq, "stream_xid": scope, "oid": self._sent[seq]["oid"]} for seq, scope in found]
+        return [{"seq": seq, "stream_xid": scope, "oid": self.sent[seq]["oid"]} for seq, scope in found]
 
 
 def _message(row: Sent) -> PgoutputMessage:

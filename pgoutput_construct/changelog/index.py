@@ -128,7 +128,7 @@ class SegmentIndex:
     @classmethod
     def concat(cls, indexes: Iterable["SegmentIndex"]) -> "SegmentIndex":
         """Put the indexes of segments below one another, in the order of the log."""
-        return cls(pa.concat_tables([INDEX_SCHEMA.empty_table(), *(index.table for index in indexes)]))
+        return cls(pa.concat_tables([pa.Table.from_batches([], INDEX_SCHEMA), *(index.table for index in indexes)]))
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "SegmentIndex":

@@ -1,16 +1,18 @@
 """The index of a whole log, out of its footers; of segments of format 1, which have none, out of their payloads."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.columns import parts_of
 from pgoutput_construct.changelog.described import Sent
+from pgoutput_construct.changelog.footer import DAMAGE, Segment, damaged, read_footer
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.listing import Listing
 from pgoutput_construct.changelog.names import SegmentName
-from pgoutput_construct.changelog.segments import DAMAGE, Segment, damaged, read_footer, read_segment
+from pgoutput_construct.changelog.segments import read_segment
 
 __all__ = ["builder_after", "index_of", "indexes_of"]
 
@@ -45,14 +47,17 @@ def index_of(segment: Segment) -> SegmentIndex:
     return index
 
 
-def builder_after(segments: Sequence[Segment]) -> IndexBuilder:
-    """Return what builds the index of what comes after these segments."""
+def builder_after(segments: Sequence[Segment], sent: Mapping[int, Sent] = MappingProxyType({})) -> IndexBuilder:
+    """Return what builds the index of what comes after these segments.
+
+    ``sent`` are descriptions in force, by seq, as far as they are known (``IndexBuilder.sent``): others are looked for.
+    """
     if not segments:
         return IndexBuilder()
     if _has_none(segments[-1]):
         last = indexes_of(Listing(tuple(segments), {}))
         return IndexBuilder(last.one(len(last) - 1), lambda seqs: _among(last, set(seqs)))
-    return IndexBuilder(index_of(segments[-1]), lambda seqs: _sent_by(segments, seqs))
+    return IndexBuilder(index_of(segments[-1]), lambda seqs: _sent_by(segments, seqs, sent))
 
 
 def _computed(segments: Iterable[Segment]) -> Iterator[SegmentIndex]:
@@ -64,9 +69,11 @@ def _computed(segments: Iterable[Segment]) -> Iterator[SegmentIndex]:
         yield builder.finish(segment.position.complete_lsn)
 
 
-def _sent_by(segments: Sequence[Segment], seqs: Iterable[int]) -> Iterator[Sent]:
-    """Find descriptions in the footers of the segments in which they stand, or in those that needed them."""
+def _sent_by(segments: Sequence[Segment], seqs: Iterable[int], sent: Mapping[int, Sent]) -> Iterator[Sent]:
+    """Find descriptions among those that are known, or in the footers of the segments in which they stand."""
     wanted = set(seqs)
+    yield from (sent[seq] for seq in wanted.intersection(sent))
+    wanted -= sent.keys()
     firsts = [segment.first_seq for segment in segments]
     places = sorted({place for seq in wanted if (place := bisect_right(firsts, seq) - 1) >= 0})
     indexed = [index_of(segments[place]) for place in places if not _has_none(segments[place])]

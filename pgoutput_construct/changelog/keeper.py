@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import index_of, indexes_of
 from pgoutput_construct.changelog.listing import Listing, list_log
 from pgoutput_construct.changelog.manifest import Manifest, ManifestName, manifest_names, read_manifest
-from pgoutput_construct.changelog.segments import Segment
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
 

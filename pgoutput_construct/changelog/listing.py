@@ -1,14 +1,15 @@
 """The segments of a log in their order, and none missing, while compaction and prune may replace and remove some."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from pgoutput_construct.changelog.footer import Segment, read_footer
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.manifest import Manifest, manifest_names, read_manifest
 from pgoutput_construct.changelog.names import SegmentName, chosen
 from pgoutput_construct.changelog.pruned import first_kept
-from pgoutput_construct.changelog.segments import Segment, read_footer
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 
@@ -93,7 +94,11 @@ def _listed(store: LogStore) -> Listing:
     merged = _merged(store, files, {name.name for name in names[:-1]})
     known = {each.name: each for manifest in Listing((), merged).manifests for each in manifest.segments(store)}
     known = {name: known[name] for name in merged}
-    segments = tuple(known.get(name.name) or read_footer(store, name, files[name.name]) for name in names)
+    unknown = [name for name in names if name.name not in known]
+    with ThreadPoolExecutor(store.reads_at_once) as pool:
+        read = pool.map(lambda name: read_footer(store, name, files[name.name]), unknown)
+        known |= {segment.name: segment for segment in read}
+    segments = tuple(known[name.name] for name in names)
     _check_order(store, segments)
     return Listing(segments, merged)
 

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from pgoutput_construct.changelog.footer import DAMAGE, Segment, footer_content, options_of, segment_of
 from pgoutput_construct.changelog.index import COLUMNS, INDEX_SCHEMA, SegmentIndex
-from pgoutput_construct.changelog.segments import DAMAGE, Segment, footer_content, options_of, segment_of
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
 

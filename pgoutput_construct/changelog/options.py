@@ -97,6 +97,8 @@ class LogOptions(StreamOptions):
 
     def changes(self, other: "LogOptions") -> dict[str, tuple[Any, Any]]:
         """Return what is different in ``other``: the value here and the value there, by name."""
+        if self == other:
+            return {}
         mine, theirs = asdict(self), asdict(other)
         return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
 

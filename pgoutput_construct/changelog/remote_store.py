@@ -32,6 +32,8 @@ _WHOLE_OBJECTS = {"s3", "gcs", "abfs"}
 class RemoteStore(LogStore):
     """The files under one URI."""
 
+    reads_at_once = 16
+
     def __init__(self, uri: str) -> None:
         """Connect to where a URI points; raises ChangeLogError, which shows no credentials."""
         super().__init__(uri, *_split(uri))

@@ -1,10 +1,9 @@
-"""The file format of the change log: one Parquet segment, written so that damage cannot go unnoticed."""
+"""The rows of a segment: one Parquet file, written so that damage cannot go unnoticed."""
 
-import json
-import zlib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Final
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,92 +12,19 @@ import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.columns import SCHEMA, checksums, upgraded
 from pgoutput_construct.changelog.events import OPTIONS_CHANGED, log_events
-from pgoutput_construct.changelog.index import SegmentIndex, check_index
-from pgoutput_construct.changelog.names import SegmentName, chosen, segment_name
-from pgoutput_construct.changelog.options import LOG_FORMAT, READABLE_FORMATS, LogOptions
+from pgoutput_construct.changelog.footer import DAMAGE, Position, Segment, damaged, footer_pairs, read_footer
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.names import chosen, segment_name
+from pgoutput_construct.changelog.options import LOG_FORMAT, LogOptions
 from pgoutput_construct.changelog.pruned import first_kept
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.wire import Lsn
 
-__all__ = [
-    "DAMAGE",
-    "Position",
-    "Segment",
-    "damaged",
-    "footer_content",
-    "options_of",
-    "read_footer",
-    "read_segment",
-    "segment_of",
-    "write_segment",
-]
+__all__ = ["GROUP_ROWS", "Position", "Segment", "read_segment", "write_segment"]
 
-_KEY = b"pgoutput_construct"
-_CHECK = b"pgoutput_construct.crc32"
-_INDEX = b"pgoutput_construct.index"
-DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
-
-
-@dataclass(frozen=True)
-class Position:
-    """How far the log is complete, which is where a capture resumes."""
-
-    complete_lsn: Lsn = field(default_factory=Lsn)
-    """Everything that the server sends before this position is in the log."""
-    prepared: Mapping[str, int] = field(default_factory=dict)
-    """Prepared transactions of the log that are neither committed nor rolled back: gid -> end of prepare."""
-    finished: tuple[int, ...] = ()
-    """Ends of the prepares of the latest prepared transactions that are committed or rolled back."""
-
-
-_ELSEWHERE: Final = {"store", "name", "size", "index"}
-_TAIL_BYTES: Final = 2**16
-_ENDING_BYTES: Final = 8
-"""The length of the footer and the mark that end a Parquet file."""
-
-GROUP_ROWS = 2048
+_LARGE_BYTES: Final = 2**26
+GROUP_ROWS: Final = 2048
 """Rows in a group of a segment: damage is found in one of them, and the others stay readable."""
-
-
-@dataclass(frozen=True)
-class Segment:
-    """One file of the log, as its own footer describes it."""
-
-    store: LogStore
-    """Where the log lies."""
-    name: str
-    """The file's name."""
-    options: LogOptions
-    """The options of the capture."""
-    first_seq: int
-    """``seq`` of its first row."""
-    last_seq: int
-    """``seq`` of its last row; the rows between are without gaps."""
-    position: Position
-    """How far the log is complete with this segment."""
-    checks: dict[str, int]
-    """CRC-32 of each column's values."""
-    events: int = 0
-    """How many of its rows are events."""
-    said_options: tuple[str, ...] = ()
-    """The options of which its events say that they changed."""
-    payload_bytes: int = 0
-    """Bytes of its payloads."""
-    size: int = 0
-    """Bytes of the file."""
-    index: bytes | None = field(default=None, repr=False, compare=False)
-    """Its index, as in its footer; None in format 1, and where a manifest has it."""
-
-    @property
-    def place(self) -> str:
-        """Where it is, as messages say it."""
-        return self.store.place(self.name)
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has: messages and events."""
-        return self.last_seq - self.first_seq + 1
 
 
 def read_segment(segment: Segment) -> pa.Table:
@@ -188,28 +114,35 @@ def write_segment(
     segment = Segment(store, name, options, first, last, position, checksums(table), *told, index=index.to_bytes())
     if store.has(name):
         raise ChangeLogError(f"{segment.place}: exists already, another program writes into this directory")
-    settings = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
     try:
         with store.writing(name) as file:
-            with pq.ParquetWriter(file, SCHEMA, store_schema=False, **settings) as parquet:
+            with pq.ParquetWriter(_sink(file), SCHEMA, store_schema=False, **_settings(table)) as parquet:
                 parquet.write_table(table, row_group_size=group_rows)
-                parquet.add_key_value_metadata(_footer(segment))
-            size = file.tell()
+                parquet.add_key_value_metadata(footer_pairs(segment))
+            size = file.seek(0, os.SEEK_END)
     except (OSError, pa.ArrowException) as error:
         raise ChangeLogError(f"segment {segment.place} cannot be written: {error}") from error
     return replace(segment, size=size)
 
 
-def footer_content(segment: Segment) -> dict[str, Any]:
-    """Return what a segment says of itself beside its index, as JSON has it."""
-    content = {known.name: getattr(segment, known.name) for known in fields(segment) if known.name not in _ELSEWHERE}
-    return content | {"options": asdict(segment.options), "position": asdict(segment.position)}
+def _settings(table: pa.Table) -> dict[str, Any]:
+    """Return how Parquet is written: what is large is not copied more often than Parquet itself does.
+
+    Statistics would keep the least and the greatest payload in memory, and compression one more copy of each.
+    """
+    is_large = table["payload"].nbytes >= _LARGE_BYTES * table.num_rows
+    return {
+        "compression": "none" if is_large else "zstd",
+        "use_dictionary": False,
+        "write_page_checksum": True,
+        "write_statistics": [name for name in SCHEMA.names if name != "payload"],
+    }
 
 
-def _footer(segment: Segment) -> dict[bytes, bytes]:
-    text = json.dumps(footer_content(segment)).encode()
-    index = {} if segment.index is None else {_INDEX: segment.index}
-    return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text), **index}
+def _sink(file: BinaryIO) -> Any:
+    """Return what Parquet writes to: a file's path, where it has one, since Python's files get copies."""
+    name = getattr(file, "name", None)
+    return str(name) if isinstance(name, str | Path) else file
 
 
 def _told(table: pa.Table) -> tuple[int, tuple[str, ...]]:
@@ -217,67 +150,3 @@ def _told(table: pa.Table) -> tuple[int, tuple[str, ...]]:
     events = table.filter(table["tag"].is_null())
     named = {name for event in log_events(events) if event.name == OPTIONS_CHANGED for name in event.details}
     return events.num_rows, tuple(sorted(named))
-
-
-def read_footer(store: LogStore, name: SegmentName, size: int) -> Segment:
-    """Read what a file of ``size`` bytes says of itself; raise ChangeLogError for damage, MissingFileError where it is
-    not there.
-    """
-    tail = _tail(store, name.name)
-    try:
-        metadata = pq.read_metadata(pa.BufferReader(tail))
-        pairs = metadata.metadata or {}
-        if _KEY not in pairs or _CHECK not in pairs:
-            raise ValueError("it is not a segment of a change log")
-        if pairs[_CHECK] != b"%08x" % zlib.crc32(pairs[_KEY]):
-            raise ValueError("the checksum of its footer does not match")
-        if _INDEX in pairs:
-            check_index(pairs[_INDEX])
-        content = json.loads(pairs[_KEY])
-        options = options_of(content.pop("options"))
-        if (_INDEX in pairs) != (options.log_format > 1):
-            raise ValueError("its footer has no index")
-        segment = segment_of(store, name.name, size, options, content, pairs.get(_INDEX))
-        last_named = segment.last_seq if name.last_seq is None else name.last_seq
-        if (name.first_seq, last_named) != (segment.first_seq, segment.last_seq) or metadata.num_rows != segment.rows:
-            is_of = segment_name(segment.first_seq, segment.last_seq)
-            raise ValueError(f"its footer is of {is_of} with {segment.rows} rows")
-    except DAMAGE as error:
-        raise damaged(store.place(name.name), error) from error
-    return segment
-
-
-def _tail(store: LogStore, name: str) -> bytes:
-    """Read the end of a file in which its footer is, without reading all of it."""
-    tail = store.read(name, last=_TAIL_BYTES)
-    footer = int.from_bytes(tail[-_ENDING_BYTES:-4], "little") + _ENDING_BYTES
-    return store.read(name, last=footer) if footer > len(tail) == _TAIL_BYTES else tail
-
-
-def options_of(content: dict[str, Any]) -> LogOptions:
-    """Return options as a footer has them; raise ValueError for those of a format that is not read."""
-    if content["log_format"] not in READABLE_FORMATS:
-        raise ValueError(f"its format is {content['log_format']}, this program reads {sorted(READABLE_FORMATS)}")
-    names = {known.name for known in fields(LogOptions)}
-    given: dict[str, Any] = {key: value for key, value in content.items() if key in names and value is not None}
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-    return LogOptions(**given)
-
-
-def segment_of(
-    store: LogStore, name: str, size: int, options: LogOptions, content: dict[str, Any], index: bytes | None = None
-) -> Segment:
-    """Return the segment that a footer describes; ``content`` is what ``footer_content`` gave, without the options."""
-    position = content.pop("position")
-    lsn, finished = Lsn(position["complete_lsn"]), tuple(position["finished"])
-    content["position"] = Position(lsn, position["prepared"], finished)
-    content["said_options"] = tuple(content.get("said_options", ()))
-    return Segment(store, name, options, size=size, index=index, **content)
-
-
-def damaged(place: str, error: BaseException) -> ChangeLogError:
-    """Say that a segment is damaged, where, and what to do."""
-    return ChangeLogError(
-        f"segment {place}: damaged, or not of a change log: {error}. Restore it from a copy, or begin a "
-        "new log in an empty directory with a new copy of the tables"
-    )

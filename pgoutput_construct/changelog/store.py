@@ -48,6 +48,9 @@ class LogLock(ABC):
 class LogStore(ABC):
     """The files of one log. A process that is sent one (by pickle) opens the same address for itself."""
 
+    reads_at_once: int = 1
+    """How many reads are worth being under way at a time: more where each one waits for a network."""
+
     def __init__(self, address: str, shown: str, secrets: tuple[str, ...] = ()) -> None:
         self.address = address
         """As it was given, a relative path made absolute; it may hold credentials."""

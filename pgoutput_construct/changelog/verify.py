@@ -1,7 +1,9 @@
 """Is a log whole? Its checksums, its continuity, and whether the indexes say what the payloads say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -9,6 +11,7 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.columns import parts_of
+from pgoutput_construct.changelog.footer import Segment, read_footer
 from pgoutput_construct.changelog.index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog.indexes import builder_after, index_of
 from pgoutput_construct.changelog.listing import list_log
@@ -16,7 +19,7 @@ from pgoutput_construct.changelog.manifest import LEFT_OUT, manifest_names, read
 from pgoutput_construct.changelog.names import chosen
 from pgoutput_construct.changelog.note import read_note
 from pgoutput_construct.changelog.registry import readers
-from pgoutput_construct.changelog.segments import Segment, read_footer, read_segment
+from pgoutput_construct.changelog.segments import read_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
 
@@ -64,11 +67,12 @@ class _Verification:
     store: LogStore
     on_progress: OnProgress
     found: Verification = field(default_factory=Verification)
-    _first_seq: int = 0
+    _lost: list[range] = field(default_factory=list)
+    """The seqs that were pruned, or could not be read."""
 
     def run(self) -> None:
         segments = self._listed()
-        self._first_seq = segments[0].first_seq if segments else 0
+        self._lost = [range(segments[0].first_seq if segments else 0)]
         self._notes(segments)
         self._segments(segments)
         self._manifests()
@@ -104,23 +108,22 @@ class _Verification:
         builder, open_xid = _first_builder(segments), NO_XID
         for segment in segments:
             try:
-                table = read_segment(segment)
+                table, said = read_segment(segment), _index_of(segment)
             except ChangeLogError as error:
                 self.problem(str(error))
+                self._lost.append(range(segment.first_seq, segment.last_seq + 1))
                 builder = None
-            else:
+                continue
+            if builder is not None:
                 index, open_xid = _rebuilt(builder, segment, table, open_xid)
-                self._compare(segment, index)
-                builder = builder if index is not None else None
-                self.found = replace(self.found, checked=self.found.checked + 1, rows=self.found.rows + segment.rows)
-            if builder is None:  # the next one goes on with what this one says
+                self._compare(segment, said, index)
+            else:  # the next one goes on with what this one says
                 builder, open_xid = _builder_after(segment, segments), NO_XID
+            self.found = replace(self.found, checked=self.found.checked + 1, rows=self.found.rows + segment.rows)
             self.on_progress(self.found)
 
-    def _compare(self, segment: Segment, index: SegmentIndex | None) -> None:
-        if index is None or segment.options.log_format == 1:
-            return
-        if wrong := differences(index_of(segment), index, self._first_seq):
+    def _compare(self, segment: Segment, said: SegmentIndex | None, index: SegmentIndex) -> None:
+        if said is not None and (wrong := differences(said, index, self._lost)):
             self.problem(f"segment {segment.place}: its index is not that of its rows: {', '.join(wrong)}")
 
     def _manifests(self) -> None:
@@ -148,19 +151,19 @@ class _Verification:
 
 
 def differences(
-    index: SegmentIndex, other: SegmentIndex, first_seq: int = 0, without: tuple[str, ...] = ()
+    index: SegmentIndex, other: SegmentIndex, lost: Sequence[range] = (), without: tuple[str, ...] = ()
 ) -> list[str]:
     """Name the columns in which two indexes of the same rows differ; the order within a column may be another.
 
-    What is in force, but stood before ``first_seq``, is not compared.
+    What is in force, but stood in seqs that are ``lost``, is not compared.
     """
     names = [name for name in COLUMNS if name not in without]
-    return [name for name in names if _entries(index, name, first_seq) != _entries(other, name, first_seq)]
+    return [name for name in names if _entries(index, name, lost) != _entries(other, name, lost)]
 
 
-def _entries(index: SegmentIndex, name: str, first_seq: int) -> list[str]:
+def _entries(index: SegmentIndex, name: str, lost: Sequence[range]) -> list[str]:
     rows = index.entries(name).to_pylist()
-    return sorted(repr(row) for row in rows if name != "in_force" or row["seq"] >= first_seq)
+    return sorted(repr(row) for row in rows if name != "in_force" or not any(row["seq"] in part for part in lost))
 
 
 def _first_builder(segments: list[Segment]) -> IndexBuilder | None:
@@ -171,18 +174,23 @@ def _builder_after(segment: Segment, segments: list[Segment]) -> IndexBuilder:
     """Return what builds the next index; descriptions that were pruned stand where they are still needed."""
     if segment.options.log_format == 1:
         return builder_after(segments[: segments.index(segment) + 1])
-    log = SegmentIndex.concat(index_of(each) for each in segments if each.options.log_format > 1)
-    rows = [*log.entries("inherited").to_pylist(), *log.entries("descriptions").to_pylist()]
-    sent = {row["seq"]: row for row in rows}
+    sent: dict[int, dict[str, Any]] = {}
+    for each in segments:
+        with suppress(ChangeLogError):  # said where it is read
+            index = _index_of(each)
+            rows = (
+                [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()] if index else []
+            )
+            sent |= {row["seq"]: row for row in rows}
     return IndexBuilder(index_of(segment), lambda seqs: [sent[seq] for seq in seqs if seq in sent])
 
 
-def _rebuilt(
-    builder: IndexBuilder | None, segment: Segment, table: pa.Table, open_xid: int
-) -> tuple[SegmentIndex | None, int]:
-    """Return the index of a segment's rows; None where what was before them is not known."""
-    if builder is None:
-        return None, open_xid
+def _index_of(segment: Segment) -> SegmentIndex | None:
+    return None if segment.options.log_format == 1 else index_of(segment)
+
+
+def _rebuilt(builder: IndexBuilder, segment: Segment, table: pa.Table, open_xid: int) -> tuple[SegmentIndex, int]:
+    """Return the index of a segment's rows, and the transaction that is open after them."""
     for part in parts_of(table, segment.options.layout(), open_xid):
         builder.add(part)
         open_xid = part.open_xid if isinstance(part, Block) else open_xid

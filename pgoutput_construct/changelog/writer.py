@@ -10,19 +10,21 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.events import LogEvent
+from pgoutput_construct.changelog.footer import Position, Segment
 from pgoutput_construct.changelog.indexes import builder_after
 from pgoutput_construct.changelog.keeper import ManifestKeeper
 from pgoutput_construct.changelog.listing import list_log, list_segments
 from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.parts import Part, coalesced
-from pgoutput_construct.changelog.segments import Position, Segment, write_segment
+from pgoutput_construct.changelog.segments import write_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.build import IndexBuilder
+    from pgoutput_construct.changelog.described import Sent
 
 __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
@@ -102,6 +104,7 @@ class LogWriter:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="change log")
         self._writing: tuple[_Cut, Future[Durable]] | None = None
         self._builder: IndexBuilder | None = None
+        self._sent: dict[int, Sent] = {}
         self.store.prepare()
         self._lock = self.store.lock("capture")
         try:
@@ -258,8 +261,9 @@ class LogWriter:
         return Durable(cut.position, segment)
 
     def _write_segment(self, cut: _Cut, options: LogOptions) -> Segment:
-        builder = self._builder or builder_after(list_segments(self.store))
-        self._builder = None  # it has gone on: where the segment cannot be written, another one begins
+        builder = self._builder or builder_after(list_segments(self.store), self._sent)
+        # It goes on: where the segment cannot be written, another one begins where this one did.
+        self._builder, self._sent = None, builder.sent
         parts = list(coalesced(cut.parts))
         for part in parts:
             builder.add(part)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgoutput_construct.changelog.block import NO_XID, Block
-from pgoutput_construct.changelog.segments import Position
+from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.columnar.envelope import FrameBatch, Frames, split_frames
 from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.errors import PgoutputError

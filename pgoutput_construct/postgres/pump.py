@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pgoutput_construct.changelog.segments import Segment
+from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import DecodeError, ProtocolError, ReplicationError
@@ -141,10 +141,14 @@ class Pump:
         now = time.monotonic()
         if self.writer.is_due():
             return True
-        waiting = self.tracker.complete_lsn > max(self.stream.confirmed_lsn, self._cut_lsn)
+        waiting = self._is_ahead()
         if not self.writer.pending:
             return waiting and (self._reply_requested or now >= self._next_idle)
         return self._reply_requested or (waiting and now >= self._next_cut and self._is_synchronous())
+
+    def _is_ahead(self) -> bool:
+        """Tell whether more is complete than was confirmed, or is being made durable."""
+        return self.tracker.complete_lsn > max(self.stream.confirmed_lsn, self._cut_lsn)
 
     def _is_synchronous(self) -> bool:
         synchronous = self.synchronous()
@@ -167,7 +171,7 @@ class Pump:
 
     def _settle(self) -> None:
         """Make all that was received durable and confirm it, with the server told meanwhile that we are there."""
-        while self.writer.busy or self.writer.pending or self.tracker.complete_lsn > self.stream.confirmed_lsn:
+        while self.writer.busy or self.writer.pending or self._is_ahead():
             if not self.writer.busy:
                 self._cut()
             self.stream.hold(_SLICE)

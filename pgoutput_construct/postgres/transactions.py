@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.segments import Position
+from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.columnar.headers import read_columns

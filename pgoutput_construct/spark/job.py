@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog, explain
-from pgoutput_construct.changelog.segments import Segment
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.columnar.table import table_rows

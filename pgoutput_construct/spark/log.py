@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog.columns import SCHEMA
+from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog, explain, table_entries
-from pgoutput_construct.changelog.segments import Segment, read_segment
+from pgoutput_construct.changelog.segments import read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 
 __all__ = ["LOG_SCHEMA", "failed", "map_segments", "read_log", "segment_batches"]
@@ -40,11 +41,13 @@ def map_segments(
 ) -> DataFrame:
     """Run a function on every segment, in executors, and return its batches (of ``schema``) as a DataFrame."""
     groups = _groups([replace(segment, index=None) for segment in segments])
+    # As a broadcast each worker reads them once; in the closure, each task would.
+    known = spark.sparkContext.broadcast(groups)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                for segment in groups[index]:
+                for segment in known.value[index]:
                     yield from function(segment)
 
     numbers = spark.range(0, len(groups), 1, max(len(groups), 1))

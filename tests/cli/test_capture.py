@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,21 @@ def test_a_signal_finishes_the_segment(shop: Shop, number: signal.Signals) -> No
     assert said[-1]["confirmed_lsn"] == str(shop.confirmed())
     # Whether the second row had come when the signal did, the server and the machine decide.
     assert committed_ids(shop.log()) == ([1, 2] if shop.confirmed() >= end else [1])
+
+
+def test_a_second_signal_ends_at_once(shop: Shop) -> None:
+    """While a server that does not answer is said goodbye to, another Ctrl-C ends the command, with status 130."""
+    with _capturing(shop) as process:
+        [slot] = slot_health(shop.dsn, shop.slot)
+        assert slot.active_pid is not None
+        os.kill(slot.active_pid, signal.SIGSTOP)
+        try:
+            for _ in range(2):
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.3)
+            assert process.wait(20) == 130
+        finally:
+            os.kill(slot.active_pid, signal.SIGCONT)
 
 
 def test_metrics(shop: Shop) -> None:

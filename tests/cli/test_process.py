@@ -184,6 +184,12 @@ def _hiding(modules: Iterable[str], *arguments: object, **environment: str) -> "
             "pyarrow; in a clone of the project: pip install '.[cli,changelog]'",
         ),
         (
+            ["capture", "", "log", "--slot", "s", "--publication", "p", "--metrics", "0"],
+            ["prometheus_client"],
+            "prometheus_client; in a clone of the project: pip install '.[cli,postgres,metrics]'",
+        ),
+        (["log", "."], ["numba"], "numba; in a clone of the project: pip install '.[cli,changelog]'"),
+        (
             ["tables", ".", "-o", "out"],
             ["pyspark", "psycopg"],
             "psycopg, pyspark; in a clone of the project: pip install '.[cli,spark]'",
@@ -215,8 +221,8 @@ def test_without_modules_and_without_java(tmp_path: Path) -> None:
 
 def test_help_without_an_extra() -> None:
     """The help of a command needs no more than the command line itself."""
-    for command in ("tables", "demo"):
-        assert "Examples:" in _hiding(EXTRAS["spark"], command, "--help").stdout
+    for command in ("capture", "log", "slots", "tail", "tables", "demo"):
+        assert "Examples:" in _hiding([*EXTRAS["spark"], *EXTRAS["metrics"]], command, "--help").stdout
 
 
 def test_without_libpq() -> None:

@@ -323,3 +323,24 @@ def test_a_slow_disk_and_slow_callbacks_do_not_starve_the_stream(shop: Shop, mon
     assert len(calls) > 2 and reports[-1] == result.rows
     assert (result.reconnects, result.transactions, result.confirmed_lsn >= end) == (0, 1, True)
     assert sorted(committed_ids(shop.log())) == list(range(1, 20001))
+
+
+def test_a_commit_that_waits_for_the_capture_cuts_a_segment(shop: Shop) -> None:
+    """As a synchronous standby the capture confirms each commit at once, not at the limit of the segment."""
+    warnings: list[str] = []
+    with shop.connect() as admin:
+        admin.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        admin.execute("SELECT pg_reload_conf()")
+        try:
+            with shop.capturing(limits=SegmentLimits(seconds=3600), status_interval=0.2), shop.connect() as writer:
+                writer.add_notice_handler(lambda notice: warnings.append(str(notice.message_primary)))
+                writer.execute("SET statement_timeout = '20s'")  # the server then says that it has not waited
+                query = "SELECT FROM pg_stat_replication WHERE sync_state = 'sync'"
+                wait_until(lambda: bool(admin.execute(query).fetchall()))
+                for number in range(3):
+                    writer.execute("INSERT INTO item VALUES (%s, 'waits')", [number])
+        finally:
+            admin.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            admin.execute("SELECT pg_reload_conf()")
+    assert warnings == []
+    assert sorted(committed_ids(shop.log())) == [0, 1, 2] and len(shop.log().segments) >= 3

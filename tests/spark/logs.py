@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.segments import Position
+from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.postgres import LogOptions, LogWriter, capture, current_lsn
 from tests.changelog.blocks import block_of

@@ -209,6 +209,20 @@ def test_an_empty_log_of_rows(spark: Any, tmp_path: Path) -> None:
     assert write_tables(log, tmp_path / "tables") == {}
 
 
+def test_each_segment_is_decoded_under_its_own_options(
+    spark: Any, tmp_path: Path, recordings: dict[str, Recording]
+) -> None:
+    """A log that goes on with another protocol version, streams and binary values."""
+    for name in ("16-v1-text", "18-v2-binary", NAME):
+        write_recording(tmp_path, recordings[name], rows=300)
+    log, counts = open_log(spark, tmp_path), []
+    assert len({segment.options.proto_version for segment in log.log.segments}) == 3
+    for name in ("16-v1-text", "18-v2-binary", NAME):
+        write_recording(tmp_path / name, recordings[name], rows=300)
+        counts.append(open_log(spark, tmp_path / name).table("public.item").rows)
+    assert log.changes("public.item").count() == log.table("public.item").rows == sum(counts)
+
+
 def test_rows_without_a_relation(spark: Any, tmp_path: Path) -> None:
     """An Insert whose Relation is missing is an error that names its seq."""
     lsn, time = pgo.Lsn(5), pgo.Timestamp(6)

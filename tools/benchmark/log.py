@@ -16,14 +16,17 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.columns import segment_table
+from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.changelog.keeper import ManifestKeeper
 from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.planning import committed_spans, relation_history
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.segments import Position, write_segment
+from pgoutput_construct.changelog.segments import write_segment
 from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.spark.plan import plan_of
+from pgoutput_construct.spark.tables import find_tables
+from pgoutput_construct.spark.usages import find_usages, visible_runs
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["main"]
@@ -114,8 +117,9 @@ def _measure(directory: Path) -> dict[str, float]:
     transactions = log.transactions().num_rows
     opened, opened_cpu = time.perf_counter() - began, time.process_time() - cpu
     began = time.perf_counter()
-    spans, history = committed_spans(log.index), relation_history(log.index)
+    plan = plan_of(log)
+    tables = find_tables(plan.history, find_usages(visible_runs(log.index, plan), plan))
     planned = time.perf_counter() - began
-    assert len(spans.xid) == transactions and len(history.descriptions) == 1
+    assert tables["public.t"].rows == len(plan.spans.xid) == transactions
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"open, seconds": opened, "open, CPU seconds": opened_cpu, "plan, seconds": planned, "peak, MiB": peak}

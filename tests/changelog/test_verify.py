@@ -1,0 +1,100 @@
+"""verify finds what is wrong with a log, names the place, and goes on."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from pgoutput_construct.changelog import ChangeLog, keeper, registry
+from pgoutput_construct.changelog.columns import SCHEMA
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.manifest import Manifest, manifest_names, read_manifest
+from pgoutput_construct.changelog.verify import Verification, verify
+from pgoutput_construct.errors import ChangeLogError
+from tests.live.recording import Recording
+from tests.spark.logs import write_recording
+
+
+@pytest.fixture
+def log(tmp_path: Path, recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A log of ten segments and two manifests."""
+    monkeypatch.setattr(keeper, "SMALL", 4)
+    recording = recordings["18-v4-text"]
+    write_recording(LocalStore(tmp_path, durable=False), recording, rows=len(recording.payloads) // 9)
+    return tmp_path
+
+
+def segments(log: Path) -> list[Path]:
+    """Return the files of the segments."""
+    return sorted(log.glob("segment-*"))
+
+
+def test_a_whole_log_has_no_problem(log: Path) -> None:
+    """Everything was looked at."""
+    seen = list[Verification]()
+    found = verify(log, seen.append)
+    count = len(segments(log))
+    assert (found.segments, found.checked, found.manifests, found.problems) == (count, count, 2, ())
+    assert found.rows == len(ChangeLog(log)) and len(seen) == count
+    with pytest.raises(ChangeLogError, match="no change log here"):
+        verify(log / "nothing")
+
+
+def test_damage_is_named_and_the_rest_is_checked(log: Path) -> None:
+    """Bytes that are zero, a cut file, a file that is gone: each is a problem, and no other."""
+    files = segments(log)
+    good = files[3].read_bytes()
+    middle = len(good) // 3
+    for bad in (good[:middle] + bytes(100) + good[middle + 100 :], good[:-9]):
+        files[3].write_bytes(bad)
+        found = verify(log)
+        assert len(found.problems) == 1 and files[3].name in found.problems[0] and "damaged" in found.problems[0]
+        assert found.checked == len(files) - 1
+    files[3].unlink()
+    assert "are missing before" in verify(log).problems[0] and len(verify(log).problems) == 1
+
+
+def test_an_index_that_is_not_of_its_rows(log: Path) -> None:
+    """A footer whose checksums are right, and whose index is another's."""
+    file = segments(log)[2]
+    table, metadata = pq.read_table(file), pq.read_metadata(file).metadata
+    index = SegmentIndex.from_bytes(metadata[b"pgoutput_construct.index"])
+    wrong = SegmentIndex.of(index.first_seq, index.last_seq, index.complete_lsn)
+    pairs = {**metadata, b"pgoutput_construct.index": wrong.to_bytes()}
+    with pq.ParquetWriter(file, SCHEMA, store_schema=False, use_dictionary=False) as writer:
+        writer.write_table(table.cast(SCHEMA))
+        writer.add_key_value_metadata(pairs)
+    problems = verify(log).problems
+    assert f"{file.name}: its index is not that of its rows: transactions" in problems[0]
+
+
+def test_a_manifest_that_lies(log: Path) -> None:
+    """It is compared with the footers; a damaged one is a problem, though readers do without it."""
+    first, second = manifest_names(path.name for path in log.iterdir())
+    store = LocalStore(log)
+    manifest = read_manifest(store, first.name)
+    footers = [json.dumps({**json.loads(text), "events": 7}) for text in manifest.table["footer"].to_pylist()]
+    place = manifest.table.schema.get_field_index("footer")
+    Manifest(manifest.table.set_column(place, manifest.table.schema.field(place), [footers])).write(store)
+    (log / second.name).write_bytes(b"")
+    problems = verify(log).problems
+    assert len(problems) == 5 and sum("of itself: footer; remove it: it is a cache" in text for text in problems) == 4
+    assert f"{second.name}: damaged" in problems[-1]
+
+
+def test_the_notes_beside_the_segments(log: Path) -> None:
+    """Lost newest segments, and a reader's file that is none."""
+    newest = segments(log)[-1]
+    registry.register(log, "r", 0)
+    (log / "readers" / "r.json").write_text("{")
+    (log / ".confirmed.json").write_text('{"confirmed_lsn": 1, "next_seq": 100000}')
+    problems = verify(log).problems
+    assert any("restore the segments that were removed" in text for text in problems)
+    (log / ".confirmed.json").unlink()
+    assert any("r.json: damaged" in text for text in verify(log).problems)
+    shutil.copy(newest, log / "other.parquet")
+    (log / "readers" / "r.json").unlink()
+    assert verify(log).problems == ()
