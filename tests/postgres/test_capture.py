@@ -298,7 +298,7 @@ def test_a_signal_finishes_the_segment_and_confirms(shop: Shop, number: signal.S
 
 def test_a_slow_disk_and_slow_callbacks_do_not_starve_the_stream(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an fsync of 3 s, on_progress of 1.1 s and wal_sender_timeout of 2 s a large transaction comes once."""
-    fsync, calls = os.fsync, []
+    fsync, calls = os.fsync, list[int]()
 
     def slow(descriptor: int) -> None:
         time.sleep(3 if len(calls) < 2 else 0)
