@@ -227,9 +227,10 @@ def test_a_server_that_stays_away_ends_the_capture(shop: Shop) -> None:
 
 def test_a_server_can_shut_down_while_rows_wait_in_memory(shop: Shop) -> None:
     """A server that shuts down asks; the rows are published and confirmed at once, not at the segment's limit."""
-    with shop.capturing(limits=SegmentLimits(seconds=3600)) as outcome:
+    reports: list[CaptureProgress] = []
+    with shop.capturing(limits=SegmentLimits(seconds=3600), on_progress=reports.append) as outcome:
         shop.execute("INSERT INTO item VALUES (1, 'a')")
-        time.sleep(0.5)
+        wait_until(lambda: bool(reports) and reports[-1].payload_bytes > 0)
         began = time.monotonic()
         shop.server.restart()
         assert time.monotonic() - began < 10
@@ -318,7 +319,7 @@ def test_a_signal_finishes_the_segment_and_confirms(shop: Shop, number: signal.S
 
 def test_a_slow_disk_and_slow_callbacks_do_not_starve_the_stream(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an fsync of 3 s, on_progress of 1.1 s and wal_sender_timeout of 2 s a large transaction comes once."""
-    fsync, calls = os.fsync, []
+    fsync, calls = os.fsync, list[int]()
 
     def slow(descriptor: int) -> None:
         time.sleep(3 if len(calls) < 2 else 0)
