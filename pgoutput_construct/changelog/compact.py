@@ -21,7 +21,8 @@ from pgoutput_construct.changelog.keeper import rewrite_manifests
 from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.merge import merge_indexes
 from pgoutput_construct.changelog.names import chosen
-from pgoutput_construct.changelog.segments import GROUP_ROWS, read_segment, write_segment
+from pgoutput_construct.changelog.reading import read_segment
+from pgoutput_construct.changelog.segments import GROUP_ROWS, write_segment
 from pgoutput_construct.changelog.store import Address, LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError
 

@@ -12,7 +12,7 @@ from pgoutput_construct.changelog.footer import DAMAGE, Segment, damaged, read_f
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.listing import Listing
 from pgoutput_construct.changelog.names import SegmentName
-from pgoutput_construct.changelog.segments import read_segment
+from pgoutput_construct.changelog.reading import read_segment
 
 __all__ = ["builder_after", "index_of", "indexes_of"]
 

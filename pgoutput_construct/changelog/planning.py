@@ -50,10 +50,12 @@ def relation_history(index: SegmentIndex) -> RelationHistory:
     before = _distinct(inherited.filter(pa.array(is_before)), places[is_before])
     sent = {row["seq"]: row for row in (*before, *index.entries("descriptions").to_pylist())}
     history = RelationHistory(described(sent.values()))
+    known = {description.seq for description in history.descriptions}
     changes = index.entries("changes").to_pylist()
-    for change in [*_in_force_before(before, changes, _numbers(index.table["first_seq"])), *changes]:
+    relations = [row for row in before if row["seq"] in known]  # the others are their Types
+    for change in [*_in_force_before(relations, changes, _numbers(index.table["first_seq"])), *changes]:
         # What no row of the log needs was pruned with what sent it.
-        description = change["description"] if change["description"] in sent else -1
+        description = change["description"] if change["description"] in known else -1
         history.change(change["seq"], change["stream_xid"], change["oid"], description)
     return history
 

@@ -16,7 +16,7 @@ from pgoutput_construct.changelog.indexes import indexes_of
 from pgoutput_construct.changelog.listing import Listing, list_log
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.planning import relation_history
-from pgoutput_construct.changelog.segments import read_segment
+from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.relations import Description

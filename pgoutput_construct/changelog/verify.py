@@ -18,8 +18,8 @@ from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.manifest import LEFT_OUT, manifest_names, read_manifest
 from pgoutput_construct.changelog.names import chosen
 from pgoutput_construct.changelog.note import read_note
+from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.registry import readers
-from pgoutput_construct.changelog.segments import read_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
 
@@ -72,7 +72,6 @@ class _Verification:
 
     def run(self) -> None:
         segments = self._listed()
-        self._lost = [range(segments[0].first_seq if segments else 0)]
         self._notes(segments)
         self._segments(segments)
         self._manifests()
@@ -105,8 +104,13 @@ class _Verification:
 
     def _segments(self, segments: list[Segment]) -> None:
         """Compare each index with what a new one of the same rows says."""
-        builder, open_xid = _first_builder(segments), NO_XID
+        builder: IndexBuilder | None = IndexBuilder()
+        open_xid, next_seq = NO_XID, 0
         for segment in segments:
+            if segment.first_seq != next_seq:
+                self._lost.append(range(next_seq, segment.first_seq))
+                builder = None
+            next_seq = segment.last_seq + 1
             try:
                 table, said = read_segment(segment), _index_of(segment)
             except ChangeLogError as error:
@@ -164,10 +168,6 @@ def differences(
 def _entries(index: SegmentIndex, name: str, lost: Sequence[range]) -> list[str]:
     rows = index.entries(name).to_pylist()
     return sorted(repr(row) for row in rows if name != "in_force" or not any(row["seq"] in part for part in lost))
-
-
-def _first_builder(segments: list[Segment]) -> IndexBuilder | None:
-    return IndexBuilder() if segments and segments[0].first_seq == 0 else None
 
 
 def _builder_after(segment: Segment, segments: list[Segment]) -> IndexBuilder:

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.changelog.columns import SCHEMA
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog, explain, table_entries
-from pgoutput_construct.changelog.segments import read_segment
+from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 
 __all__ = ["LOG_SCHEMA", "failed", "map_segments", "read_log", "segment_batches"]

@@ -17,7 +17,7 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.pruned import read_pruned
-from pgoutput_construct.changelog.segments import read_segment
+from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.logged import COMMITTED
