@@ -25,7 +25,6 @@ __all__ = [
     "footer_pairs",
     "options_of",
     "read_footer",
-    "segment_of",
 ]
 
 _KEY = b"pgoutput_construct"
@@ -123,7 +122,7 @@ def read_footer(store: LogStore, name: SegmentName, size: int) -> Segment:
         options = options_of(content.pop("options"))
         if (_INDEX in pairs) != (options.log_format > 1):
             raise ValueError("its footer has no index")
-        segment = segment_of(store, name.name, size, options, content, pairs.get(_INDEX))
+        segment = _segment(store, name.name, size, options, content, pairs.get(_INDEX))
         last_named = segment.last_seq if name.last_seq is None else name.last_seq
         if (name.first_seq, last_named) != (segment.first_seq, segment.last_seq) or metadata.num_rows != segment.rows:
             is_of = segment_name(segment.first_seq, segment.last_seq)
@@ -150,10 +149,9 @@ def options_of(content: dict[str, Any]) -> LogOptions:
     return LogOptions(**given)
 
 
-def segment_of(
-    store: LogStore, name: str, size: int, options: LogOptions, content: dict[str, Any], index: bytes | None = None
+def _segment(
+    store: LogStore, name: str, size: int, options: LogOptions, content: dict[str, Any], index: bytes | None
 ) -> Segment:
-    """Return the segment that a footer describes; ``content`` is what ``footer_content`` gave, without the options."""
     position = content.pop("position")
     lsn, finished = Lsn(position["complete_lsn"]), tuple(position["finished"])
     content["position"] = Position(lsn, position["prepared"], finished)

@@ -15,9 +15,9 @@ from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["Listing", "Merged", "list_log", "list_segments"]
 
-_INT64_MAX: Final = 2**63 - 1
-_LISTINGS: Final = 3
+_LISTINGS: Final = 5
 """How often a log is listed before segments count as lost: a compaction may have replaced them meanwhile."""
+_INT64_MAX: Final = 2**63 - 1
 
 
 class Merged(NamedTuple):
@@ -73,36 +73,34 @@ def list_segments(store: LogStore) -> tuple[Segment, ...]:
 def list_log(store: LogStore) -> Listing:
     """Read what footers and manifests say of all segments in order; raise ChangeLogError for a damaged or missing one.
 
-    Segments that were compacted or pruned away since they were listed are no loss: the log is listed again. A
-    directory is not listed at one moment: of segments written meanwhile it may show the later ones alone. Then the
-    gap is filled when the log is listed again, and the log is taken up to the next one.
+    Segments that were compacted or pruned away since they were listed are no loss: the log is listed again.
     """
-    gap = _INT64_MAX
+    end = _INT64_MAX
     for _ in range(_LISTINGS - 1):
         try:
-            return _listed(store)
+            return _listed(store, end)
+        except _GapError as error:
+            end = min(end, error.end)
         except MissingFileError:
             continue
-        except _GapError as error:
-            if error.seq > gap:
-                return _listed(store, error.seq)
-            gap = error.seq
-    return _listed(store)
+    return _listed(store, end)
 
 
 class _GapError(ChangeLogError):
-    """Segments are missing, or were replaced by one that covers them while the log was listed."""
+    """Segments are missing, or came or were replaced while the log was listed.
 
-    def __init__(self, problem: str, seq: int) -> None:
-        super().__init__(problem)
-        self.seq = seq
-        """The first seq that is missing."""
+    A list is no snapshot: of two files that come meanwhile, it may have the later one alone. The next list has all
+    that was there before it: up to the ``end`` of this one it is whole.
+    """
+
+    def __init__(self, text: str, end: int) -> None:
+        super().__init__(text)
+        self.end = end
 
 
-def _listed(store: LogStore, end: int = _INT64_MAX) -> Listing:
-    """Return the log as it is now, up to the segment that begins at ``end``."""
+def _listed(store: LogStore, end: int) -> Listing:
     files = store.files()
-    names = [name for name in _kept(chosen(files)[0], first_kept(store)) if name.first_seq < end]
+    names = [name for name in _kept(chosen(files)[0], first_kept(store)) if name.first_seq <= end]
     _check_names(store, names)
     # The last one counts by its own footer: manifests do not have all of it.
     merged = _merged(store, files, {name.name for name in names[:-1]})
@@ -147,22 +145,23 @@ def _index(run: list[Merged]) -> SegmentIndex:
 def _check_names(store: LogStore, names: list[SegmentName]) -> None:
     """Find gaps before any footer is read, as far as names tell."""
     if names and names[0].first_seq > (kept := first_kept(store)):
-        raise _gap(store, kept, names[0])
+        raise _gap(store, kept, names[0], names[-1])
     for before, after in pairwise(names):
         if before.last_seq is not None and after.first_seq != before.last_seq + 1:
-            raise _gap(store, before.last_seq + 1, after)
+            raise _gap(store, before.last_seq + 1, after, names[-1])
 
 
 def _check_order(store: LogStore, segments: tuple[Segment, ...]) -> None:
     for before, after in pairwise(segments):
         if after.first_seq != before.last_seq + 1:
-            raise _gap(store, before.last_seq + 1, after)
+            raise _gap(store, before.last_seq + 1, after, segments[-1])
         if before.options is after.options:
             continue
         if differences := before.options.differences(after.options, after.said_options):
             raise ChangeLogError(f"{after.place}: not of the same log as {before.name}: {'; '.join(differences)}")
 
 
-def _gap(store: LogStore, first: int, after: SegmentName | Segment) -> _GapError:
+def _gap(store: LogStore, first: int, after: SegmentName | Segment, last: SegmentName | Segment) -> _GapError:
     missing = f"the seqs {first} to {after.first_seq - 1} are missing before {after.name}"
-    return _GapError(f"{store}: {missing}: restore the segments that were removed", first)
+    end = last.first_seq if last.last_seq is None else last.last_seq
+    return _GapError(f"{store}: {missing}: restore the segments that were removed", end)

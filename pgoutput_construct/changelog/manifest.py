@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.footer import DAMAGE, Segment, footer_content, options_of, segment_of
+from pgoutput_construct.changelog.footer import DAMAGE, Position, Segment, footer_content, options_of
 from pgoutput_construct.changelog.index import COLUMNS, INDEX_SCHEMA, SegmentIndex
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.wire import Lsn
 
 __all__ = ["LEFT_OUT", "Manifest", "ManifestName", "manifest_names", "read_manifest"]
 
@@ -29,11 +31,15 @@ _SCHEMA: Final = pa.schema(
     [
         ("name", pa.string()),
         ("size", pa.int64()),
+        ("payload_bytes", pa.int64()),
+        ("checks", pa.list_(pa.int64())),
         ("options", pa.string()),
         ("footer", pa.string()),
         *(field for field in INDEX_SCHEMA if field.name not in LEFT_OUT),
     ]
 )
+_OWN: Final = ("name", "size", "payload_bytes")
+"""Fields of a segment that are columns."""
 _CHECK_BYTES: Final = 8
 
 
@@ -50,20 +56,18 @@ class Manifest:
     """What is known of consecutive segments."""
 
     table: pa.Table = field(repr=False)
-    """A row a segment: name, size, options and the rest of its footer as JSON, and its index."""
+    """A row a segment: what its footer says, options and what is rarely there as JSON, and its index."""
 
     @classmethod
     def of(cls, segments: Sequence[Segment], index: SegmentIndex) -> "Manifest":
         """Put together what is known of segments; ``index`` has a row for each."""
         contents = [footer_content(segment) for segment in segments]
-        columns = {
-            "name": pa.array([segment.name for segment in segments], pa.string()),
-            "size": pa.array([segment.size for segment in segments], pa.int64()),
-            "options": pa.array([json.dumps(content.pop("options"), sort_keys=True) for content in contents]),
-            "footer": pa.array([json.dumps(content) for content in contents], pa.string()),
-        }
-        rest = (index.table[field.name] for field in _SCHEMA if field.name not in columns)
-        return cls(pa.table([*columns.values(), *rest], _SCHEMA))
+        columns = {name: pa.array([getattr(segment, name) for segment in segments]) for name in _OWN}
+        columns["checks"] = pa.array([list(segment.checks.values()) for segment in segments], pa.list_(pa.int64()))
+        columns["options"] = pa.array([json.dumps(content.pop("options"), sort_keys=True) for content in contents])
+        columns["footer"] = pa.array([_rest(content) for content in contents])
+        arrays = (columns[field.name] if field.name in columns else index.table[field.name] for field in _SCHEMA)
+        return cls(pa.table(list(arrays), _SCHEMA))
 
     @classmethod
     def concat(cls, manifests: Iterable["Manifest"]) -> "Manifest":
@@ -87,11 +91,30 @@ class Manifest:
 
     def segments(self, store: LogStore) -> list[Segment]:
         """Return the segments as their footers describe them, without their indexes."""
-        texts = self.table["options"].to_pylist()
-        options = {text: options_of(json.loads(text)) for text in set(texts)}
-        contents: list[dict[str, Any]] = json.loads(f"[{','.join(self.table['footer'].to_pylist())}]")
-        rows = zip(self.sizes.items(), texts, contents, strict=True)
-        return [segment_of(store, name, size, options[text], content) for (name, size), text, content in rows]
+        options = {text: options_of(json.loads(text)) for text in self.table["options"].unique().to_pylist()}
+        rest = {text: json.loads(text) for text in self.table["footer"].unique().to_pylist()}
+        names = ("options", "footer", "checks", "complete_lsn", "first_seq", "last_seq", "events", *_OWN)
+        found = []
+        for text, footer, checks, lsn, first, last, events, *own in zip(*map(self._column, names), strict=True):
+            numbers = dict(zip(_OWN, own, strict=True), first_seq=first, last_seq=last, events=events)
+            said = rest[footer]
+            position = Position(Lsn(lsn), said["prepared"], tuple(said["finished"]))
+            found.append(
+                Segment(
+                    store,
+                    options=options[text],
+                    position=position,
+                    checks=dict(zip(said["columns"], checks, strict=True)),
+                    said_options=tuple(said["said_options"]),
+                    **numbers,
+                )
+            )
+        return found
+
+    def _column(self, name: str) -> list[Any]:
+        column = self.table[name]
+        values: list[Any] = (pc.list_value_length(column) if name == "events" else column).to_pylist()
+        return values
 
     def index(self, rows: slice) -> SegmentIndex:
         """Return the index of some of the segments; the columns LEFT_OUT have nothing."""
@@ -110,6 +133,13 @@ class Manifest:
             file.write(content)
             file.write(b"%08x" % zlib.crc32(content))
         return self.name
+
+
+def _rest(content: dict[str, Any]) -> str:
+    """Return what is the same in most footers, as JSON: it is read once for all that have the same."""
+    position = content["position"]
+    rest = {"prepared": position["prepared"], "finished": position["finished"], "columns": list(content["checks"])}
+    return json.dumps(rest | {"said_options": content["said_options"]}, sort_keys=True)
 
 
 def manifest_names(names: Iterable[str]) -> list[ManifestName]:

@@ -11,6 +11,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
 from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.errors import ChangeLogError
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
@@ -30,6 +31,28 @@ def test_a_log_is_written_and_read_at_any_address(address: str, recordings: dict
         assert writer.next_seq == len(recording.payloads) and writer.options == log.options
     with pytest.raises(ChangeLogError, match="no change log here"):
         ChangeLog(f"{address.partition('?')[0]}-other" if "memory" in address else "/nowhere")
+
+
+def test_a_list_is_no_snapshot(
+    tmp_path: Path, recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files that come while a directory is listed, it may show a later one alone: then it is listed again."""
+    write_recording(tmp_path, recordings[RECORDING], rows=100)
+    files = LocalStore.files
+    newest = sorted(name for name in files(LocalStore(tmp_path)) if name.startswith("segment"))[-4:]
+    unseen = [{newest[0], newest[2], newest[3]}, {newest[2]}, {newest[2]}, {newest[2]}]
+
+    def list_some(store: LocalStore, folder: str = "") -> dict[str, int]:
+        hidden = unseen.pop(0) if unseen else set[str]()
+        return {name: size for name, size in files(store, folder).items() if name not in hidden}
+
+    monkeypatch.setattr(LocalStore, "files", list_some)
+    log = ChangeLog(tmp_path)
+    assert log.segments[-1].name == newest[1]
+    assert [entry.payload for entry in log] == list(recordings[RECORDING].payloads[: log.segments[-1].last_seq + 1])
+    unseen[:] = [{newest[1]}] * 9
+    with pytest.raises(ChangeLogError, match="are missing before"):
+        ChangeLog(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["directory", "s3"])
