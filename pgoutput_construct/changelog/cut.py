@@ -56,7 +56,9 @@ def _ended_before(
     column = index.table["transactions"].combine_chunks()
     name = "commit_time" if isinstance(before, Timestamp) else "end_lsn"
     latest = np.full(len(segments), _INT64_MIN, np.int64)
-    np.maximum.at(latest, pc.list_parent_indices(column).to_numpy(), pc.list_flatten(column).field(name).to_numpy())
+    # Without the option streaming=parallel an abort does not say its position, nor its time.
+    ends = pc.list_flatten(column).field(name).fill_null(_INT64_MIN)
+    np.maximum.at(latest, pc.list_parent_indices(column).to_numpy(), ends.to_numpy())
     if not isinstance(before, Timestamp):
         latest = np.maximum(latest, [int(segment.position.complete_lsn) for segment in segments])
     return latest <= int(before)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.group import reason
 from pgoutput_construct.cli.logs import FORMATS, LOGGER, logging_to_stderr
-from pgoutput_construct.cli.options import in_arguments, replication_options
+from pgoutput_construct.cli.options import replication_options
 from pgoutput_construct.cli.params import LISTEN, LSN, NAMES, SECONDS, Listen
 from pgoutput_construct.cli.words import counted
-from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
@@ -124,10 +124,11 @@ def _errors(log_format: str) -> Iterator[None]:
     """Let errors be lines of the log, too, where that is not text."""
     try:
         yield
-    except PgoutputError as error:
-        if log_format == "text":
+    except Exception as error:
+        text = reason(error)
+        if text is None or log_format == "text":
             raise
-        LOGGER.error("%s", in_arguments(str(error)))
+        LOGGER.error("%s", text)
         raise click.exceptions.Exit(1) from None
 
 

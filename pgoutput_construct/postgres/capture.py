@@ -15,7 +15,7 @@ from pgoutput_construct.postgres.announcements import announce
 from pgoutput_construct.postgres.callbacks import Callbacks
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.ending import Ending
-from pgoutput_construct.postgres.intake import Intake
+from pgoutput_construct.postgres.intake import Intake, warm_up
 from pgoutput_construct.postgres.memory import return_large_buffers
 from pgoutput_construct.postgres.preparation import Plan, Prepared, check_same_server, prepare
 from pgoutput_construct.postgres.pump import CaptureProgress, Pump
@@ -108,6 +108,7 @@ def capture(
     watch = Watch(dsn, slot, names, status_interval, beat)
     callbacks = Callbacks(stop, on_progress)
     return_large_buffers()
+    warm_up()
     with LogWriter(directory, limits) as writer, watch, collected_signals(handle_signals) as received, callbacks:
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
         ending = Ending(

@@ -11,9 +11,20 @@ from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres.transactions import Admission, TransactionTracker
 from pgoutput_construct.stream.session import Session
-from pgoutput_construct.wire import PrimaryKeepalive
+from pgoutput_construct.wire import (
+    Begin,
+    Commit,
+    Insert,
+    Lsn,
+    Message,
+    PrimaryKeepalive,
+    Timestamp,
+    XLogData,
+    build,
+    build_frame,
+)
 
-__all__ = ["Intake", "Taken"]
+__all__ = ["Intake", "Taken", "warm_up"]
 
 
 @dataclass(frozen=True)
@@ -64,3 +75,13 @@ class Intake:
         if len(admission.kept) == len(block) and admission.kept.all():
             return block, admission
         return block.take(admission.kept.nonzero()[0]), admission
+
+
+def warm_up() -> None:
+    """Load the kernels, or compile them the first time, which takes long: a server that is connected would wait."""
+    lsn, moment = Lsn(1), Timestamp(0)
+    messages = Begin(lsn, moment, 3), Insert(None, 1, ()), Message(None, 1, lsn, "", b""), Commit(lsn, lsn, moment)
+    frames = [build_frame(XLogData(lsn, lsn, moment, build(message))) for message in messages]
+    intake = Intake({}, Position())
+    for some in (frames[:1], frames[1:]):
+        intake.take(Frames.of(*some))

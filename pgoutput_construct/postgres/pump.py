@@ -147,7 +147,7 @@ class Pump:
         return self._reply_requested or (waiting and now >= self._next_cut and self._is_synchronous())
 
     def _is_ahead(self) -> bool:
-        """Tell whether more is complete than was confirmed, or is being made durable."""
+        """Tell whether more is complete than was confirmed, or handed over to be made durable and confirmed."""
         return self.tracker.complete_lsn > max(self.stream.confirmed_lsn, self._cut_lsn)
 
     def _is_synchronous(self) -> bool:

@@ -30,7 +30,10 @@ class Spans:
     """
 
     first_seq: "array[int]"
-    """Position in the log of the message that opens the span: Begin, Begin Prepare or Stream Start."""
+    """Position in the log of the message that opens the span: Begin, Begin Prepare or Stream Start.
+
+    A transaction that was prepared without changes has neither: it stands where its Prepare, or Commit Prepared, is.
+    """
     last_seq: "array[int]"
     """Position of the message that closes it: Commit, Prepare or Stream Stop."""
     stream_xid: "array[int]"

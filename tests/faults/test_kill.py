@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tools.faults.attack import Faults, Round
+from tools.faults.attack import Round
+from tools.faults.counts import Faults
 from tools.faults.modes import MODES
 
 if TYPE_CHECKING:

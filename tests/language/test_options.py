@@ -8,11 +8,14 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct import SpecError, testing
-from pgoutput_construct.changelog import SCHEMA, LogOptions, LogWriter
+from pgoutput_construct.changelog import SCHEMA, LogOptions
+from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.cli.build import build_command
+from pgoutput_construct.cli.capture import capture_command
 from pgoutput_construct.cli.decode import decode_command
 from pgoutput_construct.cli.inspect import inspect_command
 from pgoutput_construct.cli.lines import KEYS
+from pgoutput_construct.cli.tail import tail_command
 from pgoutput_construct.columnar import BatchDecoder, index_batch
 from pgoutput_construct.postgres import capture
 from pgoutput_construct.wire import options
@@ -110,12 +113,12 @@ def _words_beside_options() -> Iterator[str]:
         index_batch,
         BatchDecoder,
     )
-    more = (testing.messages, testing.streams, capture, LogOptions.__init__, LogWriter.append)
+    more = (testing.messages, testing.streams, capture, LogOptions.__init__, Block.of)
     for taker in (*takers, *more):
         arguments = inspect.signature(taker).parameters.values()
         yield from (argument.name for argument in arguments if argument.kind is not argument.VAR_KEYWORD)
     yield from (*dir(LogOptions), *dir(options.ParseOptions))
-    for command in (build_command, decode_command, inspect_command):
+    for command in (build_command, capture_command, decode_command, inspect_command, tail_command):
         yield from inspect.signature(inspect.unwrap(command.callback or command)).parameters
         for parameter in command.get_params(click.Context(command)):
             yield from (parameter.name or "", *(name[2:] for name in parameter.opts if name.startswith("--")))

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -226,9 +227,10 @@ def test_a_server_that_stays_away_ends_the_capture(shop: Shop) -> None:
 
 def test_a_server_can_shut_down_while_rows_wait_in_memory(shop: Shop) -> None:
     """A server that shuts down asks; the rows are published and confirmed at once, not at the segment's limit."""
-    with shop.capturing(limits=SegmentLimits(seconds=3600)) as outcome:
+    reports: list[CaptureProgress] = []
+    with shop.capturing(limits=SegmentLimits(seconds=3600), on_progress=reports.append) as outcome:
         shop.execute("INSERT INTO item VALUES (1, 'a')")
-        time.sleep(0.5)
+        wait_until(lambda: bool(reports) and reports[-1].payload_bytes > 0)
         began = time.monotonic()
         shop.server.restart()
         assert time.monotonic() - began < 10
@@ -240,8 +242,8 @@ def test_the_slot_never_passes_what_is_durable(shop: Shop) -> None:
     """At every look, all transactions that ended before the confirmed position were already in the log."""
     looks: list[tuple[Lsn, int]] = []
     with _writing(shop), shop.capturing(limits=SegmentLimits(rows=20, seconds=0.1), status_interval=0.05):
-        deadline = time.monotonic() + 2
-        while time.monotonic() < deadline:
+        deadline = time.monotonic() + 60
+        while len({confirmed for confirmed, _ in looks}) <= 10 and time.monotonic() < deadline:
             confirmed = shop.confirmed()
             segments = sorted(shop.directory.glob("segment*"))
             looks.append((confirmed, int(segments[-1].stem.split("-")[1]) if segments else -1))
@@ -281,23 +283,43 @@ def test_what_the_server_sends_again_is_dropped(shop: Shop, monkeypatch: pytest.
     assert set(notes(shop.log()).values()) == {1}
 
 
+def _reply(shop: Shop, sent: Lsn) -> str | None:
+    """Ask when the reader of the slot last replied, if all up to a position was sent to it."""
+    query = """SELECT reply_time::text FROM pg_stat_replication r JOIN pg_replication_slots s ON r.pid = s.active_pid
+               WHERE slot_name = %s AND sent_lsn >= %s::pg_lsn"""
+    with shop.connect() as connection:
+        row = connection.execute(query.encode(), [shop.slot, str(sent)]).fetchone()
+        return row[0] if row else None
+
+
+def _replied_after(shop: Shop, sent: Lsn, before: str | None) -> bool:
+    return _reply(shop, sent) not in (None, before)
+
+
+def _wait_until_read(shop: Shop, sent: Lsn) -> None:
+    """A reader that has replied twice since has read in between."""
+    for _ in range(2):
+        before = _reply(shop, sent)
+        wait_until(partial(_replied_after, shop, sent, before), 60)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_finishes_the_segment_and_confirms(shop: Shop, number: signal.Signals) -> None:
     """The process ends by itself with status 0; what it had in memory is in the log and confirmed."""
-    with shop.capturing_process(limits="SegmentLimits(seconds=3600)") as process:
+    with shop.capturing_process(limits="SegmentLimits(seconds=3600)", status_interval=0.2) as process:
         wait_until(lambda: is_active(shop))
         end = shop.execute("INSERT INTO item VALUES (1, 'a')")
-        time.sleep(0.5)
+        _wait_until_read(shop, end)
         assert not list(shop.directory.glob("segment*"))
         process.send_signal(number)
-        assert process.wait(10) == 0
+        assert process.wait(30) == 0
     assert committed_ids(shop.log()) == [1]
     wait_until(lambda: shop.confirmed() >= end, 2)
 
 
 def test_a_slow_disk_and_slow_callbacks_do_not_starve_the_stream(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an fsync of 3 s, on_progress of 1.1 s and wal_sender_timeout of 2 s a large transaction comes once."""
-    fsync, calls = os.fsync, []
+    fsync, calls = os.fsync, list[int]()
 
     def slow(descriptor: int) -> None:
         time.sleep(3 if len(calls) < 2 else 0)

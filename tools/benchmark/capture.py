@@ -127,8 +127,9 @@ def _measure(server: EmbeddedServer, workload: Workload, share: float, repeat: i
             f"transactions/s  {ours.cpu / ours.rows * 1e6:7.2f} us CPU a message  {ours.peak / 1e6:6,.0f} MB"
         )
         if workload.compared:
-            seconds = _in_turn(server, lambda: _pg_recvlogical(server, workload, end))
-            line += f"  pg_recvlogical {ours.rows / seconds:10,.0f}  ratio {seconds / ours.seconds:.2f}"
+            seconds, cpu = _in_turn(server, lambda: _pg_recvlogical(server, workload, end))
+            line += f"  pg_recvlogical {ours.rows / seconds:10,.0f} {cpu / ours.rows * 1e6:7.2f} us"
+            line += f"  ratio {seconds / ours.seconds:.2f}"
         print(line, flush=True)
     with server.connect() as connection:
         connection.execute("SELECT pg_drop_replication_slot(%s)", [_KEPT])
@@ -192,16 +193,17 @@ def _warm_up(directory: Path) -> None:
         writer.publish(intake.tracker.position)
 
 
-def _pg_recvlogical(server: EmbeddedServer, workload: Workload, end: str) -> float:
-    """Return the seconds that it takes, with the start of its process."""
-    program = Path(str(server.bin_path)) / "pg_recvlogical"
+def _pg_recvlogical(server: EmbeddedServer, workload: Workload, end: str) -> tuple[float, float]:
+    """Return the seconds that it takes, with the start of its process, and those of CPU."""
+    program = server.bin_path / "pg_recvlogical"
     given = {"publication_names": "read", **workload.options}
     pairs = [word for name, value in given.items() for word in ("-o", f"{name}={value}")]
     with tempfile.TemporaryDirectory() as directory:
         target = ["--file", f"{directory}/out", "--endpos", end, "--start", "--slot", _SLOT]
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([program, "-d", server.dsn, *target, *pairs], check=True, capture_output=True)
-        return time.perf_counter() - began
+        seconds, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        return seconds, used.ru_utime + used.ru_stime - cpu.ru_utime - cpu.ru_stime
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from pathlib import Path
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from tools.faults import upkeep
-from tools.faults.attack import SERVER_SETTINGS, Counts, Faults, Round, RoundReport
+from tools.faults.attack import SERVER_SETTINGS, Round, RoundReport
+from tools.faults.counts import Counts, Faults
 from tools.faults.modes import MODES
 from tools.faults.report import line, verdict_line
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tools.faults.attack import Counts, RoundReport
+from tools.faults.attack import RoundReport
+from tools.faults.counts import Counts
 
 __all__ = ["line", "verdict_line"]
 

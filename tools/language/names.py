@@ -22,17 +22,22 @@ RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswi
 LINE_KEYS = frozenset({"before", "line", "offset", "proto_version", "send_time", "seq", "stream_xid", "wal_start"})
 """What a JSON line says beside a message's fields, the options and the states."""
 
-_BESIDE_OPTIONS = """all asked check_server count data database differences directory dsn everything file form format
-    frame given handle_signals help html index kinds layout limits log_format message on_progress output payload
-    payloads publications reconnect_seconds replication_options self server_version slot source start states
-    status_interval stop svg system_identifier threads until_lsn"""
+_BESIDE_OPTIONS = """all as_json asked changes check_server count create_publication create_slot data database
+    differences directory dsn duration everything failover file follow form format frame from_lsn given
+    handle_signals heartbeat help html index json kinds layout limit limits log log_format message metrics
+    on_progress open_xid output payload payloads publication publications reconnect_seconds replication_options self
+    server_version settings slot source start states status_interval stop svg system_identifier table tables
+    threads timeline transactional_heartbeat until_idle until_lsn"""
 RESERVED_OPTIONS = (LINE_KEYS - {"proto_version"}) | {*_BESIDE_OPTIONS.split()}
 """What the functions, classes and commands that take options call what else they take or have."""
 
 _DEFINITIONS = frozenset({"classes_only", "open_end", "recorder"})
 _ROW_VARIABLES = frozenset({"ends", "numbers", "places", "plan", "row", "starts", "streams", "tags", "valid"})
+_LOG_COLUMNS = frozenset({"relation_oid", "snapshot", "xid"})
 _KNOWN = frozenset({"in_stream", "parallel", "proto_version"})
-RESERVED_PARAMETERS = (MACHINERY | _DEFINITIONS | _ROW_VARIABLES | RESERVED_OPTIONS | set(keyword.kwlist)) - _KNOWN
+RESERVED_PARAMETERS = (
+    MACHINERY | _DEFINITIONS | _ROW_VARIABLES | _LOG_COLUMNS | RESERVED_OPTIONS | set(keyword.kwlist)
+) - _KNOWN
 """Names that functions give to other arguments, the generated ones or those that take a state."""
 
 _TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})

@@ -1,0 +1,118 @@
+"""The faults themselves: each takes a running capture, its server or the network between them away."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgoutput_construct.demo.server import EmbeddedServer
+from tools.faults.capturing import CaptureProcess
+from tools.faults.counts import Counts
+from tools.faults.errors import FaultsError
+from tools.faults.proxy import Proxy
+from tools.faults.tidying import Tidying
+
+__all__ = ["SLOW", "Breaking"]
+
+SLOW = ("stall", "tidy")
+"""The faults that take their time."""
+
+_LOOK_SECONDS = 0.05
+_CONNECT_SECONDS = 60.0
+_SEGMENT_SECONDS = 15.0
+# The capture waits 60 seconds for the answer to a statement, its stream three status intervals for anything.
+_SILENCE_SECONDS = 75.0
+
+
+@dataclass
+class Breaking:
+    """Breaks what one capture needs, one fault after the other; a capture that ends is started again."""
+
+    server: EmbeddedServer
+    process: CaptureProcess
+    proxy: Proxy
+    tidying: Tidying
+    log: Path
+    """The log's directory."""
+    chance: random.Random
+    counts: Counts
+
+    def begin(self) -> None:
+        """Wait for the first segment: the first capture on a machine compiles its kernels."""
+        self._wait(lambda: bool(self._newest()), _CONNECT_SECONDS)
+
+    def inflict(self, fault: str) -> None:
+        """Do what ``Faults.events`` names, at a moment that is drawn."""
+        self.process.ensure()
+        self._wait_for_a_moment()
+        faults = {"kill": self._kill, "stop": self._stop, "cut": self._cut, "stall": self._stall, "tidy": self._tidy}
+        faults[fault]()
+
+    def go_on(self, until: float) -> None:
+        """Let the capture run until a moment of time.monotonic()."""
+        self._wait(lambda: time.monotonic() >= until, max(0.0, until - time.monotonic()))
+
+    def _wait_for_a_moment(self) -> None:
+        """Wait until the capture is at some place: often shortly after a segment, at times while it starts."""
+        if self.chance.random() < 0.7:
+            newest = self._newest()
+            self._wait(lambda: self._newest() != newest, _SEGMENT_SECONDS)
+            time.sleep(self.chance.random() * 0.4)
+        else:
+            time.sleep(self.chance.random() * 2)
+
+    def _newest(self) -> str:
+        return max((path.name for path in self.log.glob("segment-*")), default="")
+
+    def _kill(self) -> None:
+        self.process.ensure()
+        self.counts.kills += self.process.kill()
+        time.sleep(self.chance.random() * 0.3)
+
+    def _stop(self) -> None:
+        self.server.stop("immediate")
+        self.counts.stops += 1
+        time.sleep(self.chance.random())
+        self.server.start()
+
+    def _cut(self) -> None:
+        self._wait_connected()
+        self.counts.cuts += bool(self.proxy.cut())
+
+    def _stall(self) -> None:
+        """A silence ends when the capture gives the connection up; when it does not, the connection is cut."""
+        self._wait_connected()
+        if self.chance.random() < 0.3:
+            self.proxy.stall_next()
+            self.proxy.cut()
+        else:
+            self.proxy.stall()
+        self.counts.stalls += 1
+        pid = self.process.pid
+        self.counts.noticed += self._wait(lambda: not self.proxy.silent, _SILENCE_SECONDS) and pid == self.process.pid
+        self.proxy.cut()
+
+    def _tidy(self) -> None:
+        """Compact or prune while the capture goes on, or is killed at the same moment."""
+        if self._wait(lambda: bool(self._newest()), _CONNECT_SECONDS):
+            self.tidying.step(self._beside_tidying)
+
+    def _beside_tidying(self) -> None:
+        if self.chance.random() < 0.3:
+            self.counts.kills += self.process.kill()
+        self.process.ensure()
+
+    def _wait_connected(self) -> None:
+        if not self._wait(lambda: bool(self.proxy.connected), _CONNECT_SECONDS):
+            raise FaultsError(f"the capture did not connect in {_CONNECT_SECONDS:.0f} s: {self.process.errors}")
+
+    def _wait(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Wait for a condition; False when it does not come true in time. A capture that ends is started again."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+            self.process.ensure()
+            time.sleep(_LOOK_SECONDS)
+        return True

@@ -1,0 +1,58 @@
+"""What is to be broken, and what was."""
+
+from dataclasses import dataclass, fields
+
+__all__ = ["Counts", "Faults"]
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How often what is broken in a round, and for how long it goes on at least."""
+
+    kills: int = 0
+    stops: int = 0
+    cuts: int = 0
+    stalls: int = 0
+    tidies: int = 0
+    """Compactions and prunes."""
+    seconds: float = 0.0
+
+    def share(self, part: int, parts: int) -> "Faults":
+        """Return the share of the round ``part`` when these are spread over ``parts`` rounds."""
+        names = [name.name for name in fields(self) if name.name != "seconds"]
+        shares = {
+            name: (part + 1) * getattr(self, name) // parts - part * getattr(self, name) // parts for name in names
+        }
+        return Faults(**shares, seconds=self.seconds)
+
+    def events(self) -> list[str]:
+        """Name each of them."""
+        names = {"kill": self.kills, "stop": self.stops, "cut": self.cuts, "stall": self.stalls, "tidy": self.tidies}
+        return [name for name, count in names.items() for _ in range(count)]
+
+
+@dataclass
+class Counts:
+    """What happened."""
+
+    kills: int = 0
+    stops: int = 0
+    cuts: int = 0
+    stalls: int = 0
+    noticed: int = 0
+    """Silences that the capture noticed by itself."""
+    compactions: int = 0
+    prunes: int = 0
+    tidies_killed: int = 0
+    """Compactions and prunes that were killed."""
+    ended: int = 0
+    """Captures that ended by themselves with an error, and were started again."""
+    transactions: int = 0
+    changes: int = 0
+    rolled_back: int = 0
+    """Transactions and savepoints that were rolled back."""
+    segments: int = 0
+    entries: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
