@@ -16,7 +16,7 @@ from pgoutput_construct.changelog import ChangeLog, LogWriter
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.compact import Compaction, CompactionLimits, compact, plan_compaction
 from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.segments import read_segment
+from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
 from tests.changelog.blocks import block_of
