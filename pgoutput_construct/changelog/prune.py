@@ -136,7 +136,7 @@ def _note(store: LogStore, done: Prune, listing: Listing) -> None:
     """Note from where the log is kept, and look again for readers: one that registers now sees the note, or is seen."""
     earlier = read_pruned(store)
     ended = indexes_of(Listing(listing.segments[: done.segments], listing.merged)).transactions["commit_time"]
-    last = max(ended.to_pylist(), default=earlier.time)
+    last = max(ended.drop_null().to_pylist(), default=earlier.time)
     write_pruned(store, Pruned(done.first_seq, done.lsn, Timestamp(last)))
     for reader in readers(store):
         if reader.next_seq < done.first_seq and not reader.has_expired(time.time()):
