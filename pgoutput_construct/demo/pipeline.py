@@ -1,5 +1,6 @@
 """The whole pipeline, from a real server to tables that are compared with it, as a list of steps."""
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -96,23 +97,36 @@ def run_demo(options: DemoOptions, step: Tell, detail: Tell) -> Report:
 
 
 def _capture_workload(server: EmbeddedServer, options: DemoOptions, log: Path, detail: Tell) -> CaptureProgress:
-    """Capture while the workload runs, then up to the end: the second capture resumes where the first ended."""
-    workload = Workload(server, options.scale)
+    """Capture while the workload runs, then up to the end: the second capture resumes where the first ended.
+
+    The workload waits for the capture: PostgreSQL 18 does not stream what it knows to be rolled back already.
+    """
+    workload, connected = Workload(server, options.scale), threading.Event()
     with ThreadPoolExecutor(1, "workload") as pool:
-        running = pool.submit(workload.run)
+        running = pool.submit(_run_once_connected, workload, connected)
         try:
-            first = _capture(server, options, log, detail, stop=running.done)
+            first = _capture(server, options, log, detail, connected, stop=running.done)
         finally:
             workload.stop()
+            connected.set()
     running.result()
     with connect(server.dsn, replication=False) as connection:
         end = current_lsn(connection)
-    last = _capture(server, options, log, detail, until_lsn=end)
+    last = _capture(server, options, log, detail, connected, until_lsn=end)
     return _together(first, last)
 
 
-def _capture(server: EmbeddedServer, options: DemoOptions, log: Path, detail: Tell, **ending: Any) -> CaptureProgress:
+def _run_once_connected(workload: Workload, connected: threading.Event) -> None:
+    connected.wait()
+    workload.run()
+
+
+def _capture(
+    server: EmbeddedServer, options: DemoOptions, log: Path, detail: Tell, connected: threading.Event, **ending: Any
+) -> CaptureProgress:
     def tell(progress: CaptureProgress) -> None:
+        if progress.connected:
+            connected.set()
         detail(f"{progress.rows:,} messages captured, confirmed up to {progress.confirmed_lsn}")
 
     progress = capture(
