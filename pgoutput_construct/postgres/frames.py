@@ -101,19 +101,18 @@ class FrameReader:
     def _take(self, frames: Frames, most: int) -> bool:
         """Add what libpq has read; True when that is enough for a batch, or the copy has ended."""
         get, add, measure = self._pgconn.get_copy_data, frames.buffers.append, frames.sizes.append
-        room = _BATCH_BYTES - sum(frames.sizes)
         for _ in range(most - len(frames)):
             length, data = get(1)
             if length <= 0:
                 self.ended = length < 0
                 return self.ended
             if length >= _LARGE and frames.sizes:
-                self._ahead = Frames([data.obj], [length])
+                self._ahead = Frames([data.obj], [length], length)
                 return True
             add(data.obj)  # not the view, which would be one more object for each frame
             measure(length)
-            room -= length
-            if room <= 0 or length >= _LARGE:
+            frames.total += length
+            if frames.total >= _BATCH_BYTES or length >= _LARGE:
                 return True
         return True
 
