@@ -83,11 +83,11 @@ class ReplicationStream:
         except psycopg.Error as error:
             raise describe_error(error, "the replication connection broke") from error
         self._notices.check()
-        if frames:
+        if frames or self.frames.fed:
             self._silence.heard()
-        elif self.frames.ended:
+        if not frames and self.frames.ended:
             raise server_error(result, ENDED)
-        else:
+        if not frames:
             self._silence.check()
         return frames
 

@@ -3,6 +3,7 @@
 import selectors
 import socket
 import threading
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -28,6 +29,8 @@ class Proxy:
         self._ended = False
         self.silent = False
         """Take in what comes, which TCP acknowledges, and pass nothing on."""
+        self.pause = 0.0
+        """Seconds to wait after each 64 KB at most: a slow path."""
         self._thread = threading.Thread(target=self._run)
 
     def dsn(self, dsn: str) -> str:
@@ -80,6 +83,7 @@ class Proxy:
             data = end.recv(65536)
             if data and not self.silent:
                 self._pairs[end].sendall(data)
+                time.sleep(self.pause)
         except OSError:
             data = b""
         if not data:
