@@ -29,6 +29,8 @@ class Proxy:
         self._ended = False
         self.silent = False
         """Take in what comes, which TCP acknowledges, and pass nothing on."""
+        self.stuck = False
+        """Take in nothing, so that whoever sends cannot go on."""
         self.pause = 0.0
         """Seconds to wait after each 64 KB at most: a slow path."""
         self._thread = threading.Thread(target=self._run)
@@ -65,7 +67,9 @@ class Proxy:
     def _run(self) -> None:
         while not self._ended:
             for key, _ in self._selector.select(0.05):
-                if key.fileobj is self._listener:
+                if self.stuck:
+                    time.sleep(0.05)
+                elif key.fileobj is self._listener:
                     self._accept()
                 elif isinstance(key.fileobj, socket.socket) and key.fileobj in self._pairs:
                     self._pass(key.fileobj)

@@ -44,7 +44,7 @@ def test_a_path_that_falls_silent_is_left(shop: Shop, proxy: Proxy, caplog: pyte
 
 def test_a_message_that_comes_slowly_is_waited_for(shop: Shop, proxy: Proxy) -> None:
     """While a large message comes, the reader is told nothing has come yet, and the server is not taken for silent."""
-    shop.execute("INSERT INTO item SELECT 1, string_agg(md5(g::text), '') FROM generate_series(1, 60000) g")
+    shop.execute("INSERT INTO item SELECT 1, string_agg(md5(g::text), '') FROM generate_series(1, 40000) g")
     options = StreamOptions(slot=shop.slot, publications=(PUBLICATION,), proto_version=1, streaming="off")
     with ReplicationStream(connect(proxy.dsn(shop.dsn)), options, status_interval=0.1) as stream:
         proxy.pause = 0.05
@@ -53,6 +53,18 @@ def test_a_message_that_comes_slowly_is_waited_for(shop: Shop, proxy: Proxy) -> 
             frames = stream.drain(0.05)
             empty, largest = empty + (not frames), max([largest, *frames.sizes])
     assert empty > 5
+
+
+def test_a_status_that_cannot_be_sent_is_not_waited_for(shop: Shop, proxy: Proxy) -> None:
+    """On a path that takes nothing more statuses stay behind, and the stream's owner, who looks at signals, goes on."""
+    options = StreamOptions(slot=shop.slot, publications=(PUBLICATION,), proto_version=1, streaming="off")
+    with ReplicationStream(connect(proxy.dsn(shop.dsn)), options, status_interval=0.3) as stream:
+        proxy.stuck = True
+        for _ in range(400_000):  # 16 MB: more than the buffers of two sockets
+            stream.send_status()
+        proxy.stuck = False
+        stream.send_status(reply_requested=True)
+        wait_until(lambda: len(stream.drain(0.1)) > 0)
 
 
 def test_connecting_gives_way_to_a_signal(shop: Shop, proxy: Proxy) -> None:
