@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.pruned import first_kept
+from pgoutput_construct.changelog.pruned import first_promised
 from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
@@ -58,8 +58,8 @@ def register(
     reader = RegisteredReader(name, next_seq, Lsn(lsn), time.time(), seconds)
     earlier = _content(store, name)
     _write(store, reader)
-    # Written before it is checked, as prune writes its note before it looks at the readers: one of them sees the other.
-    if next_seq < (kept := first_kept(store)):
+    # Written before it is checked, as prune writes its plan before it looks at the readers: one of them sees the other.
+    if next_seq < (kept := first_promised(store)):
         _put_back(store, name, earlier)
         raise ChangeLogError(f"{store}: reader {name!r} needs seq {next_seq}, but the log was pruned up to {kept - 1}")
     return reader
