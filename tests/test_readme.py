@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,3 +153,45 @@ def test_container_recipe() -> None:
     [extras] = re.findall(r"/source\[(.*?)\]", recipe)
     assert {"cli", "postgres", "metrics"} <= set(extras.split(",")) <= set(EXTRAS)
     assert 'ENTRYPOINT ["pgoutput"]' in recipe
+
+
+def test_inline_options_exist() -> None:
+    """Each option that a sentence or a cell of a table names is one of some command."""
+    from pgoutput_construct.cli.group import cli
+
+    named = {option for code in re.findall(r"`([^`\n]*)`", README) for option in re.findall(r"--[a-z][\w-]*", code)}
+    known = {option for command in _commands(cli) for each in command.params for option in each.opts}
+    assert len(named) > 8 and named - known == {"--help", "--pg"}
+
+
+def _commands(group: click.Group) -> Iterator[click.Command]:
+    for name in group.list_commands(context := click.Context(group)):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield command
+        if isinstance(command, click.Group):
+            yield from _commands(command)
+
+
+def test_registered_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader registers as is shown, and is then known by its position."""
+    from pgoutput_construct.changelog.registry import readers
+
+    [code] = re.findall(r"    from pgoutput_construct\.changelog\.registry .*?may go\n", README, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "changelog").mkdir()
+    exec(compile(textwrap.dedent(code), "README.md", "exec"), {})
+    assert [(reader.name, reader.next_seq) for reader in readers("changelog")] == [("warehouse", 120_000)]
+
+
+def test_faults_are_counted() -> None:
+    """As many modes as are said are attacked."""
+    from tools.faults.modes import MODES
+
+    assert len(MODES) == 11 and "in eleven modes" in README
+
+
+def test_kernels_are_compiled_once() -> None:
+    """The unit and the container have a place for compiled code that their user may write to."""
+    cache = "NUMBA_CACHE_DIR=/var/cache/pgoutput"
+    assert "CacheDirectory=pgoutput\n" in README and f"Environment={cache}\n" in README and f"ENV {cache}\n" in README

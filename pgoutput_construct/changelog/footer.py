@@ -163,5 +163,5 @@ def damaged(place: str, error: BaseException) -> ChangeLogError:
     """Say that a segment is damaged, where, and what to do."""
     return ChangeLogError(
         f"segment {place}: damaged, or not of a change log: {error}. Restore it from a copy, or begin a "
-        "new log in an empty directory with a new copy of the tables"
+        "new log in an empty directory with an initial copy of the tables"
     )

@@ -29,7 +29,8 @@ class Note:
             raise ChangeLogError(
                 f"{place}: the log ends at seq {next_seq - 1}, but it held seq {next_seq} to {self.next_seq - 1} when "
                 f"{self.confirmed_lsn} was confirmed, and the server will not send them again: restore the segments "
-                "that were removed, or begin a new log in an empty directory, with a new slot and a new copy"
+                "that were removed, or begin a new log in an empty directory, with a new slot and an initial copy of "
+                "the tables"
             )
 
 

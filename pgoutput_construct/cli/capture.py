@@ -33,7 +33,12 @@ __all__ = ["capture_command"]
     help="A publication; can be repeated. It may be another one the next time.",
 )
 @click.option("--create-slot", is_flag=True, help="Create the slot, unless it exists.")
-@click.option("--failover", is_flag=True, help="Let standbys keep a copy of the slot that is created (PostgreSQL 17).")
+@click.option(
+    "--failover-slot",
+    "failover",
+    is_flag=True,
+    help="Let standbys keep a copy of the slot that is created (PostgreSQL 17).",
+)
 @click.option(
     "--create-publication",
     type=NAMES,
@@ -56,7 +61,12 @@ __all__ = ["capture_command"]
     metavar="SECONDS",
     help="For how long a lost connection is tried again.  [default: for ever]",
 )
-@click.option("--metrics", type=LISTEN, metavar="[HOST:]PORT", help="Answer Prometheus there, under /metrics.")
+@click.option(
+    "--metrics",
+    type=LISTEN,
+    metavar="[HOST:]PORT",
+    help="Answer Prometheus there, under /metrics, whoever asks.  [default HOST: 127.0.0.1]",
+)
 @click.option(
     "--log-format",
     type=click.Choice([*FORMATS]),

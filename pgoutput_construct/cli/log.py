@@ -33,6 +33,8 @@ class _ShowByDefault(click.Group):
 def log_command() -> None:
     """Describe a change log: pgoutput log LOG, with the options of pgoutput log show.
 
+    The rows of a log, messages and events, are numbered from 0 on; what is called seq is such a row number.
+
     \b
     Examples:
       pgoutput log changelog/
@@ -54,7 +56,8 @@ def log_command() -> None:
 def show_command(log: str, verify: bool, as_json: bool, everything: bool, dsn: str | None) -> None:
     """Show the segments of a change log, its tables and their descriptions, open transactions, events, and size.
 
-    With --verify every segment is read and checked, and the exit status is 1 if anything is wrong.
+    Each seq is a row number in the log. With --verify every segment is read and checked, and the exit status is 1 if
+    anything is wrong.
 
     \b
     Examples:

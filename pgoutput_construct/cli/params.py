@@ -52,7 +52,7 @@ def _listen(text: str) -> Listen:
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > 0xFFFF:
         raise PgoutputError(f"{text!r} is no port: give a number up to 65535, or HOST:PORT")
-    return Listen(host.strip("[]") or "0.0.0.0", int(port))
+    return Listen(host.strip("[]") or "127.0.0.1", int(port))
 
 
 def _log(text: str) -> str:

@@ -72,6 +72,8 @@ def _is_abandoned(health: "SlotHealth") -> bool:
 def _values(health: "SlotHealth", problems: Sequence[str]) -> dict[str, Any]:
     # LSNs are integers, which json would write as such.
     values = {key: str(value) if isinstance(value, Lsn) else value for key, value in asdict(health).items()}
+    # As the view pg_replication_slots names it.
+    values["confirmed_flush_lsn"] = values.pop("confirmed_lsn")
     return {**values, "problems": [*problems]}
 
 

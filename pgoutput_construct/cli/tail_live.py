@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pgoutput_construct.cli.tail_print import Header
 from pgoutput_construct.cli.tail_wanted import Wanted
 from pgoutput_construct.stream import RelationCache, RowReader, Session
-from pgoutput_construct.wire import XLogData
+from pgoutput_construct.wire import PrimaryKeepalive, XLogData
 from pgoutput_construct.wire.messages import Begin, Commit
 from pgoutput_construct.wire.protocol import OPTIONS
 
@@ -41,19 +41,23 @@ def tail_server(dsn: str, publications: tuple[str, ...], wanted: Wanted) -> None
 
 
 def _show(stream: "ReplicationStream", wanted: Wanted) -> None:
-    session, relations, seq = Session(), RelationCache(), 0
+    session, relations, seq, between = Session(), RelationCache(), 0, True
     relations.types = wanted.printer.values.types
     reader = RowReader(relations, "raw")
     while not wanted.enough:
         frame = stream.read(_WAIT)
+        if isinstance(frame, PrimaryKeepalive) and between:
+            # What other tables write never comes as a Commit, and the slot would keep its WAL.
+            stream.confirm(frame.wal_end)
         if not isinstance(frame, XLogData) or not frame.data:
             continue
         message = session.parse(frame.data)
         if isinstance(message, Begin):
             wanted.begin(Header(message.final_lsn, message.commit_time, message.xid))
-            seq = 0
+            seq, between = 0, False
         wanted.take(seq, message, reader.read(message))
         seq += 1
         if isinstance(message, Commit):
             wanted.end()
+            between = True
             stream.confirm(message.end_lsn)

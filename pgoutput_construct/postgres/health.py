@@ -12,7 +12,7 @@ from pgoutput_construct.wire import Lsn
 
 __all__ = ["SlotHealth", "slot_health"]
 
-_NEW_LOG = "drop_slot() removes it; then create a new slot, and begin a new log with a new copy of the tables"
+_NEW_LOG = "drop_slot() removes it; then create a new slot, and begin a new log with an initial copy of the tables"
 
 _SLOTS = """SELECT to_jsonb(s), greatest(age(s.xmin), age(s.catalog_xmin)),
     concat_ws(', ', 'user ' || a.usename, 'application ' || nullif(a.application_name, ''), 'host ' || a.client_addr)

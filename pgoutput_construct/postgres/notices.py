@@ -39,5 +39,5 @@ def lost_publication(what: str) -> str:
         f"{what}. It was dropped, or created too late: decoding sees the catalog as it was when each change was made, "
         "so creating it again brings back only what is changed afterwards. No change was skipped and then confirmed. "
         "Either capture with the publications that are left; or create it again, then a new slot, and begin a new log "
-        "with a new copy of the tables"
+        "with an initial copy of the tables"
     )

@@ -18,7 +18,7 @@ from pgoutput_construct.wire.protocol import OPTIONS
 __all__ = ["Plan", "Prepared", "check_same_server", "prepare"]
 
 _LOG = logging.getLogger("pgoutput_construct")
-_NEW_LOG = "begin a new log in an empty directory, with a new slot and a new copy of the tables"
+_NEW_LOG = "begin a new log in an empty directory, with a new slot and an initial copy of the tables"
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from pgoutput_construct.wire import Lsn
 __all__ = ["Timeline", "check_timeline", "parse_history", "read_timeline"]
 
 _REMEDY = (
-    "; begin a new log in an empty directory, with a new slot and a new copy of the tables (to keep standbys ahead of "
-    "the readers of slots, name their physical slots in synchronized_standby_slots, PostgreSQL 17)"
+    "; begin a new log in an empty directory, with a new slot and an initial copy of the tables (to keep standbys "
+    "ahead of the readers of slots, name their physical slots in synchronized_standby_slots, PostgreSQL 17)"
 )
 
 

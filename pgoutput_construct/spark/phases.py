@@ -22,8 +22,8 @@ _WORDS: Final[Mapping[str, str]] = {
     RelationReplicaIdentity.NOTHING: "nothing",
 }
 _REMEDY: Final = (
-    "the changes can still be read; to have the state, begin a new log in an empty directory with a new slot and a "
-    "new copy of the table"
+    "the changes can still be read; to have the state, begin a new log in an empty directory with a new slot and an "
+    "initial copy of the table"
 )
 
 

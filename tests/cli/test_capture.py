@@ -18,6 +18,7 @@ from urllib.request import urlopen
 import psycopg
 import pytest
 
+from pgoutput_construct.cli.params import LISTEN
 from pgoutput_construct.postgres import slot_health
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
@@ -109,6 +110,12 @@ def test_metrics(shop: Shop) -> None:
     assert measured["pgoutput_capture_slot_wal_status reserved"] == 1.0
 
 
+def test_metrics_are_for_this_machine_unless_a_host_is_named() -> None:
+    """Nobody else sees them unasked: they name the slot, and need no password."""
+    given = {"9187": "127.0.0.1", ":9187": "127.0.0.1", "0.0.0.0:9187": "0.0.0.0", "[::1]:9187": "::1"}
+    assert {text: LISTEN.convert(text, None, None) for text in given} == {k: (v, 9187) for k, v in given.items()}
+
+
 def _metrics(address: str) -> dict[str, float]:
     with urlopen(address, timeout=10) as answer:
         text = answer.read().decode()
@@ -153,7 +160,7 @@ def test_the_environment_names_the_server(shop: Shop) -> None:
 def test_from_nothing(run: Run, shop: Shop) -> None:
     """Publication and slot are created in this order, once; a time without changes ends each capture."""
     arguments = [shop.dsn, shop.directory, "--slot", f"{shop.slot}_new", "--publication", "new", "--create-slot"]
-    arguments += ["--failover", "--create-publication", "item", "--heartbeat", 0.1]
+    arguments += ["--failover-slot", "--create-publication", "item", "--heartbeat", 0.1]
     try:
         for number, ending in ((1, "--until-idle"), (2, "--duration")):
             result = run("capture", *arguments, ending, 1)

@@ -21,7 +21,7 @@ def test_a_slot_that_nobody_reads(run: Run, shop: Shop) -> None:
     assert "its lag is" in run("slots", shop.dsn, "--slot", shop.slot, "--max-lag", 1000).stdout
     slot = _slot(run, shop)
     assert slot["lag_bytes"] > 300_000 and slot["retained_bytes"] >= slot["lag_bytes"]
-    assert slot["confirmed_lsn"].count("/") == 1 and slot["wal_status"] == "reserved"
+    assert slot["confirmed_flush_lsn"].count("/") == 1 and slot["wal_status"] == "reserved"
     assert len(slot["problems"]) == 1
 
 

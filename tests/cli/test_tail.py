@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pgoutput_construct import Lsn
+from pgoutput_construct.postgres import slot_health
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop, wait_until
 
@@ -114,6 +116,26 @@ def test_what_commits_meanwhile(shop: Shop, live: bool) -> None:
     assert process.returncode == 0, errors
     assert [line["new"]["name"] for line in _changes(output)] == (["b"] if live else ["a", "b"])
     assert _temporary_slots(shop) == 0
+
+
+@pytest.mark.server
+def test_a_quiet_publication_holds_no_wal(shop: Shop) -> None:
+    """What other tables write moves the slot of a tail on, though nothing of it is sent."""
+    shop.execute("CREATE TABLE busy (a int)", "CREATE PUBLICATION quiet FOR TABLE item")
+    process = subprocess.Popen([*PROGRAM, shop.dsn, "--publication", "quiet"], stdout=subprocess.PIPE, text=True)
+    try:
+        wait_until(lambda: _temporary_slots(shop) == 1, 30)
+        end = shop.execute("INSERT INTO busy SELECT generate_series(1, 1000)")
+        wait_until(lambda: _confirmed_by_tail(shop) >= end, 30)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _confirmed_by_tail(shop: Shop) -> Lsn:
+    own = [slot for slot in slot_health(shop.dsn) if slot.temporary and slot.database == shop.dbname]
+    return max((slot.confirmed_lsn or Lsn(0) for slot in own), default=Lsn(0))
 
 
 def _temporary_slots(shop: Shop) -> int:

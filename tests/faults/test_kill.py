@@ -1,16 +1,17 @@
 """The short form of ``python -m tools.faults capture``: everything is broken at least once, and nothing is lost."""
 
+import os
+import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pgoutput_construct.demo.server import EmbeddedServer
 from tools.faults.attack import Round
+from tools.faults.breaking import Breaking
 from tools.faults.counts import Faults
+from tools.faults.judge import Verdict
 from tools.faults.modes import MODES
-
-if TYPE_CHECKING:
-    from pgoutput_construct.demo.server import EmbeddedServer
 
 pytestmark = pytest.mark.server
 
@@ -27,3 +28,20 @@ def test_nothing_is_lost_repeated_or_visible_though_rolled_back(
     counts = report.counts
     assert counts.kills >= 4 and (counts.stops, counts.cuts, counts.compactions + counts.prunes) == (1, 1, 2)
     assert min(counts.transactions, counts.rolled_back) > 10 and counts.entries > counts.changes
+
+
+class _Interrupted(Round):
+    """A round in which a capture ends, and not by one of the faults."""
+
+    def _attack(self, breaking: Breaking) -> None:
+        breaking.begin()
+        assert breaking.process.pid is not None
+        os.kill(breaking.process.pid, signal.SIGTERM)
+        super()._attack(breaking)
+
+
+def test_a_capture_that_gives_up_fails_its_round(attacked18: EmbeddedServer, tmp_path: Path) -> None:
+    """Though another one is started, and the log says the truth."""
+    report = _Interrupted(attacked18, MODES[0], Faults(kills=1), tmp_path / "ended", seed=1).run()
+    assert not report.verdict.good and report.verdict == Verdict(ended=1, problems=report.verdict.problems)
+    assert report.verdict.problems[0].startswith("ended 1: status ") and report.counts.ended == 1

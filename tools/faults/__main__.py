@@ -22,11 +22,12 @@ __all__ = ["main"]
 
 EXAMPLES = """\
 examples:
-  python -m tools.faults capture                            100 kills over ten modes on each server; about 15 minutes
+  python -m tools.faults capture                            100 kills over eleven modes on each server; about 15 minutes
   python -m tools.faults capture --kills 5 --stops 0 --cuts 1 --stalls 0 --versions 18 --modes v4-parallel
   python -m tools.faults log                                a log is compacted and pruned, and that is killed
 
-exit status: 0 the log says the truth, 1 it does not, or could not be read, 2 wrong arguments, 130 interrupted
+exit status: 0 the log says the truth, 1 it does not or cannot be read, or a capture gave up, 2 wrong arguments,
+             130 interrupted
 """
 
 

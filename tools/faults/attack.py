@@ -123,6 +123,8 @@ class Round:
         judge_index(ChangeLog(breaking.log).transactions().to_pylist(), contents, verdict)
         for problem in verify(breaking.log).problems:
             verdict.add("misindexed", problem)
+        for ending in breaking.process.ended:
+            verdict.add("ended", ending)
         if not verdict.good:
             write_witness(witness, self.directory / "witness.jsonl")
         counts = self.counts
@@ -132,7 +134,7 @@ class Round:
             contents.entries,
         )
         counts.segments = len(list(breaking.log.glob("segment-*")))
-        counts.ended = sum(1 for status in breaking.process.ended if status)
+        counts.ended = len(breaking.process.ended)
         tidying = breaking.tidying
         counts.compactions, counts.prunes, counts.tidies_killed = tidying.compactions, tidying.prunes, tidying.killed
         return verdict

@@ -78,8 +78,8 @@ class CaptureProcess:
     errors: Path
     """The file that takes what the processes say."""
     chance: random.Random
-    ended: list[int] = field(default_factory=list)
-    """Exit statuses of the processes that ended by themselves: a supervisor started another one."""
+    ended: list[str] = field(default_factory=list)
+    """How each of the processes ended that ended by themselves: a supervisor would have started another one."""
     _process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -90,16 +90,17 @@ class CaptureProcess:
     def ensure(self) -> None:
         """Start a process unless one runs."""
         if self.pid is None:
-            if self._process is not None:
-                self.ended.append(self._process.returncode)
+            self._note_end()
             self._process = self._start(None)
 
     def kill(self) -> bool:
         """Kill the process with signal 9; False when none runs."""
+        running = self.pid is not None
+        if not running:
+            self._note_end()
         process, self._process = self._process, None
         if process is None:
             return False
-        running = process.poll() is None
         process.kill()
         process.wait()
         return running
@@ -117,6 +118,11 @@ class CaptureProcess:
             process.wait()
         if status:
             raise FaultsError(f"the capture ended with status {status}; {self._said()}")
+
+    def _note_end(self) -> None:
+        """Note how a process ended that nobody killed, with its words before others follow them."""
+        if self._process is not None:
+            self.ended.append(f"status {self._process.returncode}; {self._said()}")
 
     def _start(self, until_lsn: str | None) -> "subprocess.Popen[bytes]":
         way = self.log.command if self.chance.random() < _COMMANDS else self.log.function

@@ -46,7 +46,7 @@ class Counts:
     tidies_killed: int = 0
     """Compactions and prunes that were killed."""
     ended: int = 0
-    """Captures that ended by themselves with an error, and were started again."""
+    """Captures that ended by themselves, and were started again: none, if all is well."""
     transactions: int = 0
     changes: int = 0
     rolled_back: int = 0

@@ -21,7 +21,7 @@ _Known = tuple[Any, ...]
 
 @dataclass
 class Verdict:
-    """What a log says otherwise than the witness, counted in changes."""
+    """What a log says otherwise than the witness, counted in changes; and captures that should not have ended."""
 
     lost: int = 0
     """Committed, and not in the log."""
@@ -35,12 +35,14 @@ class Verdict:
     """Transactions with their changes in another order, and commits in another order or at another time."""
     misindexed: int = 0
     """Transactions of which the footers say otherwise than the payloads."""
+    ended: int = 0
+    """Captures that ended by themselves: each fault here passes, and ends no capture that is not killed."""
     problems: list[str] = field(default_factory=list)
     """Places, the first of each kind."""
 
     @property
     def good(self) -> bool:
-        """Whether the log says the truth."""
+        """Whether the log says the truth, and no capture gave up."""
         return self == Verdict(problems=self.problems)
 
     def add(self, kind: str, place: str, count: int = 1) -> None:
