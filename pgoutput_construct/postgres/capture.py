@@ -161,7 +161,7 @@ class _Capture:
             connection.close()
             raise
         retry.connected(f"slot {self.plan.slot!r} from {stream.confirmed_lsn}, timeline {prepared.options.timeline}")
-        self.progress.connected = True
+        self.progress.connected, self.progress.confirmed_lsn = True, stream.confirmed_lsn
         announce(self.writer, prepared)
         self.watch.start()
         self.ending.connected(prepared.current_lsn)
