@@ -35,6 +35,13 @@ __all__ = ["capture_command"]
 @click.option("--create-slot", is_flag=True, help="Create the slot, unless it exists.")
 @click.option("--failover", is_flag=True, help="Let standbys keep a copy of the slot that is created (PostgreSQL 17).")
 @click.option(
+    "--slot-timeout",
+    type=SECONDS,
+    metavar="SECONDS",
+    help="Give up creating the slot after so long: it waits for the transactions that write.  [default: never]",
+)
+@click.option("--new-log", is_flag=True, help="Begin an empty log although the slot was read before.")
+@click.option(
     "--create-publication",
     type=NAMES,
     metavar="TABLE,...",
