@@ -170,7 +170,8 @@ class _Capture:
             connection.close()
             raise
         retry.connected(f"slot {self.plan.slot!r} from {stream.confirmed_lsn}, timeline {prepared.options.timeline}")
-        self.progress.connected, self.progress.confirmed_lsn = True, stream.confirmed_lsn
+        self.progress.connected = True
+        self.progress.confirmed_lsn = max(stream.confirmed_lsn, prepared.confirmed_lsn)
         self._note_beginning(prepared)
         announce(self.writer, prepared)
         self.watch.start()

@@ -169,7 +169,7 @@ class Pump:
             self._count(durable.segment)
             self._next_idle = time.monotonic() + self.idle_interval
             self.stream.confirm(durable.position.complete_lsn)
-            self.progress.confirmed_lsn = self.stream.confirmed_lsn
+            self.progress.confirmed_lsn = max(self.progress.confirmed_lsn, self.stream.confirmed_lsn)
 
     def _settle(self) -> None:
         """Make all that was received durable and confirm it, with the server told meanwhile that we are there."""
@@ -178,7 +178,7 @@ class Pump:
                 self._cut()
             self.stream.hold(_SLICE)
             self._collect()
-        self.progress.confirmed_lsn = self.stream.confirmed_lsn
+        self.progress.confirmed_lsn = max(self.progress.confirmed_lsn, self.stream.confirmed_lsn)
 
     def _publish(self) -> None:
         """Make all that was received durable; there is nobody to confirm it to."""
