@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.envelope import Frames
-from pgoutput_construct.errors import DecodeError, ProtocolError, ReplicationError
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.health import SlotHealth
 from pgoutput_construct.postgres.intake import Intake
@@ -85,14 +85,16 @@ class Pump:
     def run(self) -> str:
         """Return the reason of the end; then all that was received is durable, and what is complete is confirmed.
 
-        Raises ReplicationError, DecodeError and ProtocolError, after publishing what came before.
+        Raises ReplicationError, DecodeError, ProtocolError and what callbacks raise; what came before is published.
         """
         self.writer.on_durable = self.stream.frames.wake
         try:
             while not (reason := self.ending.reason(self.tracker)):
                 self._step()
             self._settle()
-        except (ReplicationError, DecodeError, ProtocolError):
+        except (ChangeLogError, KeyboardInterrupt):
+            raise  # the log takes nothing more, or it was asked for twice
+        except BaseException:  # a callback's, too
             self._publish()
             raise
         finally:
@@ -167,7 +169,7 @@ class Pump:
             self._count(durable.segment)
             self._next_idle = time.monotonic() + self.idle_interval
             self.stream.confirm(durable.position.complete_lsn)
-            self.progress.confirmed_lsn = self.stream.confirmed_lsn
+            self.progress.confirmed_lsn = max(self.progress.confirmed_lsn, self.stream.confirmed_lsn)
 
     def _settle(self) -> None:
         """Make all that was received durable and confirm it, with the server told meanwhile that we are there."""
@@ -176,7 +178,7 @@ class Pump:
                 self._cut()
             self.stream.hold(_SLICE)
             self._collect()
-        self.progress.confirmed_lsn = self.stream.confirmed_lsn
+        self.progress.confirmed_lsn = max(self.progress.confirmed_lsn, self.stream.confirmed_lsn)
 
     def _publish(self) -> None:
         """Make all that was received durable; there is nobody to confirm it to."""
