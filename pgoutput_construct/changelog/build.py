@@ -51,6 +51,11 @@ class IndexBuilder:
         self._begin()
 
     @property
+    def next_seq(self) -> int:
+        """The seq of what is added next."""
+        return self._next_seq
+
+    @property
     def sent(self) -> dict[int, Sent]:
         """The descriptions in force, by seq: with them another builder can go on in the place of this one."""
         return dict(self._descriptions.sent)

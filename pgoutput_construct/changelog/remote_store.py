@@ -32,6 +32,7 @@ _WHOLE_OBJECTS = {"s3", "gcs", "abfs"}
 class RemoteStore(LogStore):
     """The files under one URI."""
 
+    keeps_out = False
     reads_at_once = 16
 
     def __init__(self, uri: str) -> None:

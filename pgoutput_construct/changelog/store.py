@@ -48,6 +48,8 @@ class LogLock(ABC):
 class LogStore(ABC):
     """The files of one log. A process that is sent one (by pickle) opens the same address for itself."""
 
+    keeps_out: bool = True
+    """Whether a lock without a time keeps others out; else who comes last has it."""
     reads_at_once: int = 1
     """How many reads are worth being under way at a time: more where each one waits for a network."""
 

@@ -14,11 +14,12 @@ from pgoutput_construct.changelog.footer import Position, Segment
 from pgoutput_construct.changelog.indexes import builder_after
 from pgoutput_construct.changelog.keeper import ManifestKeeper
 from pgoutput_construct.changelog.listing import list_log, list_segments
+from pgoutput_construct.changelog.names import chosen
 from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.parts import Part, coalesced
 from pgoutput_construct.changelog.segments import write_segment
-from pgoutput_construct.changelog.store import Address, LogStore
+from pgoutput_construct.changelog.store import Address, LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
 _INT64_MAX = 2**63 - 1
+_SETTLING = 600.0
+"""Seconds after a claim in which an upload of the one who had the log before may still end."""
 _GROUP_ROWS = 8192  # rows that can be read, or are damaged, alone: fewer cost more CPU to write
 
 
@@ -74,6 +77,8 @@ class _Cut:
 class LogWriter:
     """Appends blocks and publishes them as segments; a context manager that holds the log's lock.
 
+    An object store, whose locks keep nobody out, is claimed with the first write: who has come that far has the slot.
+
     A thread of its own makes one segment durable while the next is filled: ``cut`` hands over what was appended, and
     ``collect`` tells when it is durable; ``publish`` does both. What is not durable is lost in a crash. ``position``
     is what the last durable segment says: the position to resume from.
@@ -97,6 +102,7 @@ class LogWriter:
         """Called by the thread when there is something to collect."""
         self._durable = 0  # seqs before this one are in segments: what a note may vouch for
         self._written: LogOptions | None = None
+        self._newest: tuple[str, int] | None = None  # name and size of the newest segment
         self._parts: list[Part] = []
         self._first_seq = 0
         self._bytes = 0
@@ -106,7 +112,8 @@ class LogWriter:
         self._builder: IndexBuilder | None = None
         self._sent: dict[int, Sent] = {}
         self.store.prepare()
-        self._lock = self.store.lock("capture")
+        self._lock = self.store.lock("capture") if self.store.keeps_out else None
+        self._settled_at = 0.0
         try:
             self._recover()
         except BaseException:
@@ -129,6 +136,18 @@ class LogWriter:
         if self._note.confirmed_lsn > self.position.complete_lsn:
             return self._note.timeline
         return self._written.timeline if self._written else None
+
+    def refresh(self) -> None:
+        """See whether this writer still has the log, where its slot is further; raise ChangeLogError when it has not.
+
+        One that has not claimed it yet takes it as it is now: another one may have written, and ended, since.
+        """
+        if self._lock is not None:
+            self._lock.check()
+        elif not self._parts:
+            self._note = read_note(self.store)
+            if self._is_overtaken():
+                self._recover()
 
     def use(self, options: LogOptions, said: Collection[str] = ()) -> None:
         """Set the ``options``; raise ChangeLogError when they cannot be those of this log.
@@ -208,6 +227,7 @@ class LogWriter:
         if durable.segment is not None:
             self.position = durable.position
             self._durable, self._written = durable.segment.last_seq + 1, durable.segment.options
+            self._newest = durable.segment.name, durable.segment.size
         return durable
 
     def publish(self, position: Position) -> Segment | None:
@@ -222,7 +242,8 @@ class LogWriter:
     def close(self) -> None:
         """Wait for what was handed over, and release the log; what was not handed over is gone."""
         self._thread.shutdown()
-        self._lock.release()
+        if self._lock is not None:
+            self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -238,7 +259,7 @@ class LogWriter:
             last = listing.segments[-1]
             self.options, self.position = last.options, last.position
             self.next_seq = self._first_seq = self._durable = last.last_seq + 1
-            self._written = last.options
+            self._written, self._newest = last.options, (last.name, last.size)
         self._note.check_end(self.next_seq, self.store)
         self._manifests = ManifestKeeper(self.store, listing)
 
@@ -249,7 +270,7 @@ class LogWriter:
 
     def _write(self, cut: _Cut) -> Durable:
         """Make a cut durable; this runs in the thread, and nothing else changes the log meanwhile."""
-        self._lock.check()
+        lock = self._claimed()
         segment = None
         if cut.rows and cut.options is not None:
             segment = self._write_segment(cut, cut.options)
@@ -257,11 +278,33 @@ class LogWriter:
             note = Note(cut.position.complete_lsn, self._durable, cut.options.timeline if cut.options else None)
             write_note(self.store, note)
             self._note = note
-        self._lock.check()  # else it went elsewhere, and may not be confirmed
+        lock.check()  # else it went elsewhere, and may not be confirmed
         return Durable(cut.position, segment)
+
+    def _claimed(self) -> LogLock:
+        if self._lock is None:
+            self._check_not_overtaken()  # who has come too late takes nothing from the other one
+            self._lock = self.store.lock("capture")
+            self._settled_at = time.monotonic() + _SETTLING
+        self._lock.check()
+        if time.monotonic() < self._settled_at:
+            self._check_not_overtaken()
+        return self._lock
+
+    def _check_not_overtaken(self) -> None:
+        if self._is_overtaken():
+            raise _overtaken(self.store, self._durable)
+
+    def _is_overtaken(self) -> bool:
+        """Tell whether another one has written, or an upload of it has ended, since this one looked."""
+        files = self.store.files()
+        lasts = [(last.name, files[last.name]) for last in chosen(files)[0][-1:]]
+        return bool(lasts) and lasts[0] != self._newest
 
     def _write_segment(self, cut: _Cut, options: LogOptions) -> Segment:
         builder = self._builder or builder_after(list_segments(self.store), self._sent)
+        if builder.next_seq != cut.first_seq:
+            raise _overtaken(self.store, cut.first_seq)
         # It goes on: where the segment cannot be written, another one begins where this one did.
         self._builder, self._sent = None, builder.sent
         parts = list(coalesced(cut.parts))
@@ -277,6 +320,13 @@ class LogWriter:
     def _wake(self, _: Future[Durable]) -> None:
         if self.on_durable is not None:
             self.on_durable()
+
+
+def _overtaken(store: LogStore, seq: int) -> ChangeLogError:
+    return ChangeLogError(
+        f"{store}: the log does not end before seq {seq}, as it did when this capture read it: another capture writes "
+        "into it, or an upload that had failed has ended; let one capture run, which goes on where the log ends"
+    )
 
 
 def _beyond(lsn: Lsn) -> ChangeLogError:

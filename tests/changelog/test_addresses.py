@@ -1,9 +1,13 @@
 """Whole logs at each kind of address: written, killed on the way, resumed, read."""
 
+import io
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +16,11 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.remote_store import RemoteStore
 from pgoutput_construct.errors import ChangeLogError
+from tests.changelog.blocks import block_of
 from tests.live.recording import Recording
-from tests.spark.logs import write_recording
+from tests.spark.logs import log_options, write_recording
 
 RECORDING = "18-v4-text"
 
@@ -89,10 +95,90 @@ def test_a_capture_ends_when_its_directory_is_exchanged(tmp_path: Path, recordin
     writer.close()
 
 
+def append(writer: LogWriter, recording: Recording, count: int) -> None:
+    """Append the first payload of a recording, again and again."""
+    mode = recording.mode
+    session = pgo.Session(mode.proto_version, mode.streaming)
+    writer.use(log_options(mode.proto_version, mode.streaming, mode.binary, mode.two_phase))
+    for seq in range(count):
+        writer.append(block_of(session, seq, recording.payloads[0]))
+
+
+def publish(writer: LogWriter, recording: Recording, count: int) -> None:
+    """Write a segment."""
+    append(writer, recording, count)
+    writer.publish(Position())
+
+
 def test_a_capture_that_lost_an_object_store_to_another_ends(s3_address: str, recordings: dict[str, Recording]) -> None:
-    """The slot has one reader: who came last. The other one, when it wakes up, writes nothing."""
-    write_recording(s3_address, recordings[RECORDING])
-    first = LogWriter(s3_address)
-    with LogWriter(s3_address), pytest.raises(ChangeLogError, match="no longer has the log"):
-        first.cut(Position(pgo.Lsn(first.noted_lsn + 1)))
-        first.collect(wait=True)
+    """The slot has one reader: who wrote last. The other one, when it wakes up, writes nothing."""
+    recording = recordings[RECORDING]
+    with LogWriter(s3_address) as first:
+        publish(first, recording, 3)
+        with LogWriter(s3_address) as second:
+            publish(second, recording, 2)
+            with pytest.raises(ChangeLogError, match="no longer has the log"):
+                first.refresh()
+            with pytest.raises(ChangeLogError, match="no longer has the log"):
+                publish(first, recording, 1)
+    assert len(ChangeLog(s3_address)) == 5
+
+
+def test_a_second_capture_without_the_slot_harms_nobody(s3_address: str, recordings: dict[str, Recording]) -> None:
+    """It only opens the log, and ends, or waits; once it gets the slot it goes on with what the first one wrote."""
+    recording = recordings[RECORDING]
+    with LogWriter(s3_address) as first:
+        publish(first, recording, 2)
+        LogWriter(s3_address).close()
+        waiting, late = LogWriter(s3_address), LogWriter(s3_address)
+        publish(first, recording, 3)
+        with late, pytest.raises(ChangeLogError, match="another capture writes into it"):
+            publish(late, recording, 1)
+        publish(first, recording, 4)
+    with waiting:
+        waiting.refresh()
+        assert waiting.next_seq == 9
+        publish(waiting, recording, 1)
+    assert len(ChangeLog(s3_address)) == 10
+
+
+class Slow(RemoteStore):
+    """An object store where something happens before a segment's upload ends."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def _upload(self, path: str, content: io.BytesIO) -> None:
+        if "segment-" in path and (act := self.meanwhile):
+            self.meanwhile = None
+            act()
+        super()._upload(path, content)
+
+
+@pytest.mark.parametrize("written", [0, 1, 3])
+def test_an_upload_that_ends_after_the_log_was_claimed(
+    written: int, s3_address: str, recordings: dict[str, Recording]
+) -> None:
+    """The first writer ends; the next one too, but where what it has written since covers that. The log is whole."""
+    recording, store = recordings[RECORDING], Slow(s3_address)
+    publish_some = partial(publish, recording=recording)
+    with LogWriter(store) as first, LogWriter(s3_address) as second:
+        publish_some(first, count=3)
+        second.refresh()
+
+        def claim() -> None:
+            second.cut(Position(pgo.Lsn(1)))
+            second.collect(wait=True)
+            if written:
+                publish_some(second, count=written)
+
+        store.meanwhile = claim
+        with pytest.raises(ChangeLogError, match="no longer has the log"):
+            publish_some(first, count=2)
+        is_covered = written == 3
+        with nullcontext() if is_covered else pytest.raises(ChangeLogError, match="another capture writes into it"):
+            publish_some(second, count=1)
+    end = len(ChangeLog(s3_address))
+    with LogWriter(s3_address) as third:
+        assert third.next_seq == end >= 5
+        publish_some(third, count=1)
+    assert len(ChangeLog(s3_address)) == end + 1

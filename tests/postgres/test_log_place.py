@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from contextlib import ExitStack
 
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter
 from pgoutput_construct.changelog.note import NOTE_NAME
+from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
 from tests.postgres.shop import Shop, committed_ids, is_active, wait_until
 
@@ -93,3 +95,23 @@ def test_a_directory_exchanged_under_a_capture_is_refused(shop: Shop, empty: boo
     away.rename(shop.directory)
     shop.capture()
     assert committed_ids(shop.log()) == [1, 2]
+
+
+def test_a_second_capture_into_an_object_store_waits_for_the_slot(
+    shop: Shop, s3_address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first one goes on meanwhile; once it has ended, the second one goes on where it did."""
+    shop.directory = s3_address  # type: ignore[assignment]
+    with ExitStack() as later:
+        with shop.capturing() as first:
+            end = shop.execute("INSERT INTO item VALUES (1, 'a')")
+            wait_until(lambda: shop.confirmed() >= end)
+            second = later.enter_context(shop.capturing())
+            wait_until(lambda: "is active for PID" in caplog.text)
+            end = shop.execute("INSERT INTO item VALUES (2, 'b')")
+            wait_until(lambda: shop.confirmed() >= end)
+            assert not first and not second
+        end = shop.execute("INSERT INTO item VALUES (3, 'c')")
+        wait_until(lambda: shop.confirmed() >= end, 30)
+    assert "result" in first and "result" in second
+    assert committed_ids(shop.log()) == [1, 2, 3] and verify(s3_address).problems == ()
