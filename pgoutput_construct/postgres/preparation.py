@@ -82,13 +82,9 @@ def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
     created = _make_slot(connection, plan, options, writer)
     confirmed = slots.check_slot(connection, plan.slot)
     current = server.current_lsn(connection)
-<<<<<<< HEAD
-    _check_slot_position(connection, plan, confirmed, writer)
-=======
     if confirmed > writer.noted_lsn:
         writer.refresh()
-    _check_slot_position(connection, plan.slot, confirmed, writer)
->>>>>>> fixb
+    _check_slot_position(connection, plan, confirmed, writer)
     _check_server_position(current, standby, writer)
     return Prepared(options, current, confirmed, created)
 
