@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -99,7 +99,8 @@ class LocalStore(LogStore):
         """Remove unfinished files that no process has locked."""
         with self.explained("an unfinished file cannot be removed"):
             for temporary in self.directory.glob(".*.tmp"):
-                _remove_unlocked(temporary)
+                with suppress(FileNotFoundError):  # a compaction has completed it since
+                    _remove_unlocked(temporary)
 
     def _fsync_directory(self, directory: Path) -> None:
         if not self.durable:

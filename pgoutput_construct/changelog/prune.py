@@ -1,7 +1,7 @@
 """Old segments are removed, as far as nobody needs them: no transaction, and no registered reader.
 
-The note of it (``pruned.json``) is durable before the first segment goes. Segments that a crash leaves behind are no
-longer part of the log; the next prune removes them.
+The plan is noted (in ``pruned.json``) before readers are looked for a last time, and from where the log is kept before
+the first segment goes. Segments that a crash leaves behind are no longer part of the log; the next prune removes them.
 """
 
 import time
@@ -121,6 +121,8 @@ def _remove(
 ) -> Prune:
     if done.segments:
         _note(store, done, listing)
+    elif (note := read_pruned(store)).planned:
+        write_pruned(store, replace(note, planned=0))
     for name in _files(store, done.first_seq):
         lock.check()
         store.delete(name)
@@ -133,14 +135,18 @@ def _remove(
 
 
 def _note(store: LogStore, done: Prune, listing: Listing) -> None:
-    """Note from where the log is kept, and look again for readers: one that registers now sees the note, or is seen."""
-    earlier = read_pruned(store)
+    """Note from where the log is kept, once no reader needs more: one that registers now sees the plan, or is seen.
+
+    A plan hides nothing: a prune that is killed before it has looked for readers takes nothing from them.
+    """
+    earlier = replace(read_pruned(store), planned=0)
     ended = indexes_of(Listing(listing.segments[: done.segments], listing.merged)).transactions["commit_time"]
     last = max(ended.drop_null().to_pylist(), default=earlier.time)
-    write_pruned(store, Pruned(done.first_seq, done.lsn, Timestamp(last)))
+    write_pruned(store, replace(earlier, planned=done.first_seq))
     for reader in readers(store):
         if reader.next_seq < done.first_seq and not reader.has_expired(time.time()):
             write_pruned(store, earlier)
             raise ChangeLogError(
                 f"{store}: reader {reader.name!r}, who needs seq {reader.next_seq}, came meanwhile: try again"
             )
+    write_pruned(store, Pruned(done.first_seq, done.lsn, Timestamp(last)))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.pruned import first_kept
+from pgoutput_construct.changelog.pruned import first_promised
 from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
@@ -51,14 +51,16 @@ def register(
         seconds: For how long without an ``advance`` it is waited for; None for ever. Prune says when it no longer is.
 
     Raises:
-        ChangeLogError: The name cannot be one, or what the reader needs was pruned.
+        ChangeLogError: The name cannot be one, or what the reader needs was pruned: a reader of this name stays where
+            it was.
     """
     store = open_store(address)
     reader = RegisteredReader(name, next_seq, Lsn(lsn), time.time(), seconds)
+    earlier = _content(store, name)
     _write(store, reader)
-    # Written before it is checked, as prune writes its note before it looks at the readers: one of them sees the other.
-    if next_seq < (kept := first_kept(store)):
-        store.delete(_file(name))
+    # Written before it is checked, as prune writes its plan before it looks at the readers: one of them sees the other.
+    if next_seq < (kept := first_promised(store)):
+        _put_back(store, name, earlier)
         raise ChangeLogError(f"{store}: reader {name!r} needs seq {next_seq}, but the log was pruned up to {kept - 1}")
     return reader
 
@@ -99,6 +101,20 @@ def _file(name: str) -> str:
 
 def _write(store: LogStore, reader: RegisteredReader) -> None:
     store.write(_file(reader.name), json.dumps(asdict(reader)).encode())
+
+
+def _content(store: LogStore, name: str) -> bytes | None:
+    try:
+        return store.read(_file(name))
+    except MissingFileError:
+        return None
+
+
+def _put_back(store: LogStore, name: str, content: bytes | None) -> None:
+    if content is None:
+        store.delete(_file(name))
+    else:
+        store.write(_file(name), content)
 
 
 def _read(store: LogStore, name: str) -> RegisteredReader | None:

@@ -1,5 +1,6 @@
 """Is a log whole? Its checksums, its continuity, and whether the indexes say what the payloads say."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,10 +18,10 @@ from pgoutput_construct.changelog.indexes import builder_after, index_of
 from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.manifest import LEFT_OUT, manifest_names, read_manifest
 from pgoutput_construct.changelog.names import chosen
-from pgoutput_construct.changelog.note import read_note
+from pgoutput_construct.changelog.note import Note, read_note
 from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.registry import readers
-from pgoutput_construct.changelog.store import Address, LogStore
+from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["Verification", "verify"]
@@ -71,8 +72,9 @@ class _Verification:
     """The seqs that were pruned, or could not be read."""
 
     def run(self) -> None:
+        note = self._note()  # before the segments are listed: a capture may write both meanwhile
         segments = self._listed()
-        self._notes(segments)
+        self._notes(note, segments)
         self._segments(segments)
         self._manifests()
 
@@ -94,10 +96,17 @@ class _Verification:
                     self.problem(str(error))
         return segments
 
-    def _notes(self, segments: list[Segment]) -> None:
+    def _note(self) -> Note:
+        try:
+            return read_note(self.store)
+        except ChangeLogError as error:
+            self.problem(str(error))
+            return Note()
+
+    def _notes(self, note: Note, segments: list[Segment]) -> None:
         try:
             if segments:
-                read_note(self.store).check_end(segments[-1].last_seq + 1, self.store)
+                note.check_end(segments[-1].last_seq + 1, self.store)
             readers(self.store)
         except ChangeLogError as error:
             self.problem(str(error))
@@ -105,26 +114,45 @@ class _Verification:
     def _segments(self, segments: list[Segment]) -> None:
         """Compare each index with what a new one of the same rows says."""
         builder: IndexBuilder | None = IndexBuilder()
-        open_xid, next_seq = NO_XID, 0
-        for segment in segments:
+        open_xid, next_seq, place = NO_XID, 0, 0
+        while place < len(segments):
+            segment = segments[place]
             if segment.first_seq != next_seq:
                 self._lost.append(range(next_seq, segment.first_seq))
                 builder = None
-            next_seq = segment.last_seq + 1
             try:
                 table, said = read_segment(segment), _index_of(segment)
+                after = _builder_after(segment, segments) if builder is None else builder
+            except MissingFileError as error:
+                segments, place = self._listed_again(segment, error)
+                next_seq = segment.first_seq
+                continue
             except ChangeLogError as error:
                 self.problem(str(error))
                 self._lost.append(range(segment.first_seq, segment.last_seq + 1))
-                builder = None
+                builder, next_seq, place = None, segment.last_seq + 1, place + 1
                 continue
             if builder is not None:
                 index, open_xid = _rebuilt(builder, segment, table, open_xid)
                 self._compare(segment, said, index)
             else:  # the next one goes on with what this one says
-                builder, open_xid = _builder_after(segment, segments), NO_XID
+                builder, open_xid = after, NO_XID
+            next_seq, place = segment.last_seq + 1, place + 1
             self.found = replace(self.found, checked=self.found.checked + 1, rows=self.found.rows + segment.rows)
             self.on_progress(self.found)
+
+    def _listed_again(self, missing: Segment, error: MissingFileError) -> tuple[list[Segment], int]:
+        """Return the segments after one was compacted or pruned, and the place of what has its seqs, or follows them.
+
+        One that has more than these is not compared: it begins where no builder stands any more.
+        """
+        segments = self._listed()
+        place = bisect_left(segments, missing.first_seq, key=lambda segment: segment.last_seq)
+        is_lost = place < len(segments) and segments[place].name == missing.name
+        if is_lost or place == len(segments):
+            self.problem(str(error))
+        self.found = replace(self.found, segments=self.found.checked + len(segments) - place)
+        return segments, place + is_lost
 
     def _compare(self, segment: Segment, said: SegmentIndex | None, index: SegmentIndex) -> None:
         if said is not None and (wrong := differences(said, index, self._lost)):
@@ -136,6 +164,8 @@ class _Verification:
         for name in manifest_names(files):
             try:
                 manifest = read_manifest(self.store, name.name)
+            except MissingFileError:  # merged into a larger one since
+                continue
             except ChangeLogError as error:
                 self.problem(str(error))
                 continue

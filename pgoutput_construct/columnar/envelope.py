@@ -30,11 +30,13 @@ class Frames:
     """What holds the bytes of each: bytes, or any other object with the buffer protocol."""
     sizes: list[int] = field(default_factory=list)
     """How many bytes each has; a buffer need not tell."""
+    total: int = 0
+    """How many bytes they have together."""
 
     @classmethod
     def of(cls, *frames: bytes) -> "Frames":
         """Return frames that are bytes."""
-        return cls([*frames], [*map(len, frames)])
+        return cls([*frames], [*map(len, frames)], sum(map(len, frames)))
 
     def __len__(self) -> int:
         return len(self.buffers)

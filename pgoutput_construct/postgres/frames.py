@@ -30,6 +30,8 @@ class FrameReader:
         """For how many seconds frames may be gathered."""
         self.ended = False
         """True when the server has ended the copy: its result says why."""
+        self.fed = False
+        """True when bytes came during the last ``read``, be it a part of a frame."""
         self._pgconn = pgconn
         self._ahead = Frames()
         self._problem: psycopg.Error | None = None
@@ -43,10 +45,12 @@ class FrameReader:
     def read(self, timeout: float, most: int = _BATCH_FRAMES) -> Frames:
         """Return the frames that are there, ``most`` at most, waiting ``timeout`` seconds for the first, or none.
 
+        A frame of which only a part has come by then is given by a later call.
         Raises psycopg.Error when the connection is broken and all that came before was returned.
         """
         if self._problem is not None:
             raise self._problem
+        self.fed = False
         frames, self._ahead = self._ahead, Frames()
         try:
             if not frames and not self.ended:
@@ -87,33 +91,34 @@ class FrameReader:
         self._woken.close()
 
     def _gather(self, frames: Frames, timeout: float, most: int) -> None:
-        deadline = 0.0
-        while not self._take(frames, most):
+        # A large message on a slow path is whole only after long, and the bytes never stop coming until then.
+        limit, deadline = time.monotonic() + max(timeout, self.gather), 0.0
+        while not self._take(frames, most) and (now := time.monotonic()) < limit:
             if frames and not deadline:
-                deadline = time.monotonic() + self.gather
-            if not self.wait(0 if frames else timeout):
-                if not frames or time.monotonic() >= deadline:
-                    return
+                deadline = now + self.gather
+            if self.wait(0 if frames else min(timeout, limit - now)):
+                self._pgconn.consume_input()
+                self.fed = True
+            elif not frames or now >= deadline:
+                return
+            else:
                 time.sleep(_NAP)
-                continue
-            self._pgconn.consume_input()
 
     def _take(self, frames: Frames, most: int) -> bool:
         """Add what libpq has read; True when that is enough for a batch, or the copy has ended."""
         get, add, measure = self._pgconn.get_copy_data, frames.buffers.append, frames.sizes.append
-        room = _BATCH_BYTES - sum(frames.sizes)
         for _ in range(most - len(frames)):
             length, data = get(1)
             if length <= 0:
                 self.ended = length < 0
                 return self.ended
             if length >= _LARGE and frames.sizes:
-                self._ahead = Frames([data.obj], [length])
+                self._ahead = Frames([data.obj], [length], length)
                 return True
             add(data.obj)  # not the view, which would be one more object for each frame
             measure(length)
-            room -= length
-            if room <= 0 or length >= _LARGE:
+            frames.total += length
+            if frames.total >= _BATCH_BYTES or length >= _LARGE:
                 return True
         return True
 

@@ -83,11 +83,11 @@ class ReplicationStream:
         except psycopg.Error as error:
             raise describe_error(error, "the replication connection broke") from error
         self._notices.check()
-        if frames:
+        if frames or self.frames.fed:
             self._silence.heard()
-        elif self.frames.ended:
+        if not frames and self.frames.ended:
             raise server_error(result, ENDED)
-        else:
+        if not frames:
             self._silence.check()
         return frames
 
@@ -143,7 +143,6 @@ class ReplicationStream:
         """End the stream so that the server has read the last status, then close the connection."""
         try:
             if not self._connection.closed:
-                self._silence.limit = min(self._silence.limit, _DRAIN_SECONDS)
                 self._end_copy()
         except (ReplicationError, psycopg.Error):
             pass  # the server is gone: there is nobody to say goodbye to
@@ -171,26 +170,21 @@ class ReplicationStream:
     def _send(self, data: bytes) -> None:
         try:
             self._pgconn.put_copy_data(data)
-            self._flush()
+            # What the path does not take now goes out with the next status, or when frames are read.
+            self._pgconn.flush()
         except psycopg.Error as error:
             raise describe_error(error, "the replication connection broke") from error
 
-    def _flush(self) -> None:
-        # While the server waits for us to read it does not read: take its bytes in, too.
-        while self._pgconn.flush():
-            self.frames.wait(min(self._interval, _DRAIN_SECONDS), write=True)
-            self._silence.check()
-            self._pgconn.consume_input()
-
     def _end_copy(self) -> None:
         self._pgconn.put_copy_end()
-        self._flush()
         deadline = time.monotonic() + _DRAIN_SECONDS
         while time.monotonic() < deadline:
+            # While the server waits for us to read it does not read: take its bytes in, too.
+            blocked = bool(self._pgconn.flush())
             length, _ = self._pgconn.get_copy_data(1)
             if length < 0:
                 return
-            if length == 0 and self.frames.wait(deadline - time.monotonic()):
+            if length == 0 and self.frames.wait(deadline - time.monotonic(), write=blocked):
                 self._pgconn.consume_input()
 
 

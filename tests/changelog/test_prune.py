@@ -123,6 +123,38 @@ def test_what_a_killed_prune_left_is_removed(log: Path) -> None:
     assert sorted(path.name for path in copy.glob("segment-*")) == sorted(path.name for path in log.glob("segment-*"))
 
 
+class Killed(BaseException):
+    """What ends a prune where it stands."""
+
+
+class Dying(LocalStore):
+    """A directory into which a reader comes just before a prune notes something, and which ends it just after."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file; the note is the last one."""
+        if name == "pruned.json":
+            registry.register(LocalStore(self.directory), "early", 0)
+        super().write(name, content)
+        if name == "pruned.json":
+            raise Killed
+
+
+def test_a_prune_that_is_killed_takes_nothing_from_a_reader_that_came_meanwhile(log: Path) -> None:
+    """The log is whole for it, then and after the next prune; who comes later must not need what was planned to go."""
+    entries = [entry.payload for entry in ChangeLog(log)]
+    with pytest.raises(Killed):
+        prune(Dying(log), ALL)
+    assert [entry.payload for entry in ChangeLog(log)] == entries
+    with pytest.raises(ChangeLogError, match="needs seq 0, but the log was pruned up to"):
+        registry.register(log, "late", 0)
+    assert prune(log, ALL).removed == 0 and verify(log).problems == ()
+    assert [entry.payload for entry in ChangeLog(log)] == entries
+    registry.register(log, "late", 0)
+    registry.forget(log, "late")
+    registry.forget(log, "early")
+    assert prune(log, ALL).removed > 3 and verify(log).problems == ()
+
+
 def test_positions_as_people_write_them() -> None:
     """An LSN, or a time with its zone."""
     assert prune_position("0/10") == Lsn(16) and isinstance(prune_position("0/10"), Lsn)

@@ -51,6 +51,23 @@ def test_what_a_reader_cannot_do(address: str) -> None:
             registry.readers(address)
 
 
+def test_a_refused_registration_changes_nothing(address: str) -> None:
+    """The reader of that name is waited for where it was; a damaged file is as it was, and can be replaced."""
+    store = open_store(address)
+    store.prepare()
+    write_pruned(store, Pruned(100, Lsn(1), Timestamp(2)))
+    earlier = registry.register(address, "x", 500, Lsn(7), seconds=60)
+    with pytest.raises(ChangeLogError, match="'x' needs seq 0, but the log was pruned up to 99"):
+        registry.register(address, "x", 0)
+    assert registry.readers(address) == (earlier,)
+    store.write("readers/x.json", b"{")
+    with pytest.raises(ChangeLogError, match="pruned up to 99"):
+        registry.register(address, "x", 0)
+    assert store.read("readers/x.json") == b"{"
+    again = registry.register(address, "x", 100)
+    assert registry.readers(address) == (again,)
+
+
 def test_the_note_of_what_was_pruned(address: str) -> None:
     """Nothing where there is none; what was written; an error that says what a damaged one is for."""
     store = open_store(address)

@@ -151,6 +151,22 @@ def test_what_a_killed_writer_left_is_swept(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["alive"]
 
 
+def test_a_file_that_is_completed_while_sweeping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was unfinished when the directory was listed, and has its name since, is no error."""
+    store, listed = LocalStore(tmp_path), Path.glob
+
+    def complete(directory: Path, pattern: str) -> list[Path]:
+        found = list(listed(directory, pattern))
+        for path in found:
+            path.rename(path.with_name("complete"))
+        return found
+
+    (tmp_path / ".complete.tmp").write_bytes(b"1")
+    monkeypatch.setattr(Path, "glob", complete)
+    store.sweep()
+    assert [path.name for path in tmp_path.iterdir()] == ["complete"]
+
+
 def test_errors_say_place_and_remedy(tmp_path: Path) -> None:
     """A file where the directory should be, listed or made into one."""
     (tmp_path / "file").write_text("")

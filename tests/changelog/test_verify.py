@@ -1,6 +1,8 @@
 """verify finds what is wrong with a log, names the place, and goes on."""
 
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,14 +10,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, keeper, registry
+from pgoutput_construct.changelog import verify as verification
 from pgoutput_construct.changelog.columns import SCHEMA
+from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.listing import Listing, list_log
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.manifest import Manifest, manifest_names, read_manifest
-from pgoutput_construct.changelog.verify import Verification, verify
+from pgoutput_construct.changelog.note import Note, write_note
+from pgoutput_construct.changelog.prune import prune
+from pgoutput_construct.changelog.store import LogStore
+from pgoutput_construct.changelog.verify import OnProgress, Verification, verify
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.wire import Lsn
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
+
+ALL = Lsn(2**63 - 1)
 
 
 @pytest.fixture
@@ -98,3 +109,57 @@ def test_the_notes_beside_the_segments(log: Path) -> None:
     shutil.copy(newest, log / "other.parquet")
     (log / "readers" / "r.json").unlink()
     assert verify(log).problems == ()
+
+
+def test_what_is_compacted_or_pruned_meanwhile_is_no_damage(log: Path, recordings: dict[str, Recording]) -> None:
+    """The log is listed again, and what is there instead is read; what is lost meanwhile is a problem still."""
+    copies = {count: Path(shutil.copytree(log, log.with_name(f"{log.name}-{count}"))) for count in (1, 2)}
+
+    def after(count: int, act: Callable[[], object]) -> OnProgress:
+        return lambda found: act() if found.checked == count else None
+
+    limits = CompactionLimits(rows=10**6, least=2, grace=0)
+    for count, copy in copies.items():
+        found = verify(copy, after(count, partial(compact, copy, limits)))
+        assert found.problems == () and found.checked == found.segments == count + 2
+    small = log / "small"
+    write_recording(LocalStore(small, durable=False), recordings["18-v4-text"], rows=10)
+    count, gone = len(segments(small)), prune(small, ALL, dry_run=True).segments
+    found = verify(small, after(1, partial(prune, small, ALL)))
+    assert gone > 1 and found.problems == () and found.checked == found.segments == count + 1 - gone
+    lost = segments(log)[5]
+    problems = verify(log, after(2, lost.unlink)).problems
+    assert problems and all("are missing before" in text for text in problems)
+
+
+class Merging(LocalStore):
+    """A directory in which a capture merges manifests just before they are read."""
+
+    is_merging = False
+
+    def open(self, name: str) -> pa.NativeFile:
+        """Open a file that is not there any more where it is a manifest."""
+        if self.is_merging and name.startswith("index-"):
+            self.delete(name)
+        return super().open(name)
+
+
+def test_what_a_capture_does_meanwhile_is_no_damage(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A segment and a note that come when the segments were listed; manifests that go when they were."""
+    store, newest, end = Merging(log), segments(log)[-1], ChangeLog(log).segments[-1].last_seq + 1
+    aside = newest.rename(log / ".aside")
+
+    def list_then_capture(store: LogStore) -> Listing:
+        listing = list_log(store)
+        if aside.exists():
+            aside.rename(newest)
+            write_note(store, Note(Lsn(1), end))
+        return listing
+
+    def merge(found: Verification) -> None:
+        store.is_merging = True
+
+    monkeypatch.setattr(verification, "list_log", list_then_capture)
+    assert verify(store).problems == ()
+    found = verify(store, merge)
+    assert found.problems == () and found.manifests == 0 and found.checked == found.segments

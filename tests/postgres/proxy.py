@@ -3,6 +3,7 @@
 import selectors
 import socket
 import threading
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -28,6 +29,10 @@ class Proxy:
         self._ended = False
         self.silent = False
         """Take in what comes, which TCP acknowledges, and pass nothing on."""
+        self.stuck = False
+        """Take in nothing, so that whoever sends cannot go on."""
+        self.pause = 0.0
+        """Seconds to wait after each 64 KB at most: a slow path."""
         self._thread = threading.Thread(target=self._run)
 
     def dsn(self, dsn: str) -> str:
@@ -62,7 +67,9 @@ class Proxy:
     def _run(self) -> None:
         while not self._ended:
             for key, _ in self._selector.select(0.05):
-                if key.fileobj is self._listener:
+                if self.stuck:
+                    time.sleep(0.05)
+                elif key.fileobj is self._listener:
                     self._accept()
                 elif isinstance(key.fileobj, socket.socket) and key.fileobj in self._pairs:
                     self._pass(key.fileobj)
@@ -80,6 +87,7 @@ class Proxy:
             data = end.recv(65536)
             if data and not self.silent:
                 self._pairs[end].sendall(data)
+                time.sleep(self.pause)
         except OSError:
             data = b""
         if not data:

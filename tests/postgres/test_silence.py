@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgoutput_construct.postgres import ReplicationError, capture, connect
+from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.postgres import ReplicationError, ReplicationStream, capture, connect
 from pgoutput_construct.postgres.silence import Silence
 from pgoutput_construct.postgres.waiting import Patience, Stopped
 from tests.postgres.proxy import Proxy
@@ -39,6 +40,31 @@ def test_a_path_that_falls_silent_is_left(shop: Shop, proxy: Proxy, caplog: pyte
         end = shop.execute()
         wait_until(lambda: shop.confirmed() >= end)
     assert committed_ids(shop.log()) == [1, 2]
+
+
+def test_a_message_that_comes_slowly_is_waited_for(shop: Shop, proxy: Proxy) -> None:
+    """While a large message comes, the reader is told nothing has come yet, and the server is not taken for silent."""
+    shop.execute("INSERT INTO item SELECT 1, string_agg(md5(g::text), '') FROM generate_series(1, 40000) g")
+    options = StreamOptions(slot=shop.slot, publications=(PUBLICATION,), proto_version=1, streaming="off")
+    with ReplicationStream(connect(proxy.dsn(shop.dsn)), options, status_interval=0.1) as stream:
+        proxy.pause = 0.05
+        empty, largest = 0, 0
+        while largest < 1_000_000:
+            frames = stream.drain(0.05)
+            empty, largest = empty + (not frames), max([largest, *frames.sizes])
+    assert empty > 5
+
+
+def test_a_status_that_cannot_be_sent_is_not_waited_for(shop: Shop, proxy: Proxy) -> None:
+    """On a path that takes nothing more statuses stay behind, and the stream's owner, who looks at signals, goes on."""
+    options = StreamOptions(slot=shop.slot, publications=(PUBLICATION,), proto_version=1, streaming="off")
+    with ReplicationStream(connect(proxy.dsn(shop.dsn)), options, status_interval=0.3) as stream:
+        proxy.stuck = True
+        for _ in range(400_000):  # 16 MB: more than the buffers of two sockets
+            stream.send_status()
+        proxy.stuck = False
+        stream.send_status(reply_requested=True)
+        wait_until(lambda: len(stream.drain(0.1)) > 0)
 
 
 def test_connecting_gives_way_to_a_signal(shop: Shop, proxy: Proxy) -> None:

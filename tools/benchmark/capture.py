@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,16 @@ def _child(server: EmbeddedServer, workload: Workload, end: str) -> Run:
     return Run(**json.loads(done.stdout))
 
 
+class _WithoutPandas(MetaPathFinder):
+    """What a capture is installed with, ``[cli,postgres]``, has no pandas; where it is there, pyarrow imports it."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is left out")
+
+
 def _capture(dsn: str, options: str, end: str) -> dict[str, float]:
+    sys.meta_path.insert(0, _WithoutPandas())
     from pgoutput_construct.postgres import capture
     from pgoutput_construct.wire import Lsn
 
