@@ -40,6 +40,13 @@ __all__ = ["capture_command"]
     help="Let standbys keep a copy of the slot that is created (PostgreSQL 17).",
 )
 @click.option(
+    "--slot-timeout",
+    type=SECONDS,
+    metavar="SECONDS",
+    help="Give up creating the slot after so long: it waits for the transactions that write.  [default: never]",
+)
+@click.option("--new-log", is_flag=True, help="Begin an empty log although the slot was read before.")
+@click.option(
     "--create-publication",
     type=NAMES,
     metavar="TABLE,...",

@@ -1,5 +1,6 @@
 """What the caller of a capture gave to be called, on a thread of its own: a slow one cannot starve the stream."""
 
+import logging
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -9,14 +10,18 @@ __all__ = ["Callbacks"]
 
 Progress = TypeVar("Progress")
 
+_LOG = logging.getLogger("pgoutput_construct")
 _INTERVAL = 0.05  # seconds
+_PATIENCE = 3.0
+"""Seconds for which a callback that runs is waited for at the end."""
 
 
 class Callbacks(Generic[Progress]):
     """Asks ``stop`` about every 50 ms, and shows progress; a context manager that shows the last one before it ends.
 
     Progress that comes while an earlier one is being shown replaces what waits to be shown. What a callback raises is
-    raised by ``stopped``, ``report`` or the end of the context.
+    raised by ``stopped``, ``report`` or the end of the context; one that does not return then is left behind, which is
+    logged.
     """
 
     def __init__(self, stop: Callable[[], bool] | None, on_progress: Callable[[Progress], None] | None) -> None:
@@ -48,7 +53,9 @@ class Callbacks(Generic[Progress]):
     ) -> None:
         self._done.set()
         self._news.set()
-        self._thread.join()
+        self._thread.join(_PATIENCE)
+        if self._thread.is_alive():
+            _LOG.warning("a callback has not returned for %g seconds: the capture ends without it", _PATIENCE)
         if error is None:
             self._raise()
 

@@ -8,6 +8,7 @@ from typing import Unpack
 
 import psycopg
 
+from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 from pgoutput_construct.errors import ReplicationError
@@ -48,6 +49,8 @@ def capture(
     on_progress: Callable[[CaptureProgress], None] | None = None,
     create_slot: bool = False,
     failover: bool = False,
+    slot_timeout: float | None = None,
+    new_log: bool = False,
     create_publication: Iterable[str] = (),
     heartbeat: float | None = None,
     transactional_heartbeat: bool = False,
@@ -82,6 +85,9 @@ def capture(
             write now, which are logged.
         failover: Standbys keep a copy of the slot that is created, with which a capture goes on after a failover
             (PostgreSQL 17; the standby needs ``sync_replication_slots``).
+        slot_timeout: Seconds after which the creation of the slot is given up; None to wait as long as it takes.
+        new_log: Begin a log in an empty place although the slot was read before, which is refused otherwise: the log
+            may be on a volume that is not mounted.
         create_publication: Tables, as in SQL, for which the one publication that is named is created where there is
             none; each needs a replica identity.
         heartbeat: Seconds between two logical messages (prefix ``pgoutput_construct``) that the capture writes, so that
@@ -103,7 +109,8 @@ def capture(
         ProtocolError: A message that cannot come where it stands; what came before it is in the log.
     """
     names, tables = _names(publications), _names(create_publication)
-    plan = Plan(slot, names, options, create_slot, failover, tables, writes=heartbeat is not None)
+    writes = heartbeat is not None
+    plan = Plan(slot, names, options, create_slot, failover, slot_timeout, new_log, tables, writes)
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
     watch = Watch(dsn, slot, names, status_interval, beat)
     callbacks = Callbacks(stop, on_progress)
@@ -154,6 +161,8 @@ class _Capture:
         patience = Patience(asked=self.ending.reason)
         with closing(connect(self.dsn, patience=patience)) as asking:
             prepared = prepare(asking, self.plan, self.writer)
+        if not prepared.created_slot:
+            self._note_beginning(prepared)
         connection = connect(self.dsn, patience=patience)
         try:
             stream = self._start(connection, prepared, Silence(self.status_interval, silent_before=retry.silent))
@@ -161,7 +170,8 @@ class _Capture:
             connection.close()
             raise
         retry.connected(f"slot {self.plan.slot!r} from {stream.confirmed_lsn}, timeline {prepared.options.timeline}")
-        self.progress.connected = True
+        self.progress.connected, self.progress.confirmed_lsn = True, stream.confirmed_lsn
+        self._note_beginning(prepared)
         announce(self.writer, prepared)
         self.watch.start()
         self.ending.connected(prepared.current_lsn)
@@ -183,6 +193,12 @@ class _Capture:
                 with suppress(ReplicationError, psycopg.Error):
                     drop_slot(connection, self.plan.slot)
             raise
+
+    def _note_beginning(self, prepared: Prepared) -> None:
+        """Write down where an empty log begins: it is then no place that was found empty, also before a segment."""
+        if not self.writer.noted_lsn:
+            self.writer.cut(Position(complete_lsn=prepared.confirmed_lsn))
+            self.writer.collect(wait=True)
 
     def _sleep(self, seconds: float) -> str | None:
         deadline = time.monotonic() + seconds

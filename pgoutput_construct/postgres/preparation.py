@@ -35,6 +35,10 @@ class Plan:
     """Create the slot where there is none and the log is empty."""
     failover: bool = False
     """Standbys keep a copy of the slot that is created."""
+    slot_timeout: float | None = None
+    """Seconds for which the creation of the slot may wait for transactions; None: for ever."""
+    new_log: bool = False
+    """The log may be empty although the slot was read before."""
     publication_tables: tuple[str, ...] = ()
     """Create the publication for these tables where there is none."""
     writes: bool = False
@@ -51,6 +55,8 @@ class Prepared:
     """All options, none left open."""
     current_lsn: Lsn
     """The end of the server's WAL."""
+    confirmed_lsn: Lsn
+    """Where the slot is."""
     created_slot: bool
     """The slot was created just now."""
 
@@ -76,9 +82,9 @@ def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
     created = _make_slot(connection, plan, options, writer)
     confirmed = slots.check_slot(connection, plan.slot)
     current = server.current_lsn(connection)
-    _check_slot_position(connection, plan.slot, confirmed, writer)
+    _check_slot_position(connection, plan, confirmed, writer)
     _check_server_position(current, standby, writer)
-    return Prepared(options, current, created)
+    return Prepared(options, current, confirmed, created)
 
 
 def check_same_server(connection: Connection, options: LogOptions) -> None:
@@ -135,23 +141,22 @@ def _make_slot(connection: Connection, plan: Plan, options: LogOptions, writer: 
             f"there is no slot {plan.slot!r} any more, and a new one would not have the changes since the log in "
             f"{writer.store} ended, at {writer.noted_lsn}; {_NEW_LOG}"
         )
-    slots.create_slot(connection, plan.slot, two_phase=options.two_phase, failover=plan.failover)
+    two_phase, timeout = options.two_phase, plan.slot_timeout
+    slots.create_slot(connection, plan.slot, two_phase=two_phase, failover=plan.failover, timeout=timeout)
     return True
 
 
-def _check_slot_position(connection: Connection, slot: str, confirmed: Lsn, writer: LogWriter) -> None:
+def _check_slot_position(connection: Connection, plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:
     noted = writer.noted_lsn
-    if not noted and (given := slots.given_before(connection, slot)):
-        _LOG.warning(
-            "the log in %s is empty, but slot %r gave %d transactions to a reader before, and what was confirmed then "
-            "will not come again; if there should be a log, as on a volume that is not mounted, end this capture now",
-            writer.store,
-            slot,
-            given,
+    if not noted and not plan.new_log and (given := slots.given_before(connection, plan.slot)):
+        raise ChangeLogError(
+            f"the log in {writer.store} is empty, but slot {plan.slot!r} gave {given} transaction{'s' * (given != 1)} "
+            "to a reader before, and what was confirmed then will not come again; if there should be a log, as on a "
+            "volume that is not mounted, bring it back; to begin a new log all the same, give --new-log (new_log=True)"
         )
     if noted and confirmed > noted:
         raise ChangeLogError(
-            f"slot {slot!r} is at {confirmed}, but the log in {writer.store} ends at {noted}: the slot was "
+            f"slot {plan.slot!r} is at {confirmed}, but the log in {writer.store} ends at {noted}: the slot was "
             "re-created, or moved by another reader, or the log lost its last segments, and the changes between are "
             f"not in the log; {_NEW_LOG}"
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.envelope import Frames
-from pgoutput_construct.errors import DecodeError, ProtocolError, ReplicationError
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.health import SlotHealth
 from pgoutput_construct.postgres.intake import Intake
@@ -85,14 +85,16 @@ class Pump:
     def run(self) -> str:
         """Return the reason of the end; then all that was received is durable, and what is complete is confirmed.
 
-        Raises ReplicationError, DecodeError and ProtocolError, after publishing what came before.
+        Raises ReplicationError, DecodeError, ProtocolError and what callbacks raise; what came before is published.
         """
         self.writer.on_durable = self.stream.frames.wake
         try:
             while not (reason := self.ending.reason(self.tracker)):
                 self._step()
             self._settle()
-        except (ReplicationError, DecodeError, ProtocolError):
+        except (ChangeLogError, KeyboardInterrupt):
+            raise  # the log takes nothing more, or it was asked for twice
+        except BaseException:  # a callback's, too
             self._publish()
             raise
         finally:

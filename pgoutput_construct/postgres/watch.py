@@ -62,7 +62,6 @@ class Watch:
         if heartbeat is not None:
             self._tasks.append(_Task(heartbeat.write, heartbeat.seconds))
         self._problem: ReplicationError | None = None
-        self._said: set[str] = set()
         self._connection: Connection | None = None
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch of slot {slot}", daemon=True)
@@ -99,25 +98,25 @@ class Watch:
             task.due = time.monotonic() + task.interval
             if self._connection is None:
                 self._connection = connect(self._dsn, replication=False, patience=Patience(asked=self._stopped))
-            task.action(self._connection)
+            self._say(task, task.action(self._connection))
         except Stopped:
             self._drop()
         except (ReplicationError, psycopg.Error) as error:
             self._drop()
-            self._say(f"{error} (beside the stream, which goes on)")
+            self._say(task, f"{error} (beside the stream, which goes on)")
 
-    def _look(self, connection: Connection) -> None:
+    def _look(self, connection: Connection) -> str | None:
         if missing := missing_publications(connection, self._publications):
             names = ", ".join(map(repr, missing))
             self._problem = ReplicationError(lost_publication(f"there is no publication {names} any more"))
         self.health = next(iter(slot_health(connection, self._slot)), None)
-        if self.health and self.health.problem:
-            self._say(self.health.problem)
-            if self.health.lost:
-                self._problem = ReplicationError(self.health.problem)
+        problem = self.health.problem if self.health else None
+        if self.health and self.health.lost:
+            self._problem = ReplicationError(str(problem))
         query = "SELECT FROM pg_stat_replication WHERE pid = %s AND sync_state IN ('sync', 'quorum')"
         pid = self.health.active_pid if self.health else None
         self.synchronous = bool(fetch(connection, query, [pid]))
+        return problem
 
     def _stopped(self) -> str | None:
         return "stop" if self._done.is_set() else None
@@ -127,14 +126,19 @@ class Watch:
             self._connection.close()
             self._connection = None
 
-    def _say(self, text: str) -> None:
-        if (state := re.sub(r"\d+", "", text)) not in self._said:
-            self._said.add(state)
+    def _say(self, task: "_Task", text: str | None) -> None:
+        # Once for as long as it lasts, whichever task meets it; numbers in the text make no other state of it.
+        state = re.sub(r"\d+", "", text or "")
+        if text and all(state != other.state for other in self._tasks):
             _LOG.warning("%s", " ".join(text.split()))
+        task.state = state
 
 
 @dataclass
 class _Task:
-    action: Callable[[Connection], None]
+    action: Callable[[Connection], str | None]
+    """Returns what is wrong, None when nothing is."""
     interval: float
     due: float = 0.0
+    state: str = ""
+    """What was wrong the last time, without its numbers."""

@@ -175,6 +175,28 @@ def test_from_nothing(run: Run, shop: Shop) -> None:
     assert committed_ids(shop.log()) == [1, 2]
 
 
+def test_the_creation_of_a_slot_has_a_limit(run: Run, shop: Shop) -> None:
+    """A transaction that stays open does not keep the command for ever; no slot is left behind."""
+    arguments = _arguments(shop, "--create-slot", "--slot-timeout", 0.5)
+    arguments[3] = f"{shop.slot}_late"
+    with shop.connect() as connection, connection.transaction():
+        connection.execute("INSERT INTO item VALUES (1, 'a')")
+        result = run("capture", *arguments)
+    assert result.exit_code == 1 and "was not created in 0.5 seconds" in result.stderr
+    assert not slot_health(shop.dsn, f"{shop.slot}_late")
+
+
+def test_an_empty_log_of_a_slot_that_was_read_is_asked_for(run: Run, shop: Shop) -> None:
+    """An error names the option with which it begins."""
+    run("capture", *_arguments(shop, "--until-lsn", shop.execute("INSERT INTO item VALUES (1, 'a')")))
+    shop.directory = shop.directory.with_name("other")
+    arguments = _arguments(shop, "--until-lsn", shop.execute("INSERT INTO item VALUES (2, 'a')"))
+    result = run("capture", *arguments)
+    assert result.exit_code == 1 and "--new-log" in result.stderr
+    assert run("capture", *arguments, "--new-log").exit_code == 0
+    assert committed_ids(shop.log()) == [2]
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_an_error_is_one_line(run: Run, shop: Shop, form: str) -> None:
     """What is wrong is the last line, with the remedy in the command's words, and no password anywhere."""

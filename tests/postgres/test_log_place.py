@@ -47,14 +47,32 @@ def test_a_lost_first_segment_is_noticed(shop: Shop) -> None:
             opened(shop.directory)
 
 
-def test_an_empty_log_of_a_slot_that_was_read_is_warned_of(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    """As when the volume of the log is not mounted; a slot that nobody read is no reason."""
+def test_an_empty_log_of_a_slot_that_was_read_is_refused(shop: Shop) -> None:
+    """As when the volume of the log is not mounted, again and again, until asked for; the slot stays where it was."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.capture()
-    assert "is not mounted" not in caplog.text
+    before = shop.confirmed()
     shop.directory.rename(shop.directory.with_name("away"))
+    shop.execute("INSERT INTO item VALUES (2, 'b')")
+    for _ in range(2):
+        with pytest.raises(ChangeLogError, match=r"gave 1 transaction to a reader before.*--new-log"):
+            shop.capture()
+    assert shop.confirmed() == before
+    shop.capture(new_log=True)
     shop.capture()
-    assert "gave 1 transactions to a reader before" in caplog.text
+    assert committed_ids(shop.log()) == [2]
+
+
+def test_a_log_that_has_begun_is_no_empty_one(shop: Shop) -> None:
+    """A capture that is killed before its first segment, while the server sends, goes on when it comes back."""
+    shop.execute("INSERT INTO item VALUES (1, 'a')")
+    query = "SELECT FROM pg_stat_replication_slots WHERE slot_name = %s AND total_txns > 0"
+    with shop.connect() as connection, shop.capturing_process(limits="SegmentLimits(seconds=3600)"):
+        wait_until(lambda: bool(connection.execute(query, [shop.slot]).fetchall()))
+    assert not list(shop.directory.glob("segment*"))
+    wait_until(lambda: not is_active(shop))
+    shop.capture()
+    assert committed_ids(shop.log()) == [1]
 
 
 @pytest.mark.parametrize("empty", [True, False])

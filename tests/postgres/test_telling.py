@@ -1,0 +1,63 @@
+"""What a capture tells its caller and its operator, and what their callbacks may do to it."""
+
+import threading
+
+import pytest
+
+from pgoutput_construct.postgres import CaptureProgress, SegmentLimits
+from pgoutput_construct.postgres.watch import Watch
+from pgoutput_construct.wire import Lsn
+from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
+
+pytestmark = pytest.mark.server
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError, SystemExit])
+def test_what_was_received_is_durable_when_a_callback_fails(shop: Shop, error: type[BaseException]) -> None:
+    """Whatever a callback raises: it comes out, and the segment that was being filled is in the log."""
+
+    def show(progress: CaptureProgress) -> None:
+        if progress.payload_bytes:
+            raise error("from the callback")
+
+    end = shop.execute("INSERT INTO item VALUES (1, 'a')")
+    with pytest.raises(error, match="from the callback"):
+        shop.capture(until=Lsn(end + 2**30), limits=SegmentLimits(seconds=3600), on_progress=show)
+    assert committed_ids(shop.log()) == [1]
+
+
+def test_a_callback_that_does_not_return_is_left_behind(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """The capture ends without it, and says so."""
+    free = threading.Event()
+    giving_up = threading.Timer(30, free.set)
+    giving_up.start()
+    shop.execute("INSERT INTO item VALUES (1, 'a')")
+    try:
+        shop.capture(on_progress=lambda _: free.wait() and None)
+        assert not free.is_set() and "a callback has not returned" in caplog.text
+    finally:
+        giving_up.cancel()
+        free.set()
+    assert committed_ids(shop.log()) == [1]
+
+
+def test_the_first_report_knows_what_was_confirmed_before(shop: Shop) -> None:
+    """After a restart the progress begins where the log ends: the lag is not all of the server's WAL."""
+    shop.execute("INSERT INTO item VALUES (1, 'a')")
+    confirmed = shop.capture().confirmed_lsn
+    reports: list[CaptureProgress] = []
+    with shop.capturing(on_progress=reports.append):
+        wait_until(lambda: any(report.connected for report in reports))
+    assert next(report for report in reports if report.connected).confirmed_lsn >= confirmed > 0
+
+
+def test_a_watch_tells_a_state_again_that_had_passed(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """Each time that its connection is ended is told, after a look that succeeded."""
+    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+    with Watch(shop.dsn, shop.slot, [PUBLICATION], 0.1) as watch, shop.connect() as connection:
+        watch.start()
+        for _ in range(2):
+            told, watch.health = caplog.text.count("beside the stream"), None
+            wait_until(lambda: watch.health is not None)
+            connection.execute(ended, [shop.dbname])
+            wait_until(lambda told=told: caplog.text.count("beside the stream") > told)  # type: ignore[misc]
