@@ -1,16 +1,16 @@
 """The short form of ``python -m tools.faults capture``: everything is broken at least once, and nothing is lost."""
 
-import os
-import signal
+import random
 from pathlib import Path
 
 import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
+from tests.postgres.shop import wait_until
 from tools.faults.attack import Round
-from tools.faults.breaking import Breaking
+from tools.faults.capturing import CapturedLog, CaptureProcess
 from tools.faults.counts import Faults
-from tools.faults.judge import Verdict
+from tools.faults.judge import Verdict, judge_captures
 from tools.faults.modes import MODES
 
 pytestmark = pytest.mark.server
@@ -30,18 +30,14 @@ def test_nothing_is_lost_repeated_or_visible_though_rolled_back(
     assert min(counts.transactions, counts.rolled_back) > 10 and counts.entries > counts.changes
 
 
-class _Interrupted(Round):
-    """A round in which a capture ends, and not by one of the faults."""
-
-    def _attack(self, breaking: Breaking) -> None:
-        breaking.begin()
-        assert breaking.process.pid is not None
-        os.kill(breaking.process.pid, signal.SIGTERM)
-        super()._attack(breaking)
-
-
 def test_a_capture_that_gives_up_fails_its_round(attacked18: EmbeddedServer, tmp_path: Path) -> None:
-    """Though another one is started, and the log says the truth."""
-    report = _Interrupted(attacked18, MODES[0], Faults(kills=1), tmp_path / "ended", seed=1).run()
-    assert not report.verdict.good and report.verdict == Verdict(ended=1, problems=report.verdict.problems)
-    assert report.verdict.problems[0].startswith("ended 1: status ") and report.counts.ended == 1
+    """Though another one is started, and the log says the truth; one that is killed has not given up."""
+    captured = CapturedLog(attacked18.dsn, "no_such_slot", "p", tmp_path / "log", MODES[0])
+    process, verdict = CaptureProcess(captured, tmp_path / "said.txt", random.Random(1)), Verdict()
+    process.ensure()
+    wait_until(lambda: process.pid is None, 60)
+    process.ensure()
+    assert process.kill()
+    judge_captures(process.ended, verdict)
+    assert verdict == Verdict(ended=1, problems=verdict.problems) and not verdict.good
+    assert "status 1; its last words" in verdict.problems[0] and "create the slot" in verdict.problems[0]

@@ -16,7 +16,7 @@ from pgoutput_construct.postgres import create_slot, current_lsn
 from tools.faults.breaking import SLOW, Breaking
 from tools.faults.capturing import CapturedLog, CaptureProcess
 from tools.faults.counts import Counts, Faults
-from tools.faults.judge import Verdict, judge, judge_index
+from tools.faults.judge import Verdict, judge, judge_captures, judge_index
 from tools.faults.modes import Mode
 from tools.faults.proxy import Proxy
 from tools.faults.tidying import Tidying
@@ -123,8 +123,7 @@ class Round:
         judge_index(ChangeLog(breaking.log).transactions().to_pylist(), contents, verdict)
         for problem in verify(breaking.log).problems:
             verdict.add("misindexed", problem)
-        for ending in breaking.process.ended:
-            verdict.add("ended", ending)
+        judge_captures(breaking.process.ended, verdict)
         if not verdict.good:
             write_witness(witness, self.directory / "witness.jsonl")
         counts = self.counts

@@ -12,7 +12,7 @@ from tools.faults.changes import Change
 from tools.faults.contents import Contents, Transaction
 from tools.faults.witness import Witness
 
-__all__ = ["Verdict", "judge", "judge_index"]
+__all__ = ["Verdict", "judge", "judge_captures", "judge_index"]
 
 _SHOWN = 20
 _Known = tuple[Any, ...]
@@ -51,6 +51,12 @@ class Verdict:
             setattr(self, kind, getattr(self, kind) + count)
             if len(self.problems) < _SHOWN:
                 self.problems.append(f"{kind} {count}: {place}")
+
+
+def judge_captures(ended: Iterable[str], verdict: Verdict) -> None:
+    """Count the captures that ended though nobody killed them, each described by how it ended."""
+    for ending in ended:
+        verdict.add("ended", ending)
 
 
 def judge(contents: Contents, witness: Witness) -> Verdict:
