@@ -23,11 +23,11 @@ LINE_KEYS = frozenset({"before", "line", "offset", "proto_version", "send_time",
 """What a JSON line says beside a message's fields, the options and the states."""
 
 _BESIDE_OPTIONS = """all as_json asked changes check_server count create_publication create_slot data database
-    differences directory dsn duration everything failover file follow form format frame from_lsn given
-    handle_signals heartbeat help html index json kinds layout limit limits log log_format message metrics
-    on_progress open_xid output payload payloads publication publications reconnect_seconds replication_options self
-    server_version settings slot source start states status_interval stop svg system_identifier table tables
-    threads timeline transactional_heartbeat until_idle until_lsn"""
+    differences directory dsn duration everything failover failover_slot file follow form format frame from_lsn
+    given handle_signals heartbeat help html index json kinds layout limit limits log log_format message metrics
+    new_log on_progress open_xid output payload payloads publication publications reconnect_seconds
+    replication_options self server_version settings slot slot_timeout source start states status_interval stop svg
+    system_identifier table tables threads timeline transactional_heartbeat until_idle until_lsn"""
 RESERVED_OPTIONS = (LINE_KEYS - {"proto_version"}) | {*_BESIDE_OPTIONS.split()}
 """What the functions, classes and commands that take options call what else they take or have."""
 
