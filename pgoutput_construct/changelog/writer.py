@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog.claim import Claim, overtaken
 from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.footer import Position, Segment
 from pgoutput_construct.changelog.indexes import builder_after
 from pgoutput_construct.changelog.keeper import ManifestKeeper
 from pgoutput_construct.changelog.listing import list_log, list_segments
-from pgoutput_construct.changelog.names import chosen
 from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.parts import Part, coalesced
 from pgoutput_construct.changelog.segments import write_segment
-from pgoutput_construct.changelog.store import Address, LogLock, LogStore
+from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
 _INT64_MAX = 2**63 - 1
-_SETTLING = 600.0
-"""Seconds after a claim in which an upload of the one who had the log before may still end."""
 _GROUP_ROWS = 8192  # rows that can be read, or are damaged, alone: fewer cost more CPU to write
 
 
@@ -92,7 +90,6 @@ class LogWriter:
         self.store = open_store(address)
         self.limits = limits or SegmentLimits()
         self.options: LogOptions | None = None
-        self.position = Position()
         self.next_seq = 0
         self.pending = 0
         """How many payloads were appended and not handed over."""
@@ -100,9 +97,7 @@ class LogWriter:
         """How many transactions of the log had not ended when this writer last wrote a segment."""
         self.on_durable: Callable[[], None] | None = None
         """Called by the thread when there is something to collect."""
-        self._durable = 0  # seqs before this one are in segments: what a note may vouch for
-        self._written: LogOptions | None = None
-        self._newest: tuple[str, int] | None = None  # name and size of the newest segment
+        self._last: Segment | None = None  # the newest that is durable
         self._parts: list[Part] = []
         self._first_seq = 0
         self._bytes = 0
@@ -112,13 +107,17 @@ class LogWriter:
         self._builder: IndexBuilder | None = None
         self._sent: dict[int, Sent] = {}
         self.store.prepare()
-        self._lock = self.store.lock("capture") if self.store.keeps_out else None
-        self._settled_at = 0.0
+        self._claim = Claim(self.store)
         try:
             self._recover()
         except BaseException:
             self.close()
             raise
+
+    @property
+    def position(self) -> Position:
+        """How far the log is complete with the last durable segment that was collected."""
+        return self._last.position if self._last else Position()
 
     @property
     def busy(self) -> bool:
@@ -135,18 +134,18 @@ class LogWriter:
         """The timeline of the server on which ``noted_lsn`` was reached; None where the log does not say."""
         if self._note.confirmed_lsn > self.position.complete_lsn:
             return self._note.timeline
-        return self._written.timeline if self._written else None
+        return self._last.options.timeline if self._last else None
 
     def refresh(self) -> None:
         """See whether this writer still has the log, where its slot is further; raise ChangeLogError when it has not.
 
         One that has not claimed it yet takes it as it is now: another one may have written, and ended, since.
         """
-        if self._lock is not None:
-            self._lock.check()
+        if self._claim.is_taken:
+            self._claim.check()
         elif not self._parts:
             self._note = read_note(self.store)
-            if self._is_overtaken():
+            if self._claim.is_overtaken(self._last):
                 self._recover()
 
     def use(self, options: LogOptions, said: Collection[str] = ()) -> None:
@@ -225,9 +224,7 @@ class LogWriter:
             self._take_back(cut)
             raise
         if durable.segment is not None:
-            self.position = durable.position
-            self._durable, self._written = durable.segment.last_seq + 1, durable.segment.options
-            self._newest = durable.segment.name, durable.segment.size
+            self._last = durable.segment
         return durable
 
     def publish(self, position: Position) -> Segment | None:
@@ -242,8 +239,7 @@ class LogWriter:
     def close(self) -> None:
         """Wait for what was handed over, and release the log; what was not handed over is gone."""
         self._thread.shutdown()
-        if self._lock is not None:
-            self._lock.release()
+        self._claim.release()
 
     def __enter__(self) -> Self:
         return self
@@ -256,10 +252,9 @@ class LogWriter:
         self._note = read_note(self.store)
         listing = list_log(self.store)
         if listing.segments:
-            last = listing.segments[-1]
-            self.options, self.position = last.options, last.position
-            self.next_seq = self._first_seq = self._durable = last.last_seq + 1
-            self._written, self._newest = last.options, (last.name, last.size)
+            self._last = last = listing.segments[-1]
+            self.options = last.options
+            self.next_seq = self._first_seq = last.last_seq + 1
         self._note.check_end(self.next_seq, self.store)
         self._manifests = ManifestKeeper(self.store, listing)
 
@@ -270,41 +265,22 @@ class LogWriter:
 
     def _write(self, cut: _Cut) -> Durable:
         """Make a cut durable; this runs in the thread, and nothing else changes the log meanwhile."""
-        lock = self._claimed()
+        self._claim.take(self._last)
         segment = None
         if cut.rows and cut.options is not None:
             segment = self._write_segment(cut, cut.options)
         elif cut.position.complete_lsn > self.noted_lsn:
-            note = Note(cut.position.complete_lsn, self._durable, cut.options.timeline if cut.options else None)
+            durable = self._last.last_seq + 1 if self._last else 0
+            note = Note(cut.position.complete_lsn, durable, cut.options.timeline if cut.options else None)
             write_note(self.store, note)
             self._note = note
-        lock.check()  # else it went elsewhere, and may not be confirmed
+        self._claim.check()  # else it went elsewhere, and may not be confirmed
         return Durable(cut.position, segment)
-
-    def _claimed(self) -> LogLock:
-        if self._lock is None:
-            self._check_not_overtaken()  # who has come too late takes nothing from the other one
-            self._lock = self.store.lock("capture")
-            self._settled_at = time.monotonic() + _SETTLING
-        self._lock.check()
-        if time.monotonic() < self._settled_at:
-            self._check_not_overtaken()
-        return self._lock
-
-    def _check_not_overtaken(self) -> None:
-        if self._is_overtaken():
-            raise _overtaken(self.store, self._durable)
-
-    def _is_overtaken(self) -> bool:
-        """Tell whether another one has written, or an upload of it has ended, since this one looked."""
-        files = self.store.files()
-        lasts = [(last.name, files[last.name]) for last in chosen(files)[0][-1:]]
-        return bool(lasts) and lasts[0] != self._newest
 
     def _write_segment(self, cut: _Cut, options: LogOptions) -> Segment:
         builder = self._builder or builder_after(list_segments(self.store), self._sent)
         if builder.next_seq != cut.first_seq:
-            raise _overtaken(self.store, cut.first_seq)
+            raise overtaken(self.store, cut.first_seq)
         # It goes on: where the segment cannot be written, another one begins where this one did.
         self._builder, self._sent = None, builder.sent
         parts = list(coalesced(cut.parts))
@@ -320,13 +296,6 @@ class LogWriter:
     def _wake(self, _: Future[Durable]) -> None:
         if self.on_durable is not None:
             self.on_durable()
-
-
-def _overtaken(store: LogStore, seq: int) -> ChangeLogError:
-    return ChangeLogError(
-        f"{store}: the log does not end before seq {seq}, as it did when this capture read it: another capture writes "
-        "into it, or an upload that had failed has ended; let one capture run, which goes on where the log ends"
-    )
 
 
 def _beyond(lsn: Lsn) -> ChangeLogError:
