@@ -22,7 +22,7 @@ from pgoutput_construct.changelog.store import Address, LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["Prune", "prune", "prune_position"]
+__all__ = ["Prune", "prune"]
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,6 @@ def prune(
         done = _planned(listing, known, before, time.time())
         done = replace(done, size=sum(_files(store, done.first_seq).values()))
         return done if dry_run else _remove(store, lock, listing, done, on_progress or (lambda done: None))
-
-
-def prune_position(text: str) -> Lsn | Timestamp:
-    """Read what a person writes for ``before``: an LSN, or a time with its zone; raises PgoutputError for neither."""
-    return Lsn(text) if "/" in text else Timestamp.from_text(text)
 
 
 def _planned(listing: Listing, known: tuple[RegisteredReader, ...], before: Lsn | Timestamp, now: float) -> Prune:

@@ -2,7 +2,6 @@
 
 import shutil
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,10 @@ import pytest
 from pgoutput_construct.changelog import ChangeLog, LogWriter, registry
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.prune import Prune, prune, prune_position
+from pgoutput_construct.changelog.prune import Prune, prune
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.verify import verify
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
@@ -153,13 +152,3 @@ def test_a_prune_that_is_killed_takes_nothing_from_a_reader_that_came_meanwhile(
     registry.forget(log, "late")
     registry.forget(log, "early")
     assert prune(log, ALL).removed > 3 and verify(log).problems == ()
-
-
-def test_positions_as_people_write_them() -> None:
-    """An LSN, or a time with its zone."""
-    assert prune_position("0/10") == Lsn(16) and isinstance(prune_position("0/10"), Lsn)
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
-    assert prune_position("2026-01-01T00:00:00Z") == Timestamp.from_datetime(moment)
-    for text in ("yesterday", "2026-01-01", "x/y"):
-        with pytest.raises(PgoutputError):
-            prune_position(text)

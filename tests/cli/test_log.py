@@ -1,12 +1,16 @@
 """``pgoutput log``: what a change log holds."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from pgoutput_construct.changelog.registry import forget, register
+from pgoutput_construct.cli.params import LSN_OR_TIME
+from pgoutput_construct.wire import Lsn, Timestamp
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop
 
@@ -113,3 +117,16 @@ def test_a_log_is_pruned(run: Run, change_log: Path) -> None:
     assert run("tail", change_log).exit_code == run("log", change_log, "--verify").exit_code == 0
     assert run("log", "prune", change_log, "--before", "yesterday").exit_code == 2
     assert run("log", "prune", change_log, "--before", "1999-12-31", "--yes").stdout.startswith("removed: 0 of 2")
+
+
+def test_positions_as_people_write_them() -> None:
+    """An LSN, or a time, in UTC where it has no zone; anything else is a usage error."""
+    position = LSN_OR_TIME.convert("0/10", None, None)
+    assert position == Lsn(16) and isinstance(position, Lsn)
+    moment = Timestamp.from_datetime(datetime(2026, 1, 1, tzinfo=UTC))
+    for text in ("2026-01-01T00:00:00Z", "2026-01-01", "2026-01-01T01:00+01:00"):
+        read = LSN_OR_TIME.convert(text, None, None)
+        assert read == moment and isinstance(read, Timestamp)
+    for text in ("yesterday", "x/y"):
+        with pytest.raises(click.UsageError):
+            LSN_OR_TIME.convert(text, None, None)
