@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, field
 
+from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
@@ -22,6 +23,10 @@ class Note:
     """The durable segments end before this seq: a log that ends earlier has lost some."""
     timeline: int | None = None
     """The timeline of the server that was told; None in a note that does not say."""
+
+    def reached(self, last: Segment | None) -> Lsn:
+        """Return the highest position that was confirmed, by this note or with the newest segment."""
+        return max(self.confirmed_lsn, last.position.complete_lsn) if last else self.confirmed_lsn
 
     def check_end(self, next_seq: int, place: object) -> None:
         """Raise ChangeLogError when the log at ``place`` ends, before ``next_seq``, earlier than the note says."""

@@ -8,29 +8,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import Block
-from pgoutput_construct.changelog.claim import Claim, overtaken
-from pgoutput_construct.changelog.columns import segment_table
+from pgoutput_construct.changelog.claim import Claim
 from pgoutput_construct.changelog.events import LogEvent
+from pgoutput_construct.changelog.flush import Durable, Flush, Handed
 from pgoutput_construct.changelog.footer import Position, Segment
-from pgoutput_construct.changelog.indexes import builder_after
 from pgoutput_construct.changelog.keeper import ManifestKeeper
-from pgoutput_construct.changelog.listing import list_log, list_segments
-from pgoutput_construct.changelog.note import Note, read_note, write_note
+from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog.note import read_note
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.parts import Part, coalesced
-from pgoutput_construct.changelog.segments import write_segment
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
-    from pgoutput_construct.changelog.build import IndexBuilder
-    from pgoutput_construct.changelog.described import Sent
+    from pgoutput_construct.changelog.parts import Part
 
-__all__ = ["Durable", "LogWriter", "SegmentLimits"]
+__all__ = ["LogWriter", "SegmentLimits"]
 
 _INT64_MAX = 2**63 - 1
-_GROUP_ROWS = 8192  # rows that can be read, or are damaged, alone: fewer cost more CPU to write
 
 
 @dataclass(frozen=True)
@@ -48,28 +43,6 @@ class SegmentLimits:
     def __post_init__(self) -> None:
         if self.rows < 1 or self.payload_bytes < 1 or self.seconds < 0:
             raise ChangeLogError("the limits of a segment are at least one row, one byte and zero seconds")
-
-
-@dataclass(frozen=True)
-class Durable:
-    """What has become durable, and may be confirmed to the server."""
-
-    position: Position
-    """How far the log is complete with it."""
-    segment: Segment | None
-    """The segment; None where only the position moved."""
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """What the writer's thread is given."""
-
-    parts: list[Part]
-    first_seq: int
-    rows: int
-    size: int
-    options: LogOptions | None
-    position: Position
 
 
 class LogWriter:
@@ -93,8 +66,6 @@ class LogWriter:
         self.next_seq = 0
         self.pending = 0
         """How many payloads were appended and not handed over."""
-        self.open_transactions = 0
-        """How many transactions of the log had not ended when this writer last wrote a segment."""
         self.on_durable: Callable[[], None] | None = None
         """Called by the thread when there is something to collect."""
         self._last: Segment | None = None  # the newest that is durable
@@ -103,9 +74,7 @@ class LogWriter:
         self._bytes = 0
         self._oldest = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="change log")
-        self._writing: tuple[_Cut, Future[Durable]] | None = None
-        self._builder: IndexBuilder | None = None
-        self._sent: dict[int, Sent] = {}
+        self._writing: tuple[Handed, Future[Durable]] | None = None
         self.store.prepare()
         self._claim = Claim(self.store)
         try:
@@ -120,6 +89,11 @@ class LogWriter:
         return self._last.position if self._last else Position()
 
     @property
+    def open_transactions(self) -> int:
+        """How many transactions of the log had not ended when this writer last wrote a segment."""
+        return self._flush.open_transactions
+
+    @property
     def busy(self) -> bool:
         """Whether something was handed over that was not collected."""
         return self._writing is not None
@@ -127,7 +101,7 @@ class LogWriter:
     @property
     def noted_lsn(self) -> Lsn:
         """The highest position that was confirmed; a slot beyond it was moved by somebody else."""
-        return Lsn(max(self.position.complete_lsn, self._note.confirmed_lsn))
+        return self._note.reached(self._last)
 
     @property
     def noted_timeline(self) -> int | None:
@@ -201,11 +175,12 @@ class LogWriter:
         if self.pending and self.options is None:
             raise ChangeLogError("set the options of the log before its first segment")
         self.collect(wait=True)
-        cut = _Cut(self._parts, self._first_seq, self.pending, self._bytes, self.options, position)
+        payloads = self._parts, self._first_seq, self.pending, self._bytes
+        handed = Handed(*payloads, self.options, position, self._last, self._note)
         if self.pending:
             self._parts, self._first_seq, self.pending, self._bytes = [], self.next_seq, 0, 0
-        writing = self._thread.submit(self._write, cut)
-        self._writing = cut, writing
+        writing = self._thread.submit(self._flush.write, handed)
+        self._writing = handed, writing
         if self.on_durable is not None:
             writing.add_done_callback(self._wake)
 
@@ -217,14 +192,13 @@ class LogWriter:
         """
         if self._writing is None or not (wait or self._writing[1].done()):
             return None
-        (cut, writing), self._writing = self._writing, None
+        (handed, writing), self._writing = self._writing, None
         try:
             durable = writing.result()
         except BaseException:
-            self._take_back(cut)
+            self._take_back(handed)
             raise
-        if durable.segment is not None:
-            self._last = durable.segment
+        self._last, self._note = durable.segment or self._last, durable.note
         return durable
 
     def publish(self, position: Position) -> Segment | None:
@@ -256,42 +230,12 @@ class LogWriter:
             self.options = last.options
             self.next_seq = self._first_seq = last.last_seq + 1
         self._note.check_end(self.next_seq, self.store)
-        self._manifests = ManifestKeeper(self.store, listing)
+        self._flush = Flush(self.store, self._claim, ManifestKeeper(self.store, listing))
 
-    def _take_back(self, cut: _Cut) -> None:
-        if cut.rows:
-            self._parts, self._first_seq = cut.parts + self._parts, cut.first_seq
-            self.pending, self._bytes = cut.rows + self.pending, cut.size + self._bytes
-
-    def _write(self, cut: _Cut) -> Durable:
-        """Make a cut durable; this runs in the thread, and nothing else changes the log meanwhile."""
-        self._claim.take(self._last)
-        segment = None
-        if cut.rows and cut.options is not None:
-            segment = self._write_segment(cut, cut.options)
-        elif cut.position.complete_lsn > self.noted_lsn:
-            durable = self._last.last_seq + 1 if self._last else 0
-            note = Note(cut.position.complete_lsn, durable, cut.options.timeline if cut.options else None)
-            write_note(self.store, note)
-            self._note = note
-        self._claim.check()  # else it went elsewhere, and may not be confirmed
-        return Durable(cut.position, segment)
-
-    def _write_segment(self, cut: _Cut, options: LogOptions) -> Segment:
-        builder = self._builder or builder_after(list_segments(self.store), self._sent)
-        if builder.next_seq != cut.first_seq:
-            raise overtaken(self.store, cut.first_seq)
-        # It goes on: where the segment cannot be written, another one begins where this one did.
-        self._builder, self._sent = None, builder.sent
-        parts = list(coalesced(cut.parts))
-        for part in parts:
-            builder.add(part)
-        index = builder.finish(cut.position.complete_lsn)
-        table = segment_table(parts, cut.first_seq)
-        segment = write_segment(self.store, table, options, cut.position, index, _GROUP_ROWS)
-        self._manifests.add(segment, index)
-        self._builder, self.open_transactions = builder, len(index.open)
-        return segment
+    def _take_back(self, handed: Handed) -> None:
+        if handed.rows:
+            self._parts, self._first_seq = handed.parts + self._parts, handed.first_seq
+            self.pending, self._bytes = handed.rows + self.pending, handed.size + self._bytes
 
     def _wake(self, _: Future[Durable]) -> None:
         if self.on_durable is not None:

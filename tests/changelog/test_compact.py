@@ -101,7 +101,7 @@ def test_segments_of_different_options_stay_apart(log: Path, recordings: dict[st
 
 
 @settings(max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # to shrink a log takes minutes
-@given(testing.streams(4, "parallel", two_phase=True), st.integers(1, 6), st.integers(2, 30))
+@given(testing.streams(4, "parallel", two_phase=True).filter(len), st.integers(1, 6), st.integers(2, 30))
 def test_any_stream_compacts(stream: list[testing.Sent], rows: int, limit: int) -> None:
     """However a stream is cut, and merged: the indexes are those of the rows."""
     with TemporaryDirectory() as directory:
