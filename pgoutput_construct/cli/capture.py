@@ -52,7 +52,7 @@ __all__ = ["capture_command"]
     metavar="TABLE,...",
     help="Create the publication for these tables, unless it exists.",
 )
-@click.option("--until-lsn", type=LSN, metavar="LSN", help="End when everything before this position is durable.")
+@click.option("--until-lsn", type=LSN, help="End when everything before this position is durable.")
 @click.option("--until-idle", type=SECONDS, metavar="SECONDS", help="End when nothing has come for so long.")
 @click.option("--duration", type=SECONDS, metavar="SECONDS", help="End after so long.")
 @click.option(
@@ -71,7 +71,6 @@ __all__ = ["capture_command"]
 @click.option(
     "--metrics",
     type=LISTEN,
-    metavar="[HOST:]PORT",
     help="Answer Prometheus there, under /metrics, whoever asks.  [default HOST: 127.0.0.1]",
 )
 @click.option(

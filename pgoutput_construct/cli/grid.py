@@ -29,8 +29,9 @@ def print_grid(
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines as they are, however long."""
+    console = _console()
     for line in lines:
-        _console().print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _console() -> "Console":

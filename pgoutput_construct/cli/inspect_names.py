@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pgoutput_construct.cli.words import qualified
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.state import StreamState
@@ -48,7 +49,7 @@ def _labels(trace: Trace, relations: RelationCache) -> Iterator[tuple[str, str]]
         if _TABLE.fullmatch(span.path):
             relation = _relation(relations, span.value)
             if relation is not None:
-                yield span.path, _printable(f"{relation.namespace or 'pg_catalog'}.{relation.name}")
+                yield span.path, _printable(qualified(relation))
         elif relation is not None and (match := _COLUMN.fullmatch(span.path)):
             index = int(match[2])
             if index < len(relation.columns):

@@ -56,7 +56,6 @@ def compact_command(log: str, dry_run: bool, **given: Any) -> None:
     "--before",
     type=LSN_OR_TIME,
     required=True,
-    metavar="TIME|LSN",
     help="Remove what ended before this; UTC if no zone.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what keeps the rest.")

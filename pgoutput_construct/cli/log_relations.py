@@ -1,5 +1,6 @@
 """What describes the rows of a log, at whatever position: by its index, without reading it in order."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from pgoutput_construct.cli.words import qualified
@@ -29,6 +30,10 @@ class LogRelations(RelationCache):
     def names(self) -> set[str]:
         """Return the tables of the log."""
         return {qualified(each.relation) for each in self._history.descriptions}
+
+    def oids(self, names: Collection[str]) -> set[int]:
+        """Return the OIDs of what had one of these names at some time."""
+        return {each.relation.relation_oid for each in self._history.descriptions if qualified(each.relation) in names}
 
     def go_to(self, entry: "LogEntry") -> None:
         """Stand at an entry."""

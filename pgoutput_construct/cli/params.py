@@ -72,7 +72,7 @@ LSN: Final = _Parsed("lsn", Lsn)
 """A WAL position, as PostgreSQL writes it."""
 LOG: Final = _Parsed("log", _log)
 """The address of a change log: a directory that exists, or a URI."""
-LSN_OR_TIME: Final = _Parsed("lsn|time", _lsn_or_time)
+LSN_OR_TIME: Final = _Parsed("time|lsn", _lsn_or_time)
 """A position, or a moment in ISO 8601; UTC where it names no zone."""
 LISTEN: Final = _Parsed("[host:]port", _listen)
 NAMES: Final = _Parsed("name,...", _names)

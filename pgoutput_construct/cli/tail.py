@@ -22,7 +22,7 @@ _DSN_SCHEMES: Final = ("postgresql://", "postgres://")
 @click.argument("source", metavar="LOG|DSN")
 @click.option("--publication", "publications", multiple=True, help="Of a server: a publication; can be repeated.")
 @click.option("--follow", "-f", is_flag=True, help="Of a log: go on with what a capture adds; a server always does.")
-@click.option("--from-lsn", type=LSN, metavar="LSN", help="Of a log: begin with the first commit at or after this.")
+@click.option("--from-lsn", type=LSN, help="Of a log: begin with the first commit at or after this.")
 @click.option(
     "--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Show only changes of this table; can be repeated."
 )
@@ -47,8 +47,8 @@ def tail_command(
     was rolled back, also only to a savepoint, is not shown.
 
     With --json each change is an object: commit_lsn, commit_time, xid, seq (the place in the transaction), op,
-    table, new, old, and unchanged: the columns whose value was not sent. Values are PostgreSQL's text, but integers,
-    finite floating-point numbers, booleans and NULL are JSON's own.
+    table (schema and name, too, by themselves), new, old, and unchanged: the columns whose value was not sent.
+    Values are PostgreSQL's text, but integers, finite floating-point numbers, booleans and NULL are JSON's own.
 
     \b
     Examples:

@@ -69,6 +69,7 @@ class _Reader:
         self._table = lru_cache(_TABLES)(lambda place: log.table(log.segments[place]))
         self._starts = [segment.first_seq for segment in log.segments]
         self._complete = log.index.table["complete_lsn"].to_pylist()
+        self._holding = self._places_of_tables() if wanted.tables else frozenset(range(len(log.segments)))
 
     def check(self) -> None:
         """Raise ChangeLogError for a wanted table that the log does not know."""
@@ -135,11 +136,21 @@ class _Reader:
     def _between(self, first: int, last: int) -> "Iterator[tuple[LogEntry, PgoutputMessage]]":
         place = bisect_right(self._starts, first) - 1
         while place < len(self._starts) and self._starts[place] <= last:
-            start = self._starts[place]
-            low = max(first, start)
-            for entry in self._table_entries(self._table(place).slice(low - start, last - low + 1), place):
-                yield entry, self._parse(entry, place)
+            if place in self._holding:
+                start = self._starts[place]
+                low = max(first, start)
+                for entry in self._table_entries(self._table(place).slice(low - start, last - low + 1), place):
+                    yield entry, self._parse(entry, place)
             place += 1
+
+    def _places_of_tables(self) -> frozenset[int]:
+        """Return the places of the segments that hold changes of the wanted tables: the others need not be read."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        rows, places = self.log.index.located("rows")
+        oids = pa.array(self.relations.oids(self.wanted.tables), pa.int64())
+        return frozenset(places[pc.is_in(rows["oid"], oids).to_numpy()].tolist())
 
     def _table_entries(self, table: Any, place: int) -> "Iterator[LogEntry]":
         from pgoutput_construct.changelog.reader import table_entries

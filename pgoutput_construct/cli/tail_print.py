@@ -104,7 +104,7 @@ class _JsonPrinter(Printer):
         row = {"new": self.plain(change, change.new), "old": self.plain(change, change.old)}
         relation = change.relation
         table = {
-            "table": qualified(change.relation),
+            "table": qualified(relation),
             "schema": relation.namespace or "pg_catalog",
             "name": relation.name,
         }

@@ -9,8 +9,6 @@ from pgoutput_construct.wire import Lsn
 
 __all__ = ["Ending"]
 
-_QUESTION_INTERVAL = 0.05  # seconds
-
 
 @dataclass
 class Ending:
@@ -18,8 +16,8 @@ class Ending:
 
     until_lsn: Lsn | None = None
     """The position up to which all must be durable."""
-    stop: Callable[[], bool] | None = None
-    """Asked from time to time; True ends the capture."""
+    stop: Callable[[], bool] = lambda: False
+    """Asked each time, and may not take long; True ends the capture."""
     signals: Sequence[str] = ()
     """A live list: the first name that appears in it ends the capture."""
     duration: float | None = None
@@ -34,7 +32,6 @@ class Ending:
     _active: float = field(default_factory=time.monotonic)
     _received: int = -1
     _waiting: Lsn | None = None
-    _next_question: float = 0.0
 
     @property
     def asks(self) -> bool:
@@ -48,20 +45,16 @@ class Ending:
     def reason(self, tracker: TransactionTracker | None = None) -> str | None:
         """Name what ends the capture now, None to go on; ``tracker`` is given while a stream runs.
 
-        ``stop`` is asked at most every 50 ms. Raises what ``check`` raises.
+        Raises what ``check`` and ``stop`` raise.
         """
         if self.signals:
             return self.signals[0]
         self.check()
         if tracker is not None and (reached := self._reached(tracker)):
             return reached
-        now = time.monotonic()
-        if self.duration is not None and now - self._began >= self.duration:
+        if self.duration is not None and time.monotonic() - self._began >= self.duration:
             return "duration"
-        if self.stop is not None and now >= self._next_question:
-            self._next_question = now + _QUESTION_INTERVAL
-            return "stop" if self.stop() else None
-        return None
+        return "stop" if self.stop() else None
 
     def _reached(self, tracker: TransactionTracker) -> str | None:
         until = self.until_lsn

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from pgoutput_construct import Lsn
@@ -86,6 +87,23 @@ def test_what_is_wanted(run: Run, shop: Shop) -> None:
     assert [line["new"]["id"] for line in some] == [1]
     unknown = run("tail", shop.directory, "--table", "public.others")
     assert unknown.exit_code == 1 and "the log has public.item, public.other" in unknown.output
+
+
+@pytest.mark.server
+def test_segments_without_the_table_are_not_read(run: Run, shop: Shop) -> None:
+    """What is damaged in a segment of other tables keeps nobody from reading this one."""
+    shop.execute("CREATE TABLE other (id int PRIMARY KEY)")
+    shop.capture(until=shop.execute("INSERT INTO item VALUES (1, 'a')"))
+    shop.capture(until=shop.execute("INSERT INTO other VALUES (2)"))
+    first = next(segment.name for segment in shop.log().segments if segment.rows > segment.events)
+    file = shop.directory / first
+    content = file.read_bytes()
+    footer = len(content) - 8 - pq.read_metadata(file).serialized_size
+    file.write_bytes(content[:4] + bytes(footer - 4) + content[footer:])
+    changes = _changes(run("tail", shop.directory, "--json", "--table", "public.other").stdout)
+    assert [line["new"] for line in changes] == [{"id": 2}]
+    damaged = run("tail", shop.directory, "--table", "public.item")
+    assert damaged.exit_code == 1 and first in damaged.output
 
 
 @pytest.mark.server
