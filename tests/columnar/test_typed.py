@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import columns_schema, table
+from pgoutput_construct.columnar import columns_schema, reading
 from pgoutput_construct.columnar.kernels import VALUE_TAGS
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.columnar.typed.registry import TYPES, find_cast
@@ -116,7 +116,7 @@ def _decoded(oid: int, modifier: int, rows: list[Any], cast: Callable[..., Any] 
     payloads = [pgo.build(insert(value)) for value in rows]
     with pytest.MonkeyPatch.context() as patch:
         if cast is not None:
-            patch.setattr(table, "find_cast", cast)
+            patch.setattr(reading, "find_cast", cast)
         batch = decode_rows(payloads, None, description, columns_schema(description))
     batch.validate(full=True)
     return repr(batch.to_pylist())
@@ -132,7 +132,7 @@ def test_columns_beside_each_other(draw: st.DataObject) -> None:
     columns = columns_schema(description)
     batch = decode_rows(payloads, None, description, columns)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "find_cast", lambda *arguments: None)
+        patch.setattr(reading, "find_cast", lambda *arguments: None)
         slow = decode_rows(payloads, None, description, columns)
     batch.validate(full=True)
     assert repr(batch.drop_columns("_untyped").to_pylist()) == repr(slow.drop_columns("_untyped").to_pylist())

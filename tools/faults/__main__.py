@@ -7,7 +7,6 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
@@ -103,17 +102,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_faults(parser: argparse.ArgumentParser) -> None:
-    counts = {"kills": 100, "stops": 10, "cuts": 20, "stalls": 5, "tidies": 60}
-    meanings = {
-        "kills": "captures killed with signal 9",
-        "stops": "immediate stops of the server",
-        "cuts": "connections cut",
-        "stalls": "connections that fall silent",
-        "tidies": "compactions and prunes, of which some are killed",
+    faults = {
+        "kills": (100, "captures killed with signal 9"),
+        "stops": (10, "immediate stops of the server"),
+        "cuts": (20, "connections cut"),
+        "stalls": (5, "connections that fall silent"),
+        "tidies": (60, "compactions and prunes, of which some are killed"),
     }
-    assert set(counts) <= {known.name for known in fields(Faults)}
-    for name, count in counts.items():
-        text = f"{meanings[name]}, in all rounds together (default {count})"
+    for name, (count, meaning) in faults.items():
+        text = f"{meaning}, in all rounds together (default {count})"
         parser.add_argument(f"--{name}", type=int, default=count, metavar="N", help=text)
 
 

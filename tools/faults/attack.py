@@ -127,11 +127,8 @@ class Round:
         if not verdict.good:
             write_witness(witness, self.directory / "witness.jsonl")
         counts = self.counts
-        counts.transactions, counts.changes, counts.entries = (
-            len(witness.transactions),
-            witness.changes,
-            contents.entries,
-        )
+        counts.transactions, counts.changes = len(witness.transactions), witness.changes
+        counts.entries = contents.entries
         counts.segments = len(list(breaking.log.glob("segment-*")))
         counts.ended = len(breaking.process.ended)
         tidying = breaking.tidying

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MODES", "TEN", "Mode"]
+__all__ = ["MODES", "Mode"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def _changing(name: str, *modes: Mode, **options: Any) -> Mode:
     )
 
 
-TEN = (
+_TEN = (
     _mode("v1", 1),
     _mode("v1-binary-messages", 1, binary=True, messages=True),
     _mode("v1-two-phase-slot", 1, slot=True),
@@ -52,7 +52,7 @@ TEN = (
 )
 """Ten modes: every protocol version, streaming, values' format, two phases and messages, with and without."""
 
-CHANGING = _changing("changing", *TEN, messages=True)
+_CHANGING = _changing("changing", *_TEN, messages=True)
 """The options change from one process to the next, within one log."""
 
-MODES = (*TEN, CHANGING)
+MODES = (*_TEN, _CHANGING)

@@ -4,13 +4,13 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["MESSAGE_PREFIX", "NOTE_PREFIX", "NOTE_STEP", "STEPS", "STEPS_TO_KEEP", "TICKET_STEP", "Step"]
+__all__ = ["NOTE_PREFIX", "NOTE_STEP", "STEPS", "STEPS_TO_KEEP", "TICKET_STEP", "Step"]
 
 Cursor = Any
 Step = Callable[[Cursor, random.Random], None]
 """Executes statements in the transaction that is open."""
 
-MESSAGE_PREFIX, NOTE_PREFIX = "faults", "faults-note"
+_MESSAGE_PREFIX, NOTE_PREFIX = "faults", "faults-note"
 """The prefixes of transactional logical messages, and of those that belong to no transaction."""
 
 _ROWS = (1, 1, 1, 1, 1, 2, 2, 2, 5, 5, 5, 20, 20, 50, 300, 1000)
@@ -141,7 +141,7 @@ STEPS: dict[str, Step] = {
 }
 """What a transaction is made of, by name."""
 
-STEPS_TO_KEEP: dict[str, Step] = {"message": _said("message", True, MESSAGE_PREFIX)}
+STEPS_TO_KEEP: dict[str, Step] = {"message": _said("message", True, _MESSAGE_PREFIX)}
 """What stands outside savepoints only: in a stream a logical message carries the xid of the whole transaction, so
 that one of a subtransaction that was rolled back cannot be told from others (pgoutput_message())."""
 

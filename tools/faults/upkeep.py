@@ -22,11 +22,11 @@ from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Insert, parse
+from tools.faults.capturing import ROOT, child_environment
 from tools.faults.upkeep_child import KEPT, end_of, number_before
 
 __all__ = ["UpkeepReport", "attack", "main"]
 
-_ROOT = Path(__file__).parents[2]
 _LONGEST = 3600.0  # seconds for everything
 
 
@@ -94,7 +94,7 @@ def attack(log: Path, transactions: int, kills: int, seed: int) -> UpkeepReport:
 
 def _start(what: str, log: Path, number: int, seed: int) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "tools.faults.upkeep_child", what, str(log), str(number), str(seed)]
-    return subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE)
+    return subprocess.Popen(command, cwd=ROOT, env=child_environment(), stdout=subprocess.PIPE)
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> int:

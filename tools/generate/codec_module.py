@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from tools.generate.text import snake_case
 from tools.generate.writer import Writer
 from tools.language import Field, Spec
-from tools.language.elements import Fields, Structure
+from tools.language.elements import Structure
+from tools.language.fields import Fields
 from tools.language.names import MACHINERY
 
 __all__ = ["AHEAD", "REJECT", "Function", "Module", "without_extension"]

@@ -1,6 +1,7 @@
 """The specification language: reading it, checking it, and the model that the generator works from."""
 
-from tools.language.elements import Alternative, Block, Choice, Field, Fields, Repeat, Type
+from tools.language.elements import Alternative, Block, Choice, Repeat
+from tools.language.fields import Field, Fields, Type
 from tools.language.load import SPEC, load, load_text
 from tools.language.model import Message, Part, Spec
 from tools.language.records import Deviation, Document, Option

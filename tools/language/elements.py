@@ -1,144 +1,13 @@
-"""What messages and parts are made of: blocks of fields, choices and repeats."""
+"""What messages and parts are made of: choices, repeats, and structures of these and of fields."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import ClassVar
 
-__all__ = [
-    "Alternative",
-    "Block",
-    "Choice",
-    "Element",
-    "Field",
-    "Fields",
-    "Item",
-    "Repeat",
-    "Structure",
-    "Type",
-]
+from tools.language.fields import Field, Fields, since_version
 
-
-@dataclass(frozen=True)
-class Type:
-    """One row of spec/types.yaml: a notation, and what it is on the wire, in Python and in Arrow."""
-
-    notation: str
-    construct: str
-    python: str
-    arrow: str
-    signed: bool = False
-    bytes: int | None = None
-
-
-@dataclass(frozen=True)
-class Field:
-    """One field. It has a type, or refers to a part, or is a constant."""
-
-    name: str
-    notation: str
-    description: str = ""
-    type: Type | None = None
-    part: str | None = None
-    constant: bytes | int | None = None
-    when: str | None = None
-    since: int | None = None
-    server: int | None = None
-    length: str | None = None
-    values: Mapping[str | int, str] | None = None
-    bits: Mapping[int, str] | None = None
-    documented: str | None = None
-    positional: bool = False
-    line: int = 0
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the fields of an object that it fills: its own."""
-        return (self.name,)
-
-    @property
-    def conditional(self) -> bool:
-        """Whether the field may be absent."""
-        return self.when is not None or self.since is not None
-
-    @property
-    def condition(self) -> str:
-        """When it is there, as a Python expression of the parameters; empty when it always is."""
-        return " and ".join(part for part in (_since(self.since), self.when) if part)
-
-    @property
-    def size(self) -> int | None:
-        """Its bytes on the wire while it is there; None when they vary: a String, a Byten, a part."""
-        if isinstance(self.constant, bytes):
-            return len(self.constant)
-        return self.type.bytes if self.type else None
-
-    @property
-    def signed(self) -> bool:
-        """Whether it is a number that can be negative."""
-        return self.type is not None and self.type.signed
-
-    @property
-    def code(self) -> str:
-        """Its code in a struct format; a field whose size varies has none (KeyError)."""
-        letter = STRUCT_CODES[self.size or 0]
-        return letter.lower() if self.signed else letter
-
-    @property
-    def is_letter(self) -> bool:
-        """Whether it is one byte that stands for a letter: a str of one character in Python."""
-        return bool(self.values) and all(isinstance(value, str) for value in self.values or ())
-
-    @property
-    def is_text(self) -> bool:
-        """Whether it is a String: bytes up to a NUL."""
-        return self.type is not None and self.type.notation == "String"
-
-    @property
-    def python(self) -> str:
-        """The name of its Python type, where it is there."""
-        if self.part or self.type is None:
-            return self.part or "bytes"
-        return "str" if self.is_letter else self.type.python
-
-    @property
-    def codes(self) -> tuple[int, ...]:
-        """The only numbers that it has on the wire: the codes of its letters, or its values; empty for any."""
-        return tuple(ord(value) if isinstance(value, str) else value for value in self.values or ())
-
-    @property
-    def mask(self) -> int:
-        """All of its bits; 0 when it has none of its own."""
-        return sum(self.bits or ())
-
-    @property
-    def constant_number(self) -> int | None:
-        """The number that a constant is on the wire; None for other fields."""
-        return self.constant[0] if isinstance(self.constant, bytes) else self.constant
-
-    @property
-    def constant_bytes(self) -> bytes | None:
-        """The bytes that a constant is on the wire; None for other fields."""
-        if self.constant_number is None:
-            return None
-        return self.constant_number.to_bytes(self.size or 1, "big")
-
-
-STRUCT_CODES: Final[Mapping[int, str]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
-"""The code of an unsigned integer of so many bytes in a struct format."""
-
-
-def _since(version: int | None) -> str:
-    return f"proto_version >= {version}" if version else ""
-
-
-@dataclass(frozen=True)
-class Fields:
-    """A run of fields: the block types ``header`` and ``body``, and the list under ``then``."""
-
-    kind: str
-    fields: tuple[Field, ...]
-    line: int = 0
+__all__ = ["Alternative", "Block", "Choice", "Element", "Item", "Repeat", "Structure"]
 
 
 @dataclass(frozen=True)
@@ -157,7 +26,7 @@ class Alternative:
     @property
     def condition(self) -> str:
         """When it can be taken, as a Python expression of the parameters; empty when it always can."""
-        return _since(self.since)
+        return since_version(self.since)
 
     def when(self, test: str) -> str:
         """Return a test in a generated module, and the condition where it has one."""
@@ -216,7 +85,7 @@ class Choice:
         """When any of its branches can be taken, for an optional choice that came whole with a version."""
         if not self.optional or not all(alternative.since for alternative in self.alternatives):
             return ""
-        return _since(min(alternative.since or 0 for alternative in self.alternatives))
+        return since_version(min(alternative.since or 0 for alternative in self.alternatives))
 
     @property
     def conditional(self) -> bool:

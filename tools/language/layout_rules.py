@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from tools.language.elements import Alternative, Choice, Element, Field, Fields, Repeat, Structure
+from tools.language.elements import Alternative, Choice, Element, Repeat, Structure
+from tools.language.fields import Field, Fields
 from tools.language.model import Message, Spec
 
 __all__ = ["LAYOUT_RULES"]

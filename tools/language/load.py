@@ -11,8 +11,9 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-from tools.language.elements import Alternative, Block, Choice, Field, Fields, Item, Repeat, Structure, Type
+from tools.language.elements import Alternative, Block, Choice, Item, Repeat, Structure
 from tools.language.errors import SpecError
+from tools.language.fields import Field, Fields, Type
 from tools.language.model import Message, Parameter, Part, Spec, State, Version
 from tools.language.notation import Notation, parse_notation
 from tools.language.records import Deviation, Document, Option

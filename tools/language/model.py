@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tools.language.elements import Choice, Field, Repeat, Structure, Type
+from tools.language.elements import Choice, Repeat, Structure
+from tools.language.fields import Field, Type
 from tools.language.records import Document, Option
 
 __all__ = ["Document", "Message", "Option", "Parameter", "Part", "Spec", "State", "Version"]

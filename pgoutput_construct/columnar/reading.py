@@ -1,0 +1,78 @@
+"""What is read of one table's columns: which kernel or reader for each, and what the walk over its rows is told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pgoutput_construct.columnar import kernels
+from pgoutput_construct.columnar.typed.column import Cast
+from pgoutput_construct.columnar.typed.fixed import ENTRIES, Number
+from pgoutput_construct.columnar.typed.registry import find_cast
+from pgoutput_construct.columnar.values import ColumnReader
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.values import base_oid
+from pgoutput_construct.wire.messages import VALUES, RelationColumn, Type
+from pgoutput_construct.wire.types import Marker
+
+__all__ = ["SENT", "UNSENT", "Column", "Columns"]
+
+SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)}
+"""The tags of values that are there: text and binary format."""
+UNSENT: Final = [code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], Marker)]
+"""The tags of values that are not sent, and are not null either."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column is read."""
+
+    name: str
+    target: pa.DataType
+    casts: Mapping[str, Cast | None]
+    """The kernel for each of the formats of SENT, None where values go one by one."""
+    reader: ColumnReader
+    number: Number | None
+    number_tag: int
+    """The cast that the walk over the rows does, and the tag of its format."""
+
+
+def _column(column: RelationColumn, types: Mapping[int, Type], target: pa.DataType) -> Column:
+    oid = base_oid(column.type_oid, types)
+    casts = {name: find_cast(code, oid, target) for name, code in SENT.items()}
+    numbers = ((cast, SENT[name]) for name, cast in casts.items() if isinstance(cast, Number))
+    return Column(column.name, target, casts, ColumnReader(column, types, target), *next(numbers, (None, 0)))
+
+
+class Columns:
+    """What is read of the columns of one table, the same for all of its blocks."""
+
+    def __init__(self, description: Description, columns: pa.Schema, schema: pa.Schema, most: int) -> None:
+        """Prepare for blocks of ``most`` rows at most, of those ``columns`` of the table that are in ``schema``."""
+        relation = description.relation
+        self.width = len(relation.columns)
+        """How many values a row has."""
+        wanted = {field.name: field.type for field in columns}
+        self.readers = {
+            position: _column(column, description.types, wanted[column.name])
+            for position, column in enumerate(relation.columns)
+            if column.name in wanted
+        }
+        """The columns that are wanted, by their position in the Relation."""
+        self.plan = np.zeros((ENTRIES, self.width), np.int64)
+        """How the walk over the rows reads those columns of numbers that it can."""
+        for position, column in self.readers.items():
+            if column.number is not None:
+                self.plan[:, position] = column.number.entries(column.target, column.number_tag)
+        self._absent = pa.nulls(most, pa.struct(schema))
+        self._nothing = pa.ListArray.from_arrays(pa.array(np.zeros(most + 1, np.int32)), pa.array([], pa.string()))
+
+    def nulls(self, name: str, count: int) -> pa.Array:
+        """Return so many nulls of a column, in memory that all blocks share; old rows have the types of the new."""
+        return self._absent.field(name).slice(0, count)
+
+    def all_sent(self, count: int) -> pa.Array:
+        """Return the names of what was not sent for so many rows of which everything was: empty lists."""
+        return self._nothing.slice(0, count)

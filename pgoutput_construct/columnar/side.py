@@ -1,0 +1,170 @@
+"""One side of some rows, the new one or the old one: a walk over their values, and a column of each."""
+
+from collections.abc import Sequence
+from itertools import compress
+from threading import local
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pgoutput_construct.columnar import kernels
+from pgoutput_construct.columnar.gather import present, scatter
+from pgoutput_construct.columnar.index import BatchIndex
+from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
+from pgoutput_construct.columnar.typed.column import Values
+from pgoutput_construct.columnar.typed.fixed import READ, lay_out
+from pgoutput_construct.columnar.values import CannotHold
+from pgoutput_construct.wire.messages import VALUES
+
+__all__ = ["Side"]
+
+Numbers = NDArray[np.int64]
+
+
+class Side:
+    """The new rows of some payloads, or their old ones.
+
+    Where most payloads have this side, the columns are read over all of them, and are null in the others; where few
+    have it, such as the old rows of inserts, over those few, and then spread out.
+    """
+
+    def __init__(self, index: BatchIndex, columns: Columns, rows: Numbers, side: str) -> None:
+        self.index = index
+        self.columns = columns
+        self.count = len(rows)
+        self.places, self.have = present(index.rows[side], rows)
+        """Where this side of each row begins, -1 for none; and how many rows have it."""
+        self.sparse: Numbers | None = np.flatnonzero(self.present) if 2 * self.have < self.count else None
+        """The rows that have this side, where these are few."""
+        self.rows = slice(None) if self.sparse is None else self.sparse
+        """Which of the rows are looked at."""
+        places = self.places[self.rows]
+        self.counts = np.zeros(len(places), np.int32)
+        self.starts, self.lengths, self.tags = _places(side, columns.width, len(places))
+        self.seen, self.sizes = np.zeros((columns.width, 256), np.int32), np.zeros(columns.width, np.int64)
+        """How often each tag stands in a column, and how many bytes its values have."""
+        (find,) = kernels.TUPLES.values()
+        given = index.given(rows[self.rows], places)
+        self.plan, self.numbers = lay_out(columns.plan, len(places))
+        found = self.tags, self.starts, self.lengths, self.seen, self.sizes
+        self.fits = find(*given, columns.width, self.plan, self.numbers, self.counts, *found)
+        """Whether all rows have as many values as there are columns."""
+        self.refused: dict[str, dict[int, str]] = {}
+        """PostgreSQL's text of values that their column cannot hold, by column and row."""
+        self.arrays: dict[str, pa.Array] = {}
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Which of the rows have this side."""
+        return self.places >= 0
+
+    def blank(self, positions: Sequence[int], rows: NDArray[np.bool_]) -> None:
+        """Take columns of some rows for nulls. PostgreSQL sends them so: then there is nothing to do."""
+        null = kernels.VALUE_TAGS["null"]
+        for position in positions if rows.any() else ():
+            if self.seen[position, null] < self.have:
+                self.tags[position, rows[self.rows]] = null
+                self.seen[position] = np.bincount(self.tags[position], minlength=256)
+
+    def read(self) -> None:
+        """Read all columns that have values."""
+        seen = self.seen[:, [READ, *SENT.values()]].tolist() if self.have else []
+        for position, column in self.columns.readers.items() if self.have else ():
+            read, *sent = seen[position]
+            pieces = [(READ, self._numbers(position, column, read))] if read else []
+            pieces += [(SENT[name], self._cast(position, column, name)) for name in compress(SENT, sent)]
+            if pieces:
+                self.arrays[column.name] = pieces[0][1] if len(pieces) == 1 else self._merged(position, column, pieces)
+
+    def column(self, name: str, target: pa.DataType) -> pa.Array:
+        """Return a column over all rows, null where they do not have this side."""
+        array = self.arrays.get(name)
+        if array is None:
+            return self.columns.nulls(name, self.count)
+        return array if self.sparse is None else scatter([(self.sparse, array)], self.count, target)
+
+    def struct(self, target: pa.DataType) -> pa.Array:
+        """Return all columns as one of structs, null where the rows do not have this side."""
+        if not self.have:
+            return self.columns.nulls("_before", self.count)
+        children = [self.column(field.name, field.type) for field in target]
+        validity = pa.py_buffer(np.packbits(self.present, bitorder="little"))
+        return pa.Array.from_buffers(target, self.count, [validity], children=children)
+
+    def unchanged(self) -> pa.Array:
+        """Return the names of the columns that were not sent, row by row; empty lists where the side is missing."""
+        if not self.seen[:, UNSENT].any():
+            return self.columns.all_sent(self.count)
+        positions = sorted(self.columns.readers)
+        flags = np.isin(self.tags[positions], UNSENT) if positions else np.zeros((0, self.tags.shape[1]), np.bool_)
+        counts = np.zeros(self.count + 1, np.int32)
+        counts[1:][slice(None) if self.sparse is None else self.sparse] = flags.sum(axis=0)
+        _, which = np.nonzero(flags.T)
+        names = pa.array([self.columns.readers[position].name for position in positions], pa.string())
+        values = names.take(pa.array(which, pa.int64()))
+        return pa.ListArray.from_arrays(pa.array(np.cumsum(counts, dtype=np.int32)), values)
+
+    def untyped(self, prefix: str) -> dict[str, dict[int, str]]:
+        """Return what the columns cannot hold, by name and row."""
+        return {prefix + name: texts for name, texts in self.refused.items() if texts}
+
+    def _merged(self, position: int, column: Column, pieces: Sequence[tuple[int, pa.Array]]) -> pa.Array:
+        """Return a column whose values came in several ways, each with a tag of its own."""
+        own = [(self.tags[position] == tag, array) for tag, array in pieces]
+        given = [(np.flatnonzero(mine), array.filter(mine)) for mine, array in own]
+        return scatter(given, len(self.counts), column.target)
+
+    def _numbers(self, position: int, column: Column, count: int) -> pa.Array:
+        """Return the values that the walk over the rows has read."""
+        assert column.number is not None
+        tags = None if count == len(self.counts) else self.tags[position]
+        return column.number.array(column.target, self.plan[:, position], self.numbers, len(self.counts), tags)
+
+    def _cast(self, position: int, column: Column, name: str) -> pa.Array:
+        """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""
+        code, tags, cast = SENT[name], self.tags[position], column.casts[name]
+        if cast is None:
+            return self._one_by_one(position, column, name, tags == code)
+        given = self.index.data, self.starts[position], self.lengths[position], tags, code
+        values = Values(*given, int(self.seen[position, code]), int(self.sizes[position]))
+        try:
+            array, left = cast(values, column.target)
+        except ValueError:  # Arrow's own: a text is not UTF-8, or no number
+            return self._one_by_one(position, column, name, tags == code)
+        if left is None:
+            return array
+        return pc.if_else(pa.array(left), self._one_by_one(position, column, name, left), array)
+
+    def _one_by_one(self, position: int, column: Column, name: str, chosen: NDArray[np.bool_]) -> pa.Array:
+        """Load the chosen values through psycopg; the others are null, as are those that the type cannot hold."""
+        cls: Any = VALUES[name]
+        refused = self.refused.setdefault(column.name, {})
+        loaded: list[Any] = [None] * len(chosen)
+        for row in np.flatnonzero(chosen).tolist():
+            start = self.starts[position, row]
+            value = cls(self.index.data[start : start + self.lengths[position, row]].tobytes())
+            try:
+                loaded[row] = column.reader.load(value)
+            except CannotHold:
+                refused[row if self.sparse is None else int(self.sparse[row])] = column.reader.text(value)
+        return pa.array(loaded, column.target)
+
+
+_MOST_KEPT: Final = 1 << 24
+_PLACES: Final = local()
+"""Room that a thread's last block has left, by side: new memory is taken from the kernel, page by page."""
+
+
+def _places(side: str, columns: int, rows: int) -> Any:
+    """Return room for where each value starts, its length and its tag, until the thread's next block."""
+    size = columns * rows
+    kept = getattr(_PLACES, side, None)
+    if kept is None or len(kept) < 13 * size:
+        kept = np.empty(13 * size, np.uint8)
+        setattr(_PLACES, side, kept if 13 * size <= _MOST_KEPT else None)
+    starts, lengths, tags = kept[: 8 * size], kept[8 * size : 12 * size], kept[12 * size : 13 * size]
+    views = starts.view(np.int64), lengths.view(np.int32), tags
+    return tuple(view.reshape(columns, rows) for view in views)
