@@ -14,12 +14,13 @@ from pgoutput_construct.changelog.events import COPIED_TABLE
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import EngineError
-from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.messages import Begin, Commit, Insert, Relation, RelationColumn
 from tests.changelog.blocks import block_of
 from tests.spark.logs import log_options
 
 OPTIONS = log_options(1)
+BEGIN = Begin(final_lsn=Lsn(10), commit_time=Timestamp(5), xid=96)
 COPY = TableCopy(-1, 7, "public", "orders", Snapshot(90, 95, (92,), Lsn(50)), 3, 4, 4)
 
 
@@ -40,7 +41,7 @@ def copied(number: int, names: tuple[str, ...], count: int) -> Block:
 def log(tmp_path: Path) -> Path:
     """A log of two chunks of another shape, of which the second comes in two pieces, between two transactions."""
     session = pgo.Session(1)
-    begin, commit = Begin(final_lsn=10, commit_time=5, xid=96), Commit(commit_lsn=10, end_lsn=11, commit_time=5)
+    begin, commit = BEGIN, Commit(commit_lsn=Lsn(10), end_lsn=Lsn(11), commit_time=Timestamp(5))
     row = Insert(relation_oid=7, new=(b"a",))
     with LogWriter(LocalStore(tmp_path, durable=False)) as writer:
         writer.use(OPTIONS)
@@ -81,7 +82,7 @@ def test_they_outlast_compaction(log: Path) -> None:
     entries, described = list(before.entries(copied=True)), before.descriptions()
     with LogWriter(log) as writer:
         writer.use(OPTIONS)
-        writer.append(block_of(pgo.Session(1), 0, pgo.build(Begin(final_lsn=10, commit_time=5, xid=97))))
+        writer.append(block_of(pgo.Session(1), 0, pgo.build(BEGIN)))
         writer.publish(Position(Lsn(11)))
     assert compact(log, CompactionLimits(least=2, grace=0)).merged == 2
     after = ChangeLog(log)
@@ -94,7 +95,7 @@ def test_not_inside_a_transaction(tmp_path: Path) -> None:
     """The span of a transaction holds its own rows alone: copied ones that come inside it are refused."""
     with LogWriter(LocalStore(tmp_path, durable=False)) as writer, pytest.raises(EngineError, match="inside a trans"):
         writer.use(OPTIONS)
-        writer.append(block_of(pgo.Session(1), 0, pgo.build(Begin(final_lsn=10, commit_time=5, xid=97))))
+        writer.append(block_of(pgo.Session(1), 0, pgo.build(BEGIN)))
         writer.append(copied(3, ("a",), 1))
         writer.publish(Position(Lsn(11)))
 
