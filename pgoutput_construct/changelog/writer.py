@@ -150,7 +150,7 @@ class LogWriter:
         self.next_seq += len(block)
         self._bytes += int((block.index.ends - block.index.starts).sum())
 
-    def append_event(self, name: str, lsn: Lsn, **details: Any) -> None:
+    def append_event(self, name: str, lsn: Lsn, /, **details: Any) -> None:
         """Add an event: what happened, the position that it is about, and whatever JSON can hold.
 
         It becomes durable with the payloads that follow it.
@@ -158,7 +158,7 @@ class LogWriter:
         self._parts.append(LogEvent(name, lsn, Timestamp.now(), details))
         self.next_seq += 1
 
-    def append_fact(self, name: str, lsn: Lsn, **details: Any) -> None:
+    def append_fact(self, name: str, lsn: Lsn, /, **details: Any) -> None:
         """Add an event that does not wait for payloads: it counts as one for all limits, and makes a segment alone."""
         self._count(1)
         self.append_event(name, lsn, **details)
