@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.events import LogEvent
@@ -18,6 +19,7 @@ from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.store import Address, LogStore
+from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -50,6 +52,14 @@ class LogEntry(NamedTuple):
     """The name of the file that it is in."""
     others: Mapping[str, bool] = MappingProxyType({})
     """The stream states that later versions of the protocol brought, as ``in_stream``."""
+
+    snapshot: int | None = None
+    """The number of the chunk of a snapshot that it is of; None for what the stream sent."""
+
+    @property
+    def scope(self) -> int | None:
+        """In which scope of a RelationHistory it is described: its stream, None, or that of its chunk."""
+        return self.stream_xid if self.snapshot is None else copy_scope(self.snapshot)
 
     @property
     def states(self) -> dict[str, bool]:
@@ -98,17 +108,24 @@ class ChangeLog:
         return self.segments[-1].position.complete_lsn
 
     def __len__(self) -> int:
-        return sum(segment.rows - segment.events for segment in self.segments)
+        rows, described = self.index.entries("snapshots")["rows"], self.index.entries("descriptions")["stream_xid"]
+        copied = (pc.sum(rows).as_py() or 0) + (pc.sum(pc.less(described, OUTSIDE)).as_py() or 0)
+        return sum(segment.rows - segment.events for segment in self.segments) - copied
 
     def __iter__(self) -> Iterator[LogEntry]:
         return self.entries()
 
-    def entries(self, first_seq: int = 0) -> Iterator[LogEntry]:
-        """Iterate over the entries from ``first_seq`` on; one segment at a time is in memory."""
+    def entries(self, first_seq: int = 0, *, copied: bool = False) -> Iterator[LogEntry]:
+        """Iterate over the messages of the stream from ``first_seq`` on; one segment at a time is in memory.
+
+        With ``copied`` also over the rows that were copied from tables, and what describes these: their Relations say
+        nothing of the messages around them (see ``LogEntry.scope``).
+        """
         for segment in self.segments:
             if segment.last_seq >= first_seq:
-                entries = table_entries(self.table(segment), segment.name)
-                yield from (entry for entry in entries if entry.seq >= first_seq)
+                for entry in table_entries(self.table(segment), segment.name):
+                    if entry.seq >= first_seq and (copied or entry.snapshot is None):
+                        yield entry
 
     def entry(self, seq: int) -> LogEntry:
         """Return one entry; raise ChangeLogError when the log has none of this seq."""
@@ -169,5 +186,13 @@ def _entry(row: Mapping[str, Any], segment: str) -> LogEntry:
     states = {name: row[name] for name in STATE_PARAMETERS}
     in_stream, time = states.pop("in_stream"), Timestamp(row["send_time"] - UNIX_TO_POSTGRES)
     return LogEntry(
-        row["seq"], Lsn(row["wal_start"]), time, in_stream, row["stream_xid"], row["payload"], segment, states
+        row["seq"],
+        Lsn(row["wal_start"]),
+        time,
+        in_stream,
+        row["stream_xid"],
+        row["payload"],
+        segment,
+        states,
+        row["snapshot"],
     )

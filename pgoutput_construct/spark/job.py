@@ -149,7 +149,7 @@ def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogErr
     entry = log.entry(seq)
     try:
         parse(entry.payload, **log.segment(seq).options.layout() | entry.states)
-        plan.history.index(oid, seq, entry.stream_xid)
+        plan.history.index(oid, seq, entry.scope)
     except PgoutputError as error:
         return explain(entry, error)
     raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found; please report this")
