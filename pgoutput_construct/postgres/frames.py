@@ -21,7 +21,7 @@ _NONE = Frames.of()
 class FrameReader:
     """Reads the frames of one connection; a context manager that leaves the connection open."""
 
-    def __init__(self, pgconn: pq.abc.PGconn, gather: float = 0.01) -> None:
+    def __init__(self, pgconn: pq.abc.PGconn, gather: float = 0.03) -> None:
         """Read from ``pgconn``; frames that come within ``gather`` seconds are given together."""
         self.gather = gather
         """For how many seconds frames may be gathered."""
