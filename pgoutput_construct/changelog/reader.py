@@ -98,12 +98,24 @@ class ChangeLog:
     def __iter__(self) -> Iterator[LogEntry]:
         return self.entries()
 
-    def entries(self, first_seq: int = 0) -> Iterator[LogEntry]:
-        """Iterate over the entries from ``first_seq`` on; one segment at a time is in memory."""
-        for segment in self.segments:
-            if segment.last_seq >= first_seq:
-                entries = table_entries(self.table(segment), segment.name)
-                yield from (entry for entry in entries if entry.seq >= first_seq)
+    def entries(self, first_seq: int | None = None) -> Iterator[LogEntry]:
+        """Iterate over the entries, those from ``first_seq`` on where it is given; one segment at a time is in memory.
+
+        Raises ChangeLogError when ``first_seq`` was pruned.
+        """
+        if first_seq is not None:
+            self.check_kept(first_seq)
+        for segment in self.segments[max(self.segments.place(first_seq or 0), 0) :]:
+            entries = table_entries(self.table(segment), segment.name)
+            yield from (entry for entry in entries if entry.seq >= (first_seq or 0))
+
+    def check_kept(self, next_seq: int) -> None:
+        """Raise ChangeLogError when a reader that has read all before ``next_seq`` lacks what was pruned."""
+        if next_seq < (begin := self.segments[0].first_seq):
+            raise ChangeLogError(
+                f"{self.store}: the seqs {next_seq} to {begin - 1} were pruned before they were read: go on with an "
+                "initial copy of the tables; prune keeps what a registered reader has not read"
+            )
 
     def entry(self, seq: int) -> LogEntry:
         """Return one entry; raise ChangeLogError when the log has none of this seq."""
