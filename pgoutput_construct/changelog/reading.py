@@ -30,8 +30,8 @@ def read_segment(segment: Segment) -> pa.Table:
     except MissingFileError:
         return _read_covered(segment)
     try:
-        table = pq.read_table(content, page_checksum_verification=True, use_threads=False, partitioning=None)
-        table = upgraded(table)
+        # Not read_table: its datasets cost three times as much as all else for a small segment.
+        table = upgraded(pq.ParquetFile(content, page_checksum_verification=True).read(use_threads=False))
         if not table.schema.equals(SCHEMA):
             raise ValueError(f"its columns are {table.schema.names}")
         table.validate(full=True)
