@@ -87,9 +87,16 @@ class OpenLog:
         """Return the current rows of the table ``name``, rebuilt from ``changes``: its own, or read back from Parquet.
 
         Each change is replayed by the replica identity that the table had then; see ``current_state``. Raises
-        ChangeLogError where that cannot be done (``find_phases``).
+        ChangeLogError where that cannot be done (``find_phases``), and where older changes were pruned, unless
+        ``changes`` are given: then they must have them.
         """
         table = self.table(name)
+        if changes is None and (begin := self.log.segments[0].first_seq):
+            raise ChangeLogError(
+                f"{self.log.store}: all before seq {begin} was pruned, without which the log does not say what "
+                f"{table.qualified} holds: give changes that begin with its first one, such as those that were "
+                "written before and the log's together, or take an initial copy of the table"
+            )
         phases = find_phases(table)
         return state_over(self.changes(name) if changes is None else changes, table, phases)
 
