@@ -187,7 +187,7 @@ class CopyFormat:
         """
         rows, size = len(ends), int(ends[-1]) if len(ends) else 0
         room = size + rows * (len(self._head) + _HEAD * len(self._kinds)) + 2 * WORD
-        source = np.append(data[:size], np.zeros(WORD, np.uint8))
+        source = data if len(data) >= size + WORD else np.append(data[:size], np.zeros(WORD, np.uint8))
         out, out_ends = np.empty(room, np.uint8), np.zeros(rows + 1, np.int64)
         good = self._kernel(source, ends, self._head, self._kinds, _ESCAPED, out, out_ends[1:])
         if good < rows:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from psycopg import pq
 
 from pgoutput_construct.columnar.copied import CopyFormat, binary_copy_start
-from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.postgres.copying.tables import Leaf, PublishedTable, qualified
 from pgoutput_construct.postgres.frames import FrameReader
 from pgoutput_construct.postgres.waiting import ANSWER_SECONDS, PatientConnection, result_of
@@ -80,16 +79,12 @@ def _batches(connection: PatientConnection) -> Iterator[tuple[NDArray[np.uint8],
         while not reader.ended:
             frames = reader.read(_SLICE)
             if frames:
-                yield _bytes_of(frames)
+                yield frames.data, frames.ends
             silent = 0.0 if frames or reader.fed else silent + _SLICE
             # A filter may leave out all rows of many pages, but not for as long as this.
             connection.patience.look_up(np.inf if silent < ANSWER_SECONDS else 0.0)
     finally:
         reader.close()
-
-
-def _bytes_of(frames: Frames) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    return np.frombuffer(b"".join(frames.buffers), np.uint8), np.cumsum(np.array(frames.sizes, np.int64))
 
 
 def _without_trailer(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
