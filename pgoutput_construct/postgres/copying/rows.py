@@ -16,9 +16,12 @@ from pgoutput_construct.postgres.waiting import ANSWER_SECONDS, PatientConnectio
 
 __all__ = ["copy_format", "copy_statement", "read_rows", "selected"]
 
+Bytes = NDArray[np.uint8]
+Numbers = NDArray[np.int64]
+
 _SLICE: Final = 0.1  # seconds: how long a wish to end may go unnoticed
 _GATHER: Final = 0.002  # seconds: for how long rows are gathered
-_TRAILER_BYTES: Final = 2  # of the last message in binary format: the count -1
+_TRAILER: Final = b"\xff\xff"  # the last message in binary format: the count -1
 
 
 def copy_format(table: PublishedTable, layout: Mapping[str, Any], binary: bool) -> CopyFormat:
@@ -64,16 +67,14 @@ def read_rows(connection: PatientConnection, statement: bytes, form: CopyFormat)
         return
     is_first = True
     for data, ends in _batches(connection):
-        if form.is_binary:
-            ends = ends - (start := binary_copy_start(data) if is_first else 0)
-            data, ends = data[start:], _without_trailer(data[start:], ends)
-            is_first = False
-        if len(ends):
-            yield form.payloads(data, ends)
+        rows = _rows_of(data, ends, is_first) if form.is_binary else (data, ends)
+        is_first = False
+        if len(rows[1]):
+            yield form.payloads(*rows)
     _finish(connection, result_of(pgconn, connection.patience))
 
 
-def _batches(connection: PatientConnection) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+def _batches(connection: PatientConnection) -> Iterator[tuple[Bytes, Numbers]]:
     reader, silent = FrameReader(connection.pgconn, _GATHER), 0.0
     try:
         while not reader.ended:
@@ -87,11 +88,12 @@ def _batches(connection: PatientConnection) -> Iterator[tuple[NDArray[np.uint8],
         reader.close()
 
 
-def _without_trailer(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Leave out the message that ends binary data; a row has its count of columns there, which is never -1."""
-    start = int(ends[-2]) if len(ends) > 1 else 0
-    last = bytes(data[start : int(ends[-1])])
-    return ends[:-1] if last == b"\xff" * _TRAILER_BYTES else ends
+def _rows_of(data: Bytes, ends: Numbers, is_first: bool) -> tuple[Bytes, Numbers]:
+    """Leave out what binary data begin with, and the message that ends them; in its place a row has a count."""
+    start = binary_copy_start(data) if is_first else 0
+    rows, bounds = data[start:], ends - start
+    last = bytes(rows[int(bounds[-2]) if len(bounds) > 1 else 0 : int(bounds[-1])])
+    return rows, bounds[:-1] if last == _TRAILER else bounds
 
 
 def _finish(connection: PatientConnection, result: pq.abc.PGresult | None) -> None:
