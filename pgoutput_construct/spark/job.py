@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from pgoutput_construct.changelog.facts import table_readings
 from pgoutput_construct.changelog.footer import Segment
+from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.wholeness import present_copies
@@ -19,13 +21,14 @@ from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.finding import find_tables
 from pgoutput_construct.spark.log import failed, map_segments, segment_batches
 from pgoutput_construct.spark.missing import with_missing
 from pgoutput_construct.spark.phases import state_over
 from pgoutput_construct.spark.plan import Plan, plan_of
 from pgoutput_construct.spark.rows import index_log, rows_of
 from pgoutput_construct.spark.schemas import CHANGE
-from pgoutput_construct.spark.tables import Table, find_tables
+from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.usages import find_usages, visible_runs
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPS
@@ -111,7 +114,9 @@ def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
     runs = visible_runs(index, plan)
     for run in np.flatnonzero(runs.column("description") == UNDESCRIBED).tolist():
         raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
-    return OpenLog(spark, log, plan, find_tables(plan.history, find_usages(runs, plan), present_copies(index)))
+    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
+    used = find_usages(runs, plan), present_copies(index), lineage_of(index), readings
+    return OpenLog(spark, log, plan, find_tables(plan.history, *used))
 
 
 def write_tables(

@@ -59,7 +59,8 @@ def state_over(changes: DataFrame, table: Table, reach: tuple[int, int] | None =
     if table.base is None or begin is not None:
         phases = find_phases(table, begin)
     left = _before(events, table, phases, shapes)
-    for number, (phase, end) in enumerate(zip(phases, [*(phase.first for phase in phases[1:]), None], strict=True)):
+    ends = [*(phase.first for phase in phases[1:]), None]
+    for number, (phase, end) in enumerate(zip(phases, ends, strict=False)):
         mine = _between(events, phase.first if number or table.base is None else None, end)
         if left is not None:
             mine = mine.unionAll(_as_inserts(left, events, table, phase))
