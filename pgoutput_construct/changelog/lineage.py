@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +18,12 @@ from pgoutput_construct.changelog.facts import TableReading, covers, publication
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.numbering import find_numbers
 from pgoutput_construct.changelog.planning import committed_spans, relation_history
-from pgoutput_construct.changelog.stale import Stale, partition_changes, publication_changes, rewrites
+from pgoutput_construct.changelog.stale import Stale, partition_changes, publication_changes, rewrites, stale_table
 from pgoutput_construct.changelog.usage import COPIED
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["Lineage", "Stale", "lineage_of"]
-
-_NEVER: Final = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,8 @@ class Lineage:
 def lineage_of(index: SegmentIndex) -> Lineage:
     """Derive the lineage of all tables from the index of a log."""
     readings, published = table_readings(index), [*publication_changes(publication_readings(index))]
+    if not readings:
+        return Lineage({}, {}, {})
     copies: dict[int, list[TableCopy]] = {}
     for copy in copies_of(index):
         copies.setdefault(copy.relation_oid, []).append(copy)
@@ -96,9 +95,9 @@ def _all_numbers(
     """Return the numbers of the columns of each description that rows have, and where they are not certain."""
     numbers: dict[int, tuple[int, ...]] = {}
     unknown: list[tuple[int, Stale]] = []
-    first = min((of_table[0].seq for of_table in readings.values()), default=_NEVER)
+    first = min(of_table[0].seq for of_table in readings.values())
     used = _last_uses(index)
-    for description in relation_history(index).descriptions if readings else ():
+    for description in relation_history(index).descriptions:
         oid, moment = description.relation.relation_oid, used.get(description.seq)
         of_table = [reading for reading in readings.get(oid, ()) if not reading.gone]
         if moment is None or not of_table or description.seq < first:
@@ -167,6 +166,5 @@ def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Iterator[tuple[int, Lsn]]
 
 
 def _unknown(description: Description, reading: TableReading) -> Stale:
-    remedy = f"copy it again: pgoutput snapshot DSN LOG --table {reading.title}"
-    reason = f"{reading.title} was altered several times at once: which of its columns is which is not certain"
-    return Stale(description.seq, reason, remedy, reading.snapshot)
+    reason = "was altered several times in a row, and it is not certain which of its columns is which"
+    return replace(stale_table(reading, (reading.namespace, reading.name), reason), seq=description.seq)

@@ -10,7 +10,7 @@ from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.facts import PublicationReading, Reading, TableReading
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 
-__all__ = ["Stale", "partition_changes", "publication_changes", "rewrites"]
+__all__ = ["Stale", "partition_changes", "publication_changes", "rewrites", "stale_table"]
 
 _TEXTS: Final = frozenset(oid for oid, builtin in BUILTIN_TYPES.items() if builtin.name in ("text", "varchar"))
 
@@ -21,6 +21,8 @@ class Stale:
 
     seq: int
     """From here on, at the latest."""
+    table: tuple[str, str]
+    """Schema and name of the table then."""
     reason: str
     """What happened, with the names that it had."""
     remedy: str
@@ -40,9 +42,13 @@ def rewrites(readings: Iterable[TableReading]) -> Iterator[Stale]:
         if before.gone or after.gone:
             continue
         if _has_new_files(before, after) and _rows_of_catalog(before) != _rows_of_catalog(after):
-            yield _stale(after, after.title, "was rewritten while its columns changed (ALTER TABLE)")
+            yield stale_table(
+                after, (after.namespace, after.name), "was rewritten while its columns changed (ALTER TABLE)"
+            )
         elif changed := _retyped(before, after):
-            yield _stale(after, after.title, f"has other types in {', '.join(changed)} (ALTER TABLE)")
+            yield stale_table(
+                after, (after.namespace, after.name), f"has other types in {', '.join(changed)} (ALTER TABLE)"
+            )
 
 
 def partition_changes(readings: Iterable[TableReading]) -> Iterator[Stale]:
@@ -53,11 +59,11 @@ def partition_changes(readings: Iterable[TableReading]) -> Iterator[Stale]:
         old, new = before.filenodes.keys(), after.filenodes.keys()
         emptied = {leaf for leaf in old & new & after.truncated if before.filenodes[leaf] != after.filenodes[leaf]}
         if old - new:
-            yield _stale(after, after.title, "lost a partition (DETACH or DROP)")
+            yield stale_table(after, (after.namespace, after.name), "lost a partition (DETACH or DROP)")
         elif (new - old) & after.attached:
-            yield _stale(after, after.title, "was given a table as a partition (ATTACH)")
+            yield stale_table(after, (after.namespace, after.name), "was given a table as a partition (ATTACH)")
         elif emptied and emptied != old & new:  # or else the whole table was, which the stream says
-            yield _stale(after, after.title, "has a partition that was truncated by itself")
+            yield stale_table(after, (after.namespace, after.name), "has a partition that was truncated by itself")
 
 
 def publication_changes(readings: Iterable[PublicationReading]) -> Iterator[tuple[int, Stale]]:
@@ -71,7 +77,7 @@ def publication_changes(readings: Iterable[PublicationReading]) -> Iterator[tupl
         for oid, before in seen.items():
             after = now.get(oid)
             if reason := _difference(before, after or replace(before, operations=frozenset())):
-                yield oid, _unpublished(reading, before) if after is None else _stale(reading, after.title, reason)
+                yield oid, _unpublished(reading, before) if after is None else stale_table(reading, after.table, reason)
         seen |= {oid: replace(before, operations=frozenset()) for oid, before in seen.items()} | now
 
 
@@ -79,7 +85,7 @@ def publication_changes(readings: Iterable[PublicationReading]) -> Iterator[tupl
 class _Published:
     """What all publications together publish of a table."""
 
-    title: str
+    table: tuple[str, str]
     operations: frozenset[str]
     """None where it is not published any more."""
     columns: frozenset[int] | None
@@ -91,7 +97,7 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
     for reading in readings:
         for oid, table in reading.tables.items() if reading.captured else ():
             filters = None if table.filter is None else frozenset({table.filter})
-            own = _Published(f"{table.namespace}.{table.name}", reading.operations, table.columns, filters)
+            own = _Published((table.namespace, table.name), reading.operations, table.columns, filters)
             found[oid] = _together(found[oid], own) if oid in found else own
     return found
 
@@ -99,7 +105,7 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
 def _together(one: _Published, other: _Published) -> _Published:
     columns = None if one.columns is None or other.columns is None else one.columns | other.columns
     filters = None if one.filters is None or other.filters is None else one.filters | other.filters
-    return _Published(one.title, one.operations | other.operations, columns, filters)
+    return _Published(one.table, one.operations | other.operations, columns, filters)
 
 
 def _difference(before: _Published, after: _Published) -> str | None:
@@ -134,13 +140,16 @@ def _retyped(before: TableReading, after: TableReading) -> list[str]:
     return [column.name for column, was in types if column.type != was and not {column.type, was} <= _TEXTS]
 
 
-def _stale(reading: Reading, title: str, reason: str) -> Stale:
+def stale_table(reading: Reading, table: tuple[str, str], what: str) -> Stale:
+    """Return that a table, by schema and name, was seen to be stale; ``what`` happened to it."""
+    title = ".".join(table)
     remedy = f"copy it again: pgoutput snapshot DSN LOG --table {title}"
-    return Stale(reading.seq, f"{title} {reason}", remedy, reading.snapshot)
+    return Stale(reading.seq, table, f"{title} {what}", remedy, reading.snapshot)
 
 
-def _unpublished(reading: Reading, table: _Published) -> Stale:
-    remedy = (
-        f"publish it again (ALTER PUBLICATION ... ADD TABLE), then: pgoutput snapshot DSN LOG --table {table.title}"
+def _unpublished(reading: Reading, before: _Published) -> Stale:
+    title = ".".join(before.table)
+    remedy = f"publish it again (ALTER PUBLICATION ... ADD TABLE), then: pgoutput snapshot DSN LOG --table {title}"
+    return Stale(
+        reading.seq, before.table, f"{title} is no longer published", remedy, reading.snapshot, published=False
     )
-    return Stale(reading.seq, f"{table.title} is no longer published", remedy, reading.snapshot, published=False)

@@ -150,16 +150,18 @@ class LogWriter:
         self.next_seq += len(block)
         self._bytes += int((block.index.ends - block.index.starts).sum())
 
-    def append_event(self, name: str, lsn: Lsn, *, waits: bool = True, **details: Any) -> None:
+    def append_event(self, name: str, lsn: Lsn, /, **details: Any) -> None:
         """Add an event: what happened, the position that it is about, and whatever JSON can hold.
 
-        It becomes durable with the payloads that follow it; unless it ``waits`` for them it is one itself for all
-        limits.
+        It becomes durable with the payloads that follow it.
         """
-        if not waits:
-            self._count(1)
         self._parts.append(LogEvent(name, lsn, Timestamp.now(), details))
         self.next_seq += 1
+
+    def append_fact(self, name: str, lsn: Lsn, /, **details: Any) -> None:
+        """Add an event that does not wait for payloads: it counts as one for all limits, and makes a segment alone."""
+        self._count(1)
+        self.append_event(name, lsn, **details)
 
     def is_full(self) -> bool:
         """Tell whether what was appended reaches the limit of rows or bytes."""
