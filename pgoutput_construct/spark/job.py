@@ -1,8 +1,10 @@
 """The main job: a change log becomes one typed DataFrame, and one Parquet dataset, for each table."""
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog, explain
-from pgoutput_construct.changelog.wholeness import present_copies
+from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of, present_copies
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.columnar.table import table_rows
@@ -61,6 +63,14 @@ class OpenLog:
         self._by_name = tables
         self._plan = spark.sparkContext.broadcast(plan)
 
+    @cached_property
+    def lacks(self) -> tuple[Lack, ...]:
+        """The tables that the log does not hold from their first row on, and such that changed behind its back.
+
+        Each says so as text, with the remedy; ``state`` of such a table warns with it.
+        """
+        return tuple(lacks_of(self.log.index))
+
     @property
     def tables(self) -> tuple[str, ...]:
         """All tables with committed changes or a copy: ``schema.table``, in double quotes where SQL needs them."""
@@ -95,9 +105,13 @@ class OpenLog:
         """Return the current rows of the table ``name``, rebuilt from ``changes``: its own, or read back from Parquet.
 
         They are those of the latest copy, and what the changes that are not in it made of them, each replayed by the
-        replica identity that the table had then; see ``state_over``. Raises ChangeLogError where that cannot be done.
+        replica identity that the table had then; see ``state_over``. Raises ChangeLogError where that cannot be done,
+        and warns (IncompleteTableWarning) of a table among ``lacks``.
         """
         table = self.table(name)
+        for lack in self.lacks:
+            if lack.relation_oid == table.relation_oid:
+                warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
         reach = near(self._plan.value, table.base.copy) if table.base else None
         return state_over(self.changes(name) if changes is None else changes, table, reach)
 
