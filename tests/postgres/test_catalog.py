@@ -1,18 +1,22 @@
 """What the stream does not say: tables altered while a capture runs, and while none does; the log knows what became
 of them."""
 
+import logging
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog.copies import latest_copies
 from pgoutput_construct.changelog.facts import table_readings
 from pgoutput_construct.changelog.lineage import Lineage, lineage_of
 from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.demo.server import EmbeddedServer
 from tests.postgres.shop import Shop, is_active, wait_until
 
@@ -171,7 +175,7 @@ CASES = {
         late="was taken out of the publication and added again",
     ),
     "deletes no longer published": Case(
-        (INSERT, "ALTER PUBLICATION p_t SET (publish = 'insert, update')", "DELETE FROM t"),
+        (INSERT, "ALTER PUBLICATION p_t SET (publish = 'insert, update')", "DELETE FROM t; INSERT INTO t VALUES (3)"),
         [BEFORE],
         setup=(TABLE, "CREATE PUBLICATION p_t FOR TABLE t"),
         stale="is published with insert, update, before with delete,",
@@ -217,6 +221,8 @@ class Altered:
     """The OID of each case's table at first."""
     after: dict[str, int]
     """At the end; 0 for none."""
+    said: list[str]
+    """What the captures logged."""
 
     @property
     def log(self) -> ChangeLog:
@@ -240,7 +246,7 @@ def oid_of(shop: Shop, case: str) -> int:
 def altered(request: pytest.FixtureRequest, server: EmbeddedServer, tmp_path_factory: Any) -> Iterator[Altered]:
     """All cases together: while a capture runs that receives each statement before the next, or while none does."""
     directory = tmp_path_factory.mktemp("altered") / "log"
-    with Shop.create(server, "altered", directory, two_phase=False) as shop:
+    with Shop.create(server, "altered", directory, two_phase=False) as shop, logged() as said:
         shop.execute("CREATE PUBLICATION p FOR TABLE item WITH (publish_via_partition_root)")
         shop.execute(*(named(case, statement) for case in CASES for statement in CASES[case].setup))
         publications = ["p", *(named(case, "p_t") for case in CASES if "p_t" in CASES[case].setup[-1])]
@@ -262,7 +268,21 @@ def altered(request: pytest.FixtureRequest, server: EmbeddedServer, tmp_path_fac
                     time.sleep(0.4)
             assert "error" not in outcome
         shop.capture(**options)
-        yield Altered(shop, request.param, before, {case: oid_of(shop, case) for case in CASES})
+        yield Altered(shop, request.param, before, {case: oid_of(shop, case) for case in CASES}, said)
+
+
+@contextmanager
+def logged() -> Iterator[list[str]]:
+    """Collect what captures log."""
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("pgoutput_construct")
+    logger.addHandler(handler)
+    try:
+        yield said
+    finally:
+        logger.removeHandler(handler)
 
 
 def _steps() -> Iterator[list[str]]:
@@ -271,12 +291,14 @@ def _steps() -> Iterator[list[str]]:
         yield [named(name, case.statements[step]) for name, case in CASES.items() if step < len(case.statements)]
 
 
-def known(log: ChangeLog, lineage: Lineage, oid: int) -> Numbers:
+def known(log: ChangeLog, lineage: Lineage, oid: int, copied: bool = False) -> Numbers:
     """Return the columns of each description of a table whose numbers are known, and these."""
+    sent = log.index.entries("descriptions").to_pylist()
+    seqs = {row["seq"] for row in sent if ((row["stream_xid"] or 0) < OUTSIDE) == copied}
     found = []
     for description in log.descriptions():
         numbers = lineage.numbers(description)
-        if description.relation.relation_oid == oid and numbers is not None:
+        if description.relation.relation_oid == oid and numbers is not None and description.seq in seqs:
             found.append((" ".join(column.name for column in description.relation.columns), numbers))
     return once(found)
 
@@ -288,7 +310,7 @@ def once(found: Numbers) -> Numbers:
 
 @pytest.mark.parametrize("name", CASES)
 def test_altered(altered: Altered, name: str) -> None:
-    """Columns keep their numbers, old rows have what the catalog says, and what was rewritten is stale."""
+    """Columns keep their numbers, old rows have what the catalog says; what was rewritten is told, and copied again."""
     case, log = CASES[name], altered.log
     oid = altered.after[name] or altered.before[name]
     lineage = lineage_of(log.index)
@@ -297,10 +319,11 @@ def test_altered(altered: Altered, name: str) -> None:
         numbers, stale = numbers if case.late_numbers is None else case.late_numbers, case.late or stale
     assert known(log, lineage, oid) == once(numbers)
     assert tuple(lineage.missing(oid, 3 + place) for place in range(len(case.missing))) == case.missing
-    found = lineage.stale.get(oid)
-    assert (found is None) == (stale is None), found
-    if found and stale:
-        assert found.reason.startswith(f"public.{named(name, 't')} {stale}") and found.published == case.can_copy
+    told = [text for text in altered.said if text.startswith(f"public.{named(name, 't')} ")]
+    assert any(f"{named(name, 't')} {stale}" in text for text in told) if stale else not told
+    copies = latest_copies(log.index)
+    assert (oid in copies) == (stale is not None and case.can_copy) == bool(known(log, lineage, oid, copied=True))
+    assert (oid in lineage.stale) == (not case.can_copy), lineage.stale.get(oid)
 
 
 def test_names_and_ends(altered: Altered) -> None:
@@ -311,4 +334,5 @@ def test_names_and_ends(altered: Altered) -> None:
     assert moved.namespace == named("a table and its schema renamed", "t_renamed")
     for name in ("a table dropped", "a name reused"):
         assert last[altered.before[name]].gone
+    assert not lineage_of(log.index).stale[altered.before["no longer published"]].published
     assert verify(log.store).problems == ()
