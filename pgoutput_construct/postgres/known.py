@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS, LogEvent
+from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS, events_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.postgres.catalog import CatalogReading, Facts
@@ -56,8 +56,7 @@ class Known:
     def of(cls, index: SegmentIndex) -> "Known":
         """Return what a log says."""
         known, said = cls(), dict[int, int]()
-        for row in index.entries("events").to_pylist():
-            event = LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"])
+        for event in events_of(index):
             if event.name == PUBLICATION_FACTS:
                 known.publications[event.details["publication"]] = _facts(event.details)
             elif event.name == TABLE_FACTS:
