@@ -24,8 +24,8 @@ from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.segments import write_segment
 from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.spark.finding import find_tables
 from pgoutput_construct.spark.plan import plan_of
-from pgoutput_construct.spark.tables import find_tables
 from pgoutput_construct.spark.usages import find_usages, visible_runs
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
@@ -71,9 +71,9 @@ def _fill(directory: Path, segments: int, per_segment: int) -> None:
     store = LocalStore(directory, durable=False)
     store.prepare()
     listing = list_log(store)
-    if len(listing.segments) == segments:
+    if len(listing) == segments:
         return
-    if listing.segments:
+    if listing:
         raise SystemExit(f"{directory}: begun, and not finished: remove it")
     builder, keeper = IndexBuilder(), ManifestKeeper(store, listing)
     for number, payloads in enumerate(_payloads(segments, per_segment)):
