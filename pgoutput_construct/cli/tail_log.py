@@ -53,6 +53,8 @@ def tail_log(address: str, wanted: Wanted, from_lsn: Lsn | None, follow: bool) -
         reader = _Reader(ChangeLog(address), wanted)
         if not follow:
             reader.check()
+        if last_seq >= 0:
+            reader.log.check_kept(last_seq + 1)
         last_seq = reader.show(last_seq, from_lsn or Lsn(0))
         if wanted.enough or not follow:
             return

@@ -14,6 +14,7 @@ from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.announcements import announce
 from pgoutput_construct.postgres.callbacks import Callbacks
+from pgoutput_construct.postgres.catalog_watch import CatalogWatch, OnRewrite
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.intake import Intake, warm_up
@@ -56,6 +57,7 @@ def capture(
     transactional_heartbeat: bool = False,
     status_interval: float = 10.0,
     reconnect_seconds: float | None = None,
+    on_rewrite: OnRewrite = "snapshot",
     handle_signals: bool = True,
     **options: Unpack[GivenOptions],
 ) -> CaptureProgress:
@@ -96,6 +98,8 @@ def capture(
         status_interval: Seconds between two status updates to the server, and between two looks at the slot. A
             server that is silent for three of them, though asked, is left, and connected to again.
         reconnect_seconds: For how long after the last contact a connection is made again; None: for ever.
+        on_rewrite: What to do when rows of a table change that the stream does not send, as where ALTER TABLE rewrites
+            them: ``snapshot`` has the table copied again, ``stop`` ends with the reason and the remedy.
         handle_signals: Whether SIGINT and SIGTERM end the capture (only in the main thread).
         options: The options of START_REPLICATION, such as binary, messages and two_phase (ReplicationOptions).
             proto_version and streaming that are left open are as the log has them; in a new log, the best that the
@@ -112,17 +116,20 @@ def capture(
     writes = heartbeat is not None
     plan = Plan(slot, names, options, create_slot, failover, slot_timeout, new_log, tables, writes)
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
-    watch = Watch(dsn, slot, names, status_interval, beat)
     callbacks = Callbacks(stop, on_progress)
     return_large_buffers()
     warm_up()
-    with LogWriter(directory, limits) as writer, watch, collected_signals(handle_signals) as received, callbacks:
+    with LogWriter(directory, limits) as writer, collected_signals(handle_signals) as received, callbacks:
+        catalog = CatalogWatch(writer, slot, names, on_rewrite)
+        watch = Watch(dsn, slot, names, status_interval, beat, catalog)
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
         ending = Ending(
             until_lsn, callbacks.stopped, received, duration, until_idle, lambda: _activity(progress), watch.check
         )
-        run = _Capture(dsn, plan, writer, ending, callbacks, progress, watch, status_interval)
-        return run.run(Retry(reconnect_seconds))
+        ending.settled = lambda: catalog.settled
+        run = _Capture(dsn, plan, writer, ending, callbacks, progress, watch, catalog, status_interval)
+        with watch:
+            return run.run(Retry(reconnect_seconds))
 
 
 @dataclass
@@ -136,6 +143,7 @@ class _Capture:
     callbacks: Callbacks[CaptureProgress]
     progress: CaptureProgress
     watch: Watch
+    catalog: CatalogWatch
     status_interval: float
 
     def run(self, retry: Retry) -> CaptureProgress:
@@ -161,6 +169,7 @@ class _Capture:
         patience = Patience(asked=self.ending.reason)
         with closing(connect(self.dsn, patience=patience)) as asking:
             prepared = prepare(asking, self.plan, self.writer)
+            self.catalog.begin(asking)
         if not prepared.created_slot:
             self._note_beginning(prepared)
         connection = connect(self.dsn, patience=patience)
@@ -178,6 +187,7 @@ class _Capture:
         self.ending.connected(prepared.current_lsn)
         intake = Intake(prepared.options.layout(), self.writer.position)
         pump = Pump(self.writer, stream, intake, self.ending, self.progress, self._report, self.status_interval)
+        pump.catalog = self.catalog
         pump.synchronous = lambda: self.watch.synchronous
         with stream:
             return pump.run()

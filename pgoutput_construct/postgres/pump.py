@@ -8,6 +8,7 @@ from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.postgres.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.health import SlotHealth
 from pgoutput_construct.postgres.intake import Intake
@@ -73,6 +74,8 @@ class Pump:
     """Called when the progress is worth showing; it may not take long."""
     idle_interval: float = 10.0
     """Seconds: how often a position is confirmed that moves although nothing is published."""
+    catalog: CatalogWatch | None = None
+    """What is noticed beside the stream, and belongs into the log."""
     synchronous: Callable[[], bool] = lambda: False
     """Whether commits wait for what is confirmed here (synchronous_standby_names): then each cuts a segment."""
     _reply_requested: bool = False
@@ -113,6 +116,8 @@ class Pump:
             self._take(frames)
         else:
             self._ask()
+        if self.catalog is not None:
+            self.catalog.append_news(self.tracker.between)
         self._collect()
         if not self.writer.busy and self._is_due():
             self._cut()
@@ -123,6 +128,8 @@ class Pump:
         transactions, dropped = self.tracker.transactions, self.tracker.dropped
         taken = self.intake.take(frames)
         self.writer.append(taken.block)
+        if self.catalog is not None:
+            self.catalog.receive(taken.block)
         self.progress.payload_bytes += taken.payload_bytes
         self.progress.empty += taken.empty
         self.progress.transactions += self.tracker.transactions - transactions
@@ -141,7 +148,7 @@ class Pump:
 
     def _is_due(self) -> bool:
         now = time.monotonic()
-        if self.writer.is_due():
+        if self.writer.is_due() or (self.catalog is not None and self.catalog.is_hurried):
             return True
         waiting = self._is_ahead()
         if not self.writer.pending:

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.changelog.columns import scopes_of
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.columnar.index import IS_ROW, LISTS_TABLES, BatchIndex, index_batch
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
@@ -42,7 +42,7 @@ def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRo
     rows, oids = np.append(rows, malformed), np.append(oids, index.rows["relation_oid"][malformed].astype(np.int64))
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
-    scopes, seqs = batch.column("stream_xid").fill_null(OUTSIDE).to_numpy(), batch.column("seq").to_numpy()
+    scopes, seqs = scopes_of(batch), batch.column("seq").to_numpy()
     return rows, LoggedRows(seqs[rows], scopes[rows], _xids(index)[rows], oids[order])
 
 
