@@ -152,6 +152,8 @@ class PublicationReading(Reading):
     """Changes of partitions are published as those of the partitioned table."""
     tables: Mapping[int, PublishedTable] = field(default_factory=dict)
     """What it publishes, by OID."""
+    all_tables: bool = False
+    """It publishes every table that there will be, from its creation on."""
 
     @classmethod
     def of(cls, event: LogEvent) -> "PublicationReading":
@@ -163,6 +165,7 @@ class PublicationReading(Reading):
             captured=told.get("captured", True),
             operations=frozenset(told.get("operations", ())),
             via_root=told.get("via_root", False),
+            all_tables=told.get("all_tables", False),
             tables={table["oid"]: _published(table) for table in told.get("tables", ())},
         )
 

@@ -38,7 +38,7 @@ _HAS_LIST = """EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid 
 _PUBLICATIONS = """SELECT p.pubname, array_remove(ARRAY[
         CASE WHEN pubinsert THEN 'insert' END, CASE WHEN pubupdate THEN 'update' END,
         CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL),
-    coalesce((to_jsonb(p) ->> 'pubviaroot')::bool, false),
+    coalesce((to_jsonb(p) ->> 'pubviaroot')::bool, false), puballtables,
     (SELECT json_agg(json_build_object('oid', c.oid::bigint, 'schema', t.schemaname, 'name', t.tablename,
         'filter', to_jsonb(t) ->> 'rowfilter', 'has_list', {has_list}, 'published',
         (SELECT json_agg(attnum ORDER BY attnum) FROM pg_attribute a
@@ -138,9 +138,10 @@ def _read(connection: Connection, publications: Sequence[str], slot: str, known:
 def _read_publications(connection: Connection, publications: Sequence[str]) -> dict[str, Facts]:
     query = _PUBLICATIONS.format(has_list=_HAS_LIST if connection.info.server_version >= 150000 else "false")
     rows = fetch(connection, query, [list(publications)], doing="the publications cannot be read")
+    names = ("operations", "via_root", "all_tables")
     return {
-        name: {"publication": name, "operations": operations, "via_root": via_root, "tables": _listed(tables or [])}
-        for name, operations, via_root, tables in rows
+        name: {"publication": name, **dict(zip(names, told, strict=True)), "tables": _listed(tables or [])}
+        for name, *told, tables in rows
     }
 
 
