@@ -109,8 +109,7 @@ class CopyMaker:
                     self._tried(job.table.oid)
 
     def _discard(self, job: TableJob) -> None:
-        job.void = True
-        self._wanted.open.pop(job.table.oid, None)
+        self._wanted.discard(job)
         self.jobs = [other for other in self.jobs if other is not job]
 
     def _tried(self, oid: int) -> None:
