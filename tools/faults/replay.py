@@ -43,8 +43,8 @@ def replay(log: ChangeLog) -> Tables:
 
 
 def _message(log: ChangeLog, entry: LogEntry) -> PgoutputMessage:
-    layout = log.segment(entry.seq).options.layout()
-    message: PgoutputMessage = parse(entry.payload, **layout, **entry.states)
+    keywords: dict[str, Any] = {**log.segment(entry.seq).options.layout(), **entry.states}
+    message: PgoutputMessage = parse(entry.payload, **keywords)
     return message
 
 

@@ -9,7 +9,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.queries import Connection, fetch
 from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
 from pgoutput_construct.wire import Relation, Type, build
-from pgoutput_construct.wire.messages import RelationColumn
+from pgoutput_construct.wire.messages import PgoutputMessage, RelationColumn
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
@@ -114,7 +114,7 @@ class PublishedTable:
     def descriptions(self, layout: Mapping[str, Any]) -> list[bytes]:
         """Return the messages that the server sends before its first row, under options (``StreamOptions.layout``)."""
         # A Type for each column whose type is not built in, also again (maybe_send_schema).
-        types = [
+        types: list[PgoutputMessage] = [
             Type(type_oid=column.type_oid, namespace=column.base_namespace, name=column.base_name)
             for column in self.columns
             if column.type_oid >= FIRST_USER_OID
@@ -137,7 +137,7 @@ class PublishedTable:
             columns=columns,
         )
         options = dict.fromkeys(STATE_PARAMETERS, False) | dict(layout)
-        return [build(message, **options) for message in (*types, relation)]
+        return [build(message, **options) for message in [*types, relation]]
 
 
 @dataclass(frozen=True)
