@@ -105,9 +105,11 @@ def capture_command(
     directory, or the address of an object store (s3://bucket/folder).
 
     A position is confirmed to the server only when everything before it is durable in LOG. Lost connections are made
-    again. With --snapshot LOG holds every published table from its first row: what is there already is copied beside
-    the stream (--until-lsn and --until-idle wait for that). Ctrl-C or SIGTERM finishes the segment, confirms it and ends; a second one ends at once, and loses nothing
+    again. Ctrl-C or SIGTERM finishes the segment, confirms it and ends; a second one ends at once, and loses nothing
     either, since the server sends again what was not confirmed.
+
+    With --snapshot LOG holds every published table from its first row: rows that are there already are copied beside
+    the stream, and so are tables that are published later; --until-lsn and --until-idle wait for that.
 
     \b
     Exit status:
