@@ -110,17 +110,28 @@ class ChangeLog:
     def __iter__(self) -> Iterator[LogEntry]:
         return self.entries()
 
-    def entries(self, first_seq: int = 0, *, copied: bool = False) -> Iterator[LogEntry]:
-        """Iterate over the messages of the stream from ``first_seq`` on; one segment at a time is in memory.
+    def entries(self, first_seq: int | None = None, *, copied: bool = False) -> Iterator[LogEntry]:
+        """Iterate over the messages of the stream, one segment in memory at a time; raise ChangeLogError for damage.
 
-        With ``copied`` also over the rows that were copied from tables, and what describes these: their Relations say
-        nothing of the messages around them (see ``LogEntry.scope``).
+        Args:
+            first_seq: Begin with this one; refused with ChangeLogError where it was pruned. None: with the first.
+            copied: Yield also the rows that were copied from tables, and what describes these: their Relations say
+                nothing of the messages around them (see ``LogEntry.scope``).
         """
-        for segment in self.segments:
-            if segment.last_seq >= first_seq:
-                for entry in table_entries(self.table(segment), segment.name):
-                    if entry.seq >= first_seq and (copied or entry.snapshot is None):
-                        yield entry
+        if first_seq is not None:
+            self.check_kept(first_seq)
+        for segment in self.segments[max(self.segments.place(first_seq or 0), 0) :]:
+            for entry in table_entries(self.table(segment), segment.name):
+                if entry.seq >= (first_seq or 0) and (copied or entry.snapshot is None):
+                    yield entry
+
+    def check_kept(self, next_seq: int) -> None:
+        """Raise ChangeLogError when a reader that has read all before ``next_seq`` lacks what was pruned."""
+        if next_seq < (begin := self.segments[0].first_seq):
+            raise ChangeLogError(
+                f"{self.store}: the seqs {next_seq} to {begin - 1} were pruned before they were read: go on with an "
+                "initial copy of the tables; prune keeps what a registered reader has not read"
+            )
 
     def entry(self, seq: int) -> LogEntry:
         """Return one entry; raise ChangeLogError when the log has none of this seq."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pgoutput_construct.cli.grid import print_grid, print_lines
 from pgoutput_construct.cli.words import counted, sized
-from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.stream.rows import OPS
 
 __all__ = ["SHOWN", "print_report"]
 
@@ -16,7 +16,9 @@ SHOWN: Final = 10
 def print_report(report: Mapping[str, Any], segments: Iterable[Mapping[str, Any]], everything: bool) -> None:
     """Print a report, and these segments; of events and descriptions the last ones, or ``everything``."""
     print_lines(_summary(report))
+    print_lines(f"  warning: {lack['text']}" for lack in report["lacks"])
     _tables(report["tables"])
+    _copies(report["copies"])
     _descriptions(report["tables"], everything)
     _open(report["open_transactions"])
     _events(report["events"] if everything else report["events"][-SHOWN:])
@@ -44,13 +46,21 @@ def _summary(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tables(tables: Sequence[Mapping[str, Any]]) -> None:
-    operations = list(OPERATIONS.values())
     rows = (
-        (table["table"], table["oid"], *(f"{table['rows'][op]:,}" for op in operations), len(table["descriptions"]))
+        (table["table"], table["oid"], *(f"{table['rows'][op]:,}" for op in OPS), len(table["descriptions"]))
         for table in tables
     )
-    columns = ("table", "OID", *operations, "descriptions")
+    columns = ("table", "OID", *OPS, "descriptions")
     print_grid("Tables", columns, rows, right=columns[1:])
+
+
+def _copies(copies: Sequence[Mapping[str, Any]]) -> None:
+    if copies:
+        columns = ("table", "seq", "rows", "chunks", "lsn", "xmin", "xmax")
+        rows = ([f"{each[name]:,}" if name == "rows" else each[name] for name in columns] for each in copies)
+        print_grid(
+            "Copies of tables", ("table", "seq", "rows", "chunks", "LSN", "xmin", "xmax"), rows, right=columns[1:]
+        )
 
 
 def _descriptions(tables: Sequence[Mapping[str, Any]], everything: bool) -> None:

@@ -15,6 +15,7 @@ from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.announcements import announce
 from pgoutput_construct.postgres.callbacks import Callbacks
+from pgoutput_construct.postgres.catalog_watch import CatalogWatch, OnRewrite
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.copying.copier import Copier
 from pgoutput_construct.postgres.copying.session import connect_to_keep
@@ -61,6 +62,7 @@ def capture(
     reconnect_seconds: float | None = None,
     snapshot: bool = False,
     workers: int = 2,
+    on_rewrite: OnRewrite = "snapshot",
     handle_signals: bool = True,
     **options: Unpack[GivenOptions],
 ) -> CaptureProgress:
@@ -106,6 +108,8 @@ def capture(
             ``until_lsn`` and ``until_idle`` end the capture only when all copies are durable. The role needs SELECT on
             the tables. Without it only the copies are made that ``snapshot()`` asks for.
         workers: Over how many connections tables are copied.
+        on_rewrite: What to do when rows of a table change that the stream does not send, as where ALTER TABLE rewrites
+            them: ``snapshot`` has the table copied again, ``stop`` ends with the reason and the remedy.
         handle_signals: Whether SIGINT and SIGTERM end the capture (only in the main thread).
         options: The options of START_REPLICATION, such as binary, messages and two_phase (ReplicationOptions).
             proto_version and streaming that are left open are as the log has them; in a new log, the best that the
@@ -124,13 +128,15 @@ def capture(
     holder = partial(connect_to_keep, dsn, asked) if snapshot else None
     plan = Plan(slot, names, options, create_slot, failover, slot_timeout, new_log, tables, holder, writes)
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
-    watch = Watch(dsn, slot, names, status_interval, beat)
     callbacks = Callbacks(stop, on_progress)
     return_large_buffers()
     warm_up()
-    with LogWriter(directory, limits) as writer, watch, collected_signals(handle_signals) as received, callbacks:
+    with LogWriter(directory, limits) as writer, collected_signals(handle_signals) as received, callbacks:
+        catalog = CatalogWatch(writer, slot, names, on_rewrite)
+        watch = Watch(dsn, slot, names, status_interval, beat, catalog)
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
-        with Copier(dsn, writer.store, names, workers, snapshot, status_interval) as copier:
+        with Copier(dsn, writer.store, names, workers, snapshot, status_interval) as copier, watch:
+            catalog.asked_for_copies = copier.look
 
             def check() -> None:
                 watch.check()
@@ -144,10 +150,10 @@ def capture(
                 until_idle,
                 lambda: _activity(progress),
                 check,
-                lambda: copier.busy,
+                lambda: catalog.settled and not copier.busy,
             )
             asked.asked = ending.reason
-            run = _Capture(dsn, plan, writer, ending, callbacks, progress, watch, copier, status_interval)
+            run = _Capture(dsn, plan, writer, ending, callbacks, progress, watch, catalog, copier, status_interval)
             return run.run(Retry(reconnect_seconds))
 
 
@@ -162,6 +168,7 @@ class _Capture:
     callbacks: Callbacks[CaptureProgress]
     progress: CaptureProgress
     watch: Watch
+    catalog: CatalogWatch
     copier: Copier
     status_interval: float
 
@@ -188,6 +195,7 @@ class _Capture:
         patience = Patience(asked=self.ending.reason)
         with closing(connect(self.dsn, patience=patience)) as asking:
             prepared = prepare(asking, self.plan, self.writer)
+            self.catalog.begin(asking)
         if prepared.exported is not None:
             self.copier.use(prepared.exported)
         if not prepared.created_slot:
@@ -208,7 +216,7 @@ class _Capture:
         self.ending.connected(prepared.current_lsn)
         intake = Intake(prepared.options.layout(), self.writer.position)
         watched = self.ending, self.progress, self._report
-        pump = Pump(self.writer, stream, intake, *watched, self.copier, self.status_interval)
+        pump = Pump(self.writer, stream, intake, *watched, self.copier, self.catalog, self.status_interval)
         pump.synchronous = lambda: self.watch.synchronous
         with stream:
             return pump.run()

@@ -16,7 +16,7 @@ __all__ = ["BROKEN", "ENDED", "FAILED", "FULL", "LARGE", "NOTHING", "Gatherer"]
 
 _LARGE_BYTES: Final = 2**18
 """Bytes from which on a frame is left where libpq has put it, and is a batch by itself."""
-_BATCH_BYTES: Final = 2**20
+_BATCH_BYTES: Final = 3 * 2**20
 
 NOTHING, FULL, LARGE, BROKEN = 0, 1, 2, 3
 ENDED, FAILED = -1, -2

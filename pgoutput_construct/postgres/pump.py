@@ -8,6 +8,7 @@ from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.postgres.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres.copying.copier import Copier, CopyProgress
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.health import SlotHealth
@@ -76,6 +77,8 @@ class Pump:
     """Called when the progress is worth showing; it may not take long."""
     copier: Copier
     """What copies tables: its rows are appended between transactions."""
+    catalog: CatalogWatch
+    """What is noticed beside the stream, and belongs into the log."""
     idle_interval: float = 10.0
     """Seconds: how often a position is confirmed that moves although nothing is published."""
     synchronous: Callable[[], bool] = lambda: False
@@ -118,6 +121,7 @@ class Pump:
             self._take(frames)
         else:
             self._ask()
+        self.catalog.append_news(self.tracker.between)
         if self.tracker.between:
             self.copier.append_to(self.writer)
         self._collect()
@@ -130,6 +134,7 @@ class Pump:
         transactions, dropped = self.tracker.transactions, self.tracker.dropped
         taken = self.intake.take(frames)
         self._append(taken)
+        self.catalog.receive(taken.block)
         self.progress.payload_bytes += taken.payload_bytes
         self.progress.empty += taken.empty
         self.progress.transactions += self.tracker.transactions - transactions
@@ -161,7 +166,8 @@ class Pump:
 
     def _is_due(self) -> bool:
         now = time.monotonic()
-        if self.writer.is_due() or (self.writer.pending and self.copier.wants_cut):
+        copied = self.writer.pending and self.copier.wants_cut
+        if self.writer.is_due() or copied or self.catalog.is_hurried:
             return True
         waiting = self._is_ahead()
         if not self.writer.pending:

@@ -66,6 +66,7 @@ class Copier:
         self._maker = CopyMaker(dsn, publications, self._wanted, self._reader, workers, self._asked)
         self._exported: ExportedSnapshot | None = None
         self._settled = False
+        self._looks = self._seen = 0
         self._durable_seq = -1
         self._left = self._tables = self._rows = self._bytes = 0
         self._said = ""
@@ -92,7 +93,12 @@ class Copier:
     @property
     def busy(self) -> bool:
         """Whether something is wanted that is not durable."""
-        return not self._settled
+        return not self._settled or self._seen < self._looks
+
+    def look(self) -> None:
+        """Look at the requests of the log at once: one was added."""
+        self._looks += 1
+        self._news.set()
 
     @property
     def wants_cut(self) -> bool:
@@ -175,7 +181,8 @@ class Copier:
         if self._exported is not None:
             self._copy_exported(self._exported)
         self._settle_durable()
-        if self._wanted.needs_look():
+        looks = self._looks
+        if self._wanted.needs_look(at_once=self._seen < looks):
             found = self._wanted.look(self._maker.connection)
             self._left = len(found) + len(self._wanted.open)
             for table in found:
@@ -184,7 +191,7 @@ class Copier:
             if found:
                 return 0.0
         self._left = len(self._wanted.open)
-        self._settled = not self._left
+        self._settled, self._seen = not self._left, looks
         return _INTERVAL
 
     def _copy_exported(self, exported: ExportedSnapshot) -> None:

@@ -59,9 +59,9 @@ class Wanted:
         """Return those of some tables that were not copied, and are not on their way."""
         return [oid for oid in oids if oid not in self.open and oid not in self._read_log()]
 
-    def needs_look(self) -> bool:
-        """Tell whether a server must be asked to know what is wanted."""
-        if time.monotonic() >= self._due_requests:
+    def needs_look(self, at_once: bool = False) -> bool:
+        """Tell whether a server must be asked to know what is wanted; ``at_once`` reads the requests in any case."""
+        if at_once or time.monotonic() >= self._due_requests:
             # Only while it runs are these read: the log's directory is not listed for them.
             self._requests = requests(self._store)
             self._due_requests = time.monotonic() + _LOOKS
