@@ -6,9 +6,9 @@ behind is read as before, and removed by the next compaction.
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final
 
 import pyarrow as pa
@@ -16,8 +16,9 @@ import pyarrow as pa
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.indexes import index_of
+from pgoutput_construct.changelog.indexes import index_of, indexes_of
 from pgoutput_construct.changelog.keeper import rewrite_manifests
+from pgoutput_construct.changelog.listed import Listing
 from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.merge import merge_indexes
 from pgoutput_construct.changelog.names import chosen
@@ -100,13 +101,12 @@ def plan_compaction(address: Address | LogStore, limits: CompactionLimits | None
     """Return what ``compact`` would do, and do nothing; raises as it."""
     store, limits = open_store(address), limits or CompactionLimits()
     with lock_for_maintenance(store):
-        segments = list_log(store).segments
-        files = store.files()
-        groups = list(_groups(segments[:-1], limits))
+        listing, files = list_log(store), store.files()
+        groups = list(_groups(listing[:-1], limits))
     merged = [segment for group in groups for segment in group]
     gone = {name.name for name in chosen(files)[1]} | {segment.name for segment in merged}
     rows, freed = sum(segment.rows for segment in merged), sum(files.get(name, 0) for name in gone)
-    return Compaction(len(segments), len(merged), len(groups), rows, len(gone), freed)
+    return Compaction(len(listing), len(merged), len(groups), rows, len(gone), freed)
 
 
 def lock_for_maintenance(store: LogStore) -> LogLock:
@@ -125,22 +125,25 @@ class _Compaction:
     done: Compaction = Compaction()
 
     def run(self) -> Compaction:
-        segments = list_log(self.store).segments
-        self.done = replace(self.done, before=len(segments))
+        listing = list_log(self.store)
+        self.done = replace(self.done, before=len(listing))
         # Not the newest: a capture that resumes goes on from it.
-        groups = list(_groups(segments[:-1], self.limits))
-        before = {after.name: segment for segment, after in pairwise(segments)}
+        groups = list(_groups(listing[:-1], self.limits))
         for group in groups:
-            self._merge(group, before.get(group[0].name))
+            place = listing.place(group[0].first_seq)
+            self._merge(group, listing[place - 1] if place else None)
         if groups:
             rewrite_manifests(self.store, groups[-1][-1].last_seq)
         self._remove_covered()
         return self.done
 
-    def _merge(self, group: Sequence[Segment], before: Segment | None) -> None:
+    def _merge(self, group: Listing, before: Segment | None) -> None:
         self.lock.check()
-        table = pa.concat_tables([read_segment(segment) for segment in group])
-        index = merge_indexes(SegmentIndex.concat(map(index_of, group)), index_of(before) if before else None)
+        with ThreadPoolExecutor(self.store.reads_at_once) as pool:
+            table = pa.concat_tables(pool.map(read_segment, group))
+        # What is open and in force at the end is in the last one's own footer.
+        indexes = SegmentIndex.concat([indexes_of(group[:-1]), index_of(group[-1])])
+        index = merge_indexes(indexes, index_of(before) if before else None)
         last = group[-1]
         written = write_segment(self.store, table, last.options, last.position, index, _GROUP_ROWS)
         read_segment(written)  # before its only copy is what was just written
@@ -170,21 +173,22 @@ class _Compaction:
         time.sleep(min(max(0.0, until - time.time()), self.limits.grace))
 
 
-def _groups(segments: Sequence[Segment], limits: CompactionLimits) -> Iterator[list[Segment]]:
+def _groups(segments: Listing, limits: CompactionLimits) -> Iterator[Listing]:
     """Yield the segments that make a large one: they follow each other, and have the same options."""
     group: list[Segment] = []
-    rows = payload_bytes = 0
-    for segment in segments:
+    start = rows = payload_bytes = 0
+    for place, segment in enumerate(segments):
         rows, payload_bytes = rows + segment.rows, payload_bytes + segment.payload_bytes
         is_full = rows > limits.rows or payload_bytes > limits.payload_bytes
         if group and (is_full or not _goes_with(group[-1], segment)):
             if len(group) >= (2 if is_full else limits.least):
-                yield group
+                yield segments[start : start + len(group)]
             group, rows, payload_bytes = [], segment.rows, segment.payload_bytes
         if _is_small(segment, limits):
+            start = start if group else place
             group.append(segment)
     if len(group) >= limits.least:
-        yield group
+        yield segments[start : start + len(group)]
 
 
 def _goes_with(last: Segment, segment: Segment) -> bool:

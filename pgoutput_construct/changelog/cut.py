@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import Numbers
-from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.registry import RegisteredReader
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -29,13 +28,11 @@ class Cut(NamedTuple):
     """What keeps others that are before the position."""
 
 
-def find_cut(
-    segments: Sequence[Segment], index: SegmentIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader]
-) -> Cut:
+def find_cut(index: SegmentIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader]) -> Cut:
     """Find the segments that hold only what ended before a position, and what keeps some of them all the same."""
-    starts = [segment.first_seq for segment in segments]
-    is_old = _ended_before(segments, index, before)
-    cut = min(int(np.argmin(is_old)) if not is_old.all() else len(segments), len(segments) - 1)
+    starts = index.table["first_seq"].to_pylist()
+    is_old = _ended_before(index, before)
+    cut = min(int(np.argmin(is_old)) if not is_old.all() else len(index), len(index) - 1)
     holds: list[str] = []
     for reader in readers:
         if reader.next_seq < starts[cut]:
@@ -49,18 +46,16 @@ def find_cut(
     return Cut(cut, tuple(holds))
 
 
-def _ended_before(
-    segments: Sequence[Segment], index: SegmentIndex, before: Lsn | Timestamp
-) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _ended_before(index: SegmentIndex, before: Lsn | Timestamp) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     """Tell of each segment whether all that ended in it did so before a position, or at it."""
     column = index.table["transactions"].combine_chunks()
     name = "commit_time" if isinstance(before, Timestamp) else "end_lsn"
-    latest = np.full(len(segments), _INT64_MIN, np.int64)
+    latest = np.full(len(index), _INT64_MIN, np.int64)
     # Without the option streaming=parallel an abort does not say its position, nor its time.
     ends = pc.list_flatten(column).field(name).fill_null(_INT64_MIN)
     np.maximum.at(latest, pc.list_parent_indices(column).to_numpy(), ends.to_numpy())
     if not isinstance(before, Timestamp):
-        latest = np.maximum(latest, [int(segment.position.complete_lsn) for segment in segments])
+        latest = np.maximum(latest, index.table["complete_lsn"].to_numpy())
     return latest <= int(before)
 
 

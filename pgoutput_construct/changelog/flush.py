@@ -9,7 +9,7 @@ from pgoutput_construct.changelog.described import Sent
 from pgoutput_construct.changelog.footer import Position, Segment
 from pgoutput_construct.changelog.indexes import builder_after
 from pgoutput_construct.changelog.keeper import ManifestKeeper
-from pgoutput_construct.changelog.listing import list_segments
+from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.note import Note, write_note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.parts import Part, coalesced
@@ -83,7 +83,7 @@ class Flush:
         return note
 
     def _write_segment(self, handed: Handed, options: LogOptions) -> Segment:
-        builder = self._builder or builder_after(list_segments(self.store), self._sent)
+        builder = self._builder or builder_after(list_log(self.store), self._sent)
         if builder.next_seq != handed.first_seq:
             raise overtaken(self.store, handed.first_seq)
         # It goes on: where the segment cannot be written, another one begins where this one did.

@@ -1,7 +1,6 @@
 """The index of a whole log, out of its footers; of segments of format 1, which have none, out of their payloads."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from pgoutput_construct.changelog.block import NO_XID, Block
@@ -10,7 +9,7 @@ from pgoutput_construct.changelog.columns import parts_of
 from pgoutput_construct.changelog.described import Sent
 from pgoutput_construct.changelog.footer import DAMAGE, Segment, damaged, read_footer
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.listing import Listing
+from pgoutput_construct.changelog.listed import Listing, Run
 from pgoutput_construct.changelog.names import SegmentName
 from pgoutput_construct.changelog.reading import read_segment
 
@@ -22,9 +21,13 @@ def indexes_of(listing: Listing) -> SegmentIndex:
 
     Those of format 1 are read as a whole, and must come first.
     """
-    computed = list(_computed(segment for segment in listing.segments if _has_none(segment)))
-    indexes = (each if isinstance(each, SegmentIndex) else index_of(each) for each in listing.indexes(_has_none))
-    return SegmentIndex.concat([*computed, *indexes])
+    runs = list(listing.runs())
+    old = [run for run in runs if isinstance(run, Segment) and _has_none(run)]
+    return SegmentIndex.concat([*_computed(old), *map(_index_of_run, runs[len(old) :])])
+
+
+def _index_of_run(run: Run | Segment) -> SegmentIndex:
+    return index_of(run) if isinstance(run, Segment) else run.manifest.index(run.rows)
 
 
 def _has_none(segment: Segment) -> bool:
@@ -47,7 +50,7 @@ def index_of(segment: Segment) -> SegmentIndex:
     return index
 
 
-def builder_after(segments: Sequence[Segment], sent: Mapping[int, Sent] = MappingProxyType({})) -> IndexBuilder:
+def builder_after(segments: Listing, sent: Mapping[int, Sent] = MappingProxyType({})) -> IndexBuilder:
     """Return what builds the index of what comes after these segments.
 
     ``sent`` are descriptions in force, by seq, as far as they are known (``IndexBuilder.sent``): others are looked for.
@@ -55,7 +58,7 @@ def builder_after(segments: Sequence[Segment], sent: Mapping[int, Sent] = Mappin
     if not segments:
         return IndexBuilder()
     if _has_none(segments[-1]):
-        last = indexes_of(Listing(tuple(segments), {}))
+        last = indexes_of(segments)
         return IndexBuilder(last.one(len(last) - 1), lambda seqs: _among(last, set(seqs)))
     return IndexBuilder(index_of(segments[-1]), lambda seqs: _sent_by(segments, seqs, sent))
 
@@ -69,16 +72,16 @@ def _computed(segments: Iterable[Segment]) -> Iterator[SegmentIndex]:
         yield builder.finish(segment.position.complete_lsn)
 
 
-def _sent_by(segments: Sequence[Segment], seqs: Iterable[int], sent: Mapping[int, Sent]) -> Iterator[Sent]:
+def _sent_by(segments: Listing, seqs: Iterable[int], sent: Mapping[int, Sent]) -> Iterator[Sent]:
     """Find descriptions among those that are known, or in the footers of the segments in which they stand."""
     wanted = set(seqs)
     yield from (sent[seq] for seq in wanted.intersection(sent))
     wanted -= sent.keys()
-    firsts = [segment.first_seq for segment in segments]
-    places = sorted({place for seq in wanted if (place := bisect_right(firsts, seq) - 1) >= 0})
-    indexed = [index_of(segments[place]) for place in places if not _has_none(segments[place])]
-    if any(_has_none(segments[place]) for place in places):
-        indexed.append(indexes_of(Listing(tuple(segments[: places[-1] + 1]), {})))
+    places = sorted({place for place in map(segments.place, wanted) if place >= 0})
+    new = [place for place in places if not _has_none(segments[place])]
+    indexed = [index_of(segments[place]) for place in new]
+    if len(new) < len(places):
+        indexed.append(indexes_of(segments[: places[-1] + 1]))
     for index in indexed:
         yield from _among(index, wanted)
 

@@ -2,10 +2,13 @@
 
 from typing import Final
 
+import numpy as np
+
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import index_of, indexes_of
-from pgoutput_construct.changelog.listing import Listing, list_log
+from pgoutput_construct.changelog.listed import Listing
+from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.manifest import Manifest, ManifestName, manifest_names, read_manifest
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
@@ -25,8 +28,7 @@ class ManifestKeeper:
         self._store = store
         self._pending: list[tuple[Segment, SegmentIndex]] = []
         self._small = [manifest.name for manifest in listing.manifests if len(manifest) < _LARGE]
-        last = max((place for place, each in enumerate(listing.segments) if each.name in listing.merged), default=-1)
-        for segment in listing.segments[last + 1 :]:
+        for segment in listing[listing.known_until :]:
             if segment.options.log_format > 1:
                 self.add(segment, index_of(segment))
 
@@ -53,12 +55,10 @@ class ManifestKeeper:
 def rewrite_manifests(store: LogStore, last_seq: int) -> None:
     """Write the manifests of a log anew up to a seq, after segments were replaced or removed."""
     listing = list_log(store)
-    segments = [each for each in listing.segments if each.last_seq <= last_seq and each.options.log_format > 1]
-    written = []
-    for first in range(0, len(segments), _LARGE):
-        part = tuple(segments[first : first + _LARGE])
-        merged = {each.name: listing.merged[each.name] for each in part if each.name in listing.merged}
-        written.append(Manifest.of(part, indexes_of(Listing(part, merged))).write(store))
+    begin = sum(segment.options.log_format == 1 for segment in listing.footers.values())
+    segments = listing[begin : int(np.searchsorted(listing.last_seqs, last_seq, "right"))]
+    parts = (segments[first : first + _LARGE] for first in range(0, len(segments), _LARGE))
+    written = [Manifest.of(part, indexes_of(part)).write(store) for part in parts]
     old = manifest_names(store.files())
     _remove(store, [name for name in old if name.last_seq <= last_seq and name not in written])
 

@@ -1,73 +1,27 @@
-"""The segments of a log in their order, and none missing, while compaction and prune may replace and remove some."""
+"""The segments of a log are listed, none missing, while compaction and prune may replace and remove some."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from typing import Final, NamedTuple
+from itertools import accumulate
+from typing import Final
 
+import numpy as np
+
+from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.footer import Segment, read_footer
-from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.listed import NO_MANIFEST, Listing
 from pgoutput_construct.changelog.manifest import Manifest, manifest_names, read_manifest
-from pgoutput_construct.changelog.names import SegmentName, chosen
+from pgoutput_construct.changelog.names import FORMAT_1, NamedSegments, chosen_segments
+from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.pruned import first_kept
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 
-__all__ = ["Listing", "Merged", "list_log", "list_segments"]
+__all__ = ["list_log"]
 
 _LISTINGS: Final = 5
 """How often a log is listed before segments count as lost: a compaction may have replaced them meanwhile."""
 _INT64_MAX: Final = 2**63 - 1
-
-
-class Merged(NamedTuple):
-    """Where a manifest has the index of a segment."""
-
-    manifest: Manifest
-    row: int
-
-    def follows(self, other: "Merged") -> bool:
-        """Tell whether it is the next one in the same manifest."""
-        return self.manifest is other.manifest and self.row == other.row + 1
-
-
-class Listing(NamedTuple):
-    """A log at one moment."""
-
-    segments: tuple[Segment, ...]
-    """The segments in their order, without gaps."""
-    merged: dict[str, Merged]
-    """Those of which manifests know, by name."""
-
-    @property
-    def manifests(self) -> list[Manifest]:
-        """The manifests that know of any segment, in the order of the log."""
-        return list({id(merged.manifest): merged.manifest for merged in self.merged.values()}.values())
-
-    def indexes(self, without: Callable[[Segment], bool]) -> Iterator[SegmentIndex | Segment]:
-        """Return what has the indexes, in order: a manifest's of many segments, or a segment that has its own.
-
-        Segments ``without`` an index are left out.
-        """
-        run: list[Merged] = []
-        for segment in self.segments:
-            if without(segment):
-                continue
-            merged = self.merged.get(segment.name)
-            if run and (merged is None or not merged.follows(run[-1])):
-                yield _index(run)
-                run = []
-            if merged is None:
-                yield segment
-            else:
-                run.append(merged)
-        if run:
-            yield _index(run)
-
-
-def list_segments(store: LogStore) -> tuple[Segment, ...]:
-    """Return the segments in order; raises as ``list_log``."""
-    return list_log(store).segments
 
 
 def list_log(store: LogStore) -> Listing:
@@ -99,71 +53,97 @@ class _GapError(ChangeLogError):
 
 
 def _listed(store: LogStore, end: int) -> Listing:
-    files = store.files()
-    names = [name for name in _kept(chosen(files)[0], first_kept(store)) if name.first_seq <= end]
-    _check_names(store, names)
-    # The last one counts by its own footer: manifests do not have all of it.
-    merged = _merged(store, files, {name.name for name in names[:-1]})
-    known = {each.name: each for manifest in Listing((), merged).manifests for each in manifest.segments(store)}
-    known = {name: known[name] for name in merged}
-    unknown = [name for name in names if name.name not in known]
+    files, kept = store.files(), first_kept(store)
+    counted, _ = chosen_segments(files)
+    # What was pruned may be there still.
+    is_kept = (counted.last_seq == FORMAT_1) | (counted.last_seq >= kept)
+    named = counted[is_kept & (counted.first_seq <= end)]
+    if len(named) and named.first_seq[0] > kept:
+        raise _gap(store, kept, named, 0)
+    _check_gaps(store, named, named.last_seq)  # before any footer is read, as far as names tell
+    listing = _known(store, named, _manifests(store, files))
+    _check_gaps(store, named, listing.last_seqs)
+    _check_options(listing)
+    return listing
+
+
+def _manifests(store: LogStore, files: Mapping[str, int]) -> tuple[Manifest, ...]:
+    """Read the manifests; one inside another is left out, and so is a damaged one: the footers say the same."""
+    names = manifest_names(files)
+    ends = accumulate((name.last_seq for name in names), max, initial=-1)
+    wanted = [name for name, end in zip(names, ends, strict=False) if name.last_seq > end]
     with ThreadPoolExecutor(store.reads_at_once) as pool:
-        read = pool.map(lambda name: read_footer(store, name, files[name.name]), unknown)
-        known |= {segment.name: segment for segment in read}
-    segments = tuple(known[name.name] for name in names)
-    _check_order(store, segments)
-    return Listing(segments, merged)
+        read = pool.map(lambda name: _manifest(store, name.name), wanted)
+        return tuple(manifest for manifest in read if manifest is not None)
 
 
-def _kept(names: list[SegmentName], first_seq: int) -> list[SegmentName]:
-    """Leave out what was pruned, and is to be removed still."""
-    return [name for name in names if name.last_seq is None or name.last_seq >= first_seq]
+def _manifest(store: LogStore, name: str) -> Manifest | None:
+    try:
+        return read_manifest(store, name)
+    except MissingFileError:  # merged into a larger one meanwhile: the log is listed again
+        raise
+    except ChangeLogError:
+        return None
 
 
-def _merged(store: LogStore, files: dict[str, int], wanted: set[str]) -> dict[str, Merged]:
-    """Find what manifests have of segments that are there as they were; a manifest inside another is not read."""
-    found: dict[str, Merged] = {}
-    end = -1
-    for name in manifest_names(files):
-        if name.last_seq <= end:
-            continue
-        try:
-            manifest = read_manifest(store, name.name)
-        except MissingFileError:  # merged into a larger one meanwhile: the log is listed again
-            raise
-        except ChangeLogError:  # damaged: the footers say the same
-            continue
-        end = name.last_seq
-        there = (segment in wanted and files.get(segment) == size for segment, size in manifest.sizes.items())
-        rows = zip(manifest.sizes, there, range(len(manifest)), strict=True)
-        found |= {segment: Merged(manifest, row) for segment, is_there, row in rows if is_there}
-    return found
+def _known(store: LogStore, named: NamedSegments, manifests: tuple[Manifest, ...]) -> Listing:
+    """Find what knows of each segment: a manifest, where the file is as it was, or else its own footer."""
+    numbers, rows = np.full(len(named), NO_MANIFEST, np.int64), np.zeros(len(named), np.int64)
+    for number, manifest in enumerate(manifests):
+        # The last segment of a log counts by its own footer: manifests do not have all of it.
+        places, found = _there(named, manifest, len(named) - 1)
+        numbers[places], rows[places] = number, found
+    unknown = np.flatnonzero(numbers == NO_MANIFEST).tolist()
+    with ThreadPoolExecutor(store.reads_at_once) as pool:
+        read = pool.map(lambda place: read_footer(store, named.name(place), int(named.size[place])), unknown)
+        footers = {segment.first_seq: segment for segment in read}
+    lasts = named.last_seq.copy()
+    lasts[unknown] = [segment.last_seq for segment in footers.values()]
+    return Listing(store, named.first_seq, lasts, manifests, numbers, rows, footers)
 
 
-def _index(run: list[Merged]) -> SegmentIndex:
-    return run[0].manifest.index(slice(run[0].row, run[-1].row + 1))
+def _there(named: NamedSegments, manifest: Manifest, end: int) -> tuple[Numbers, Numbers]:
+    """Return the places, before ``end``, of segments that a manifest knows as they are, and its rows of them."""
+    first, last, size = manifest.numbers("first_seq"), manifest.numbers("last_seq"), manifest.numbers("size")
+    places = np.searchsorted(named.first_seq[: max(end, 0)], first)
+    rows = np.flatnonzero(places < end)
+    at = places[rows]
+    same = (named.first_seq[at] == first[rows]) & (named.last_seq[at] == last[rows]) & (named.size[at] == size[rows])
+    return at[same], rows[same]
 
 
-def _check_names(store: LogStore, names: list[SegmentName]) -> None:
-    """Find gaps before any footer is read, as far as names tell."""
-    if names and names[0].first_seq > (kept := first_kept(store)):
-        raise _gap(store, kept, names[0], names[-1])
-    for before, after in pairwise(names):
-        if before.last_seq is not None and after.first_seq != before.last_seq + 1:
-            raise _gap(store, before.last_seq + 1, after, names[-1])
+def _check_gaps(store: LogStore, named: NamedSegments, lasts: Numbers) -> None:
+    gaps = (named.first_seq[1:] != lasts[:-1] + 1) & (lasts[:-1] != FORMAT_1)
+    for place in np.flatnonzero(gaps)[:1].tolist():
+        raise _gap(store, int(lasts[place]) + 1, named, place + 1)
 
 
-def _check_order(store: LogStore, segments: tuple[Segment, ...]) -> None:
-    for before, after in pairwise(segments):
-        if after.first_seq != before.last_seq + 1:
-            raise _gap(store, before.last_seq + 1, after, segments[-1])
-        if before.options is after.options:
-            continue
-        if differences := before.options.differences(after.options, after.said_options):
-            raise ChangeLogError(f"{after.place}: not of the same log as {before.name}: {'; '.join(differences)}")
-
-
-def _gap(store: LogStore, first: int, after: SegmentName | Segment, last: SegmentName | Segment) -> _GapError:
+def _gap(store: LogStore, first: int, named: NamedSegments, place: int) -> _GapError:
+    after = named.name(place)
     missing = f"the seqs {first} to {after.first_seq - 1} are missing before {after.name}"
-    end = last.first_seq if last.last_seq is None else last.last_seq
+    end = max(int(named.first_seq[-1]), int(named.last_seq[-1]))
     return _GapError(f"{store}: {missing}: restore the segments that were removed", end)
+
+
+def _check_options(listing: Listing) -> None:
+    """Raise ChangeLogError where a segment cannot be of the same log as the one before."""
+    before: LogOptions | None = None
+    for place, options in _options(listing):
+        if before is not None and options != before:
+            after = listing[place]
+            if differences := before.differences(options, after.said_options):
+                earlier = listing[place - 1].name
+                raise ChangeLogError(f"{after.place}: not of the same log as {earlier}: {'; '.join(differences)}")
+        before = options
+
+
+def _options(listing: Listing) -> Iterator[tuple[int, LogOptions]]:
+    """Yield options, and the place from which on segments have them; the same ones may follow."""
+    place = 0
+    for run in listing.runs():
+        if isinstance(run, Segment):
+            yield place, run.options
+            place += 1
+        else:
+            yield from ((place + offset, options) for offset, options in run.manifest.options(run.rows))
+            place += run.rows.stop - run.rows.start

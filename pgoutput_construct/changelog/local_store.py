@@ -40,7 +40,7 @@ class LocalStore(LogStore):
         with self.explained("cannot be listed"):
             try:
                 with os.scandir(self.directory / folder) as entries:
-                    return dict(size for entry in entries if (size := _size(entry)))
+                    return {entry.name: size for entry in entries if (size := _size(entry)) is not None}
             except FileNotFoundError:
                 return {}
 
@@ -150,11 +150,11 @@ class _FileLock(LogLock):
             self._descriptor = -1
 
 
-def _size(entry: "os.DirEntry[str]") -> tuple[str, int] | None:
+def _size(entry: "os.DirEntry[str]") -> int | None:
     if entry.name.startswith("."):
         return None
     try:
-        return (entry.name, entry.stat().st_size) if entry.is_file() else None
+        return entry.stat().st_size if entry.is_file() else None
     except FileNotFoundError:  # removed since
         return None
 

@@ -8,15 +8,19 @@ segment of a log (``LEFT_OUT``) is in its own footer alone.
 import json
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.footer import DAMAGE, Position, Segment, footer_content, options_of
 from pgoutput_construct.changelog.index import COLUMNS, INDEX_SCHEMA, SegmentIndex
+from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
@@ -38,8 +42,10 @@ _SCHEMA: Final = pa.schema(
         *(field for field in INDEX_SCHEMA if field.name not in LEFT_OUT),
     ]
 )
-_OWN: Final = ("name", "size", "payload_bytes")
+_OWN: Final = ("name", "size", "payload_bytes", "first_seq", "last_seq")
 """Fields of a segment that are columns."""
+_DESCRIBED: Final = ("footer", "checks", "complete_lsn", "events", *_OWN)
+"""Columns that describe a segment, beside its options."""
 _CHECK_BYTES: Final = 8
 
 
@@ -59,13 +65,14 @@ class Manifest:
     """A row a segment: what its footer says, options and what is rarely there as JSON, and its index."""
 
     @classmethod
-    def of(cls, segments: Sequence[Segment], index: SegmentIndex) -> "Manifest":
+    def of(cls, described: Iterable[Segment], index: SegmentIndex) -> "Manifest":
         """Put together what is known of segments; ``index`` has a row for each."""
+        segments = list(described)
         contents = [footer_content(segment) for segment in segments]
         columns = {name: pa.array([getattr(segment, name) for segment in segments]) for name in _OWN}
         columns["checks"] = pa.array([list(segment.checks.values()) for segment in segments], pa.list_(pa.int64()))
         columns["options"] = pa.array([json.dumps(content.pop("options"), sort_keys=True) for content in contents])
-        columns["footer"] = pa.array([_rest(content) for content in contents])
+        columns["footer"] = pa.array([_rest_of(content) for content in contents])
         arrays = (columns[field.name] if field.name in columns else index.table[field.name] for field in _SCHEMA)
         return cls(pa.table(list(arrays), _SCHEMA))
 
@@ -83,36 +90,51 @@ class Manifest:
         first, last = self.table["first_seq"][0].as_py(), self.table["last_seq"][-1].as_py()
         return ManifestName(first, last, f"index-{first:020d}-{last:020d}.arrow")
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The bytes of each segment's file, by name, in the order of the log."""
-        names, sizes = (self.table[name].to_pylist() for name in ("name", "size"))
-        return dict(zip(names, sizes, strict=True))
+    def numbers(self, name: str) -> Numbers:
+        """Return one of its columns of numbers."""
+        numbers: Numbers = self.table[name].to_numpy()
+        return numbers
 
-    def segments(self, store: LogStore) -> list[Segment]:
-        """Return the segments as their footers describe them, without their indexes."""
-        options = {text: options_of(json.loads(text)) for text in self.table["options"].unique().to_pylist()}
-        rest = {text: json.loads(text) for text in self.table["footer"].unique().to_pylist()}
-        names = ("options", "footer", "checks", "complete_lsn", "first_seq", "last_seq", "events", *_OWN)
-        found = []
-        for text, footer, checks, lsn, first, last, events, *own in zip(*map(self._column, names), strict=True):
-            numbers = dict(zip(_OWN, own, strict=True), first_seq=first, last_seq=last, events=events)
-            said = rest[footer]
-            position = Position(Lsn(lsn), said["prepared"], tuple(said["finished"]))
-            found.append(
-                Segment(
-                    store,
-                    options=options[text],
-                    position=position,
-                    checks=dict(zip(said["columns"], checks, strict=True)),
-                    said_options=tuple(said["said_options"]),
-                    **numbers,
-                )
+    def events(self, rows: slice) -> int:
+        """Return how many events the segments in some rows have."""
+        return int(pc.sum(pc.list_value_length(self.table["events"][rows])).as_py())
+
+    def options(self, rows: slice) -> list[tuple[int, LogOptions]]:
+        """Return the options of the segments in some rows, each with the place among these from which on it holds."""
+        codes, options = self._options
+        places = np.flatnonzero(np.diff(codes[rows], prepend=-1)).tolist()
+        return [(place, options[codes[rows][place]]) for place in places]
+
+    @cached_property
+    def _options(self) -> tuple[Numbers, list[LogOptions]]:
+        """The options that occur, and which of them each segment has."""
+        column = self.table["options"].combine_chunks().dictionary_encode()
+        codes: Numbers = column.indices.to_numpy()
+        return codes, [options_of(json.loads(text)) for text in column.dictionary.to_pylist()]
+
+    @cached_property
+    def _rest(self) -> dict[str, dict[str, Any]]:
+        """What is the same in most footers, by its text."""
+        return {text: json.loads(text) for text in self.table["footer"].unique().to_pylist()}
+
+    def segments(self, store: LogStore, rows: slice) -> Iterator[Segment]:
+        """Yield the segments in some rows as their footers describe them, without their indexes."""
+        codes, options = self._options
+        columns = (self._values(name, rows) for name in _DESCRIBED)
+        for code, footer, checks, lsn, events, *own in zip(codes[rows].tolist(), *columns, strict=True):
+            rest = self._rest[footer]
+            yield Segment(
+                store,
+                options=options[code],
+                position=Position(Lsn(lsn), rest["prepared"], tuple(rest["finished"])),
+                checks=dict(zip(rest["columns"], checks, strict=True)),
+                said_options=tuple(rest["said_options"]),
+                events=events,
+                **dict(zip(_OWN, own, strict=True)),
             )
-        return found
 
-    def _column(self, name: str) -> list[Any]:
-        column = self.table[name]
+    def _values(self, name: str, rows: slice) -> list[Any]:
+        column = self.table[name][rows]
         values: list[Any] = (pc.list_value_length(column) if name == "events" else column).to_pylist()
         return values
 
@@ -135,7 +157,7 @@ class Manifest:
         return self.name
 
 
-def _rest(content: dict[str, Any]) -> str:
+def _rest_of(content: dict[str, Any]) -> str:
     """Return what is the same in most footers, as JSON: it is read once for all that have the same."""
     position = content["position"]
     rest = {"prepared": position["prepared"], "finished": position["finished"], "columns": list(content["checks"])}

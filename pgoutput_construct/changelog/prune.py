@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.compact import lock_for_maintenance
-from pgoutput_construct.changelog.cut import Cut, find_cut
+from pgoutput_construct.changelog.cut import find_cut
 from pgoutput_construct.changelog.indexes import indexes_of
-from pgoutput_construct.changelog.listing import Listing, list_log
+from pgoutput_construct.changelog.listed import Listing
+from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.manifest import manifest_names
 from pgoutput_construct.changelog.names import chosen
 from pgoutput_construct.changelog.pruned import Pruned, read_pruned, write_pruned
@@ -85,12 +86,13 @@ def prune(
 
 def _planned(listing: Listing, known: tuple[RegisteredReader, ...], before: Lsn | Timestamp, now: float) -> Prune:
     waited_for = [reader for reader in known if not reader.has_expired(now)]
-    cut: Cut = find_cut(listing.segments, indexes_of(listing), before, waited_for)
-    gone, kept = listing.segments[: cut.segments], listing.segments[cut.segments :]
-    silent = [_silent(each) for each in known if each not in waited_for and each.next_seq < kept[0].first_seq]
+    cut = find_cut(indexes_of(listing), before, waited_for)
+    gone, kept = listing[: cut.segments], listing[cut.segments :]
+    first_seq = kept[0].first_seq
+    silent = [_silent(each) for each in known if each not in waited_for and each.next_seq < first_seq]
     lsn = gone[-1].position.complete_lsn if gone else Lsn(0)
-    rows = sum(segment.rows for segment in gone)
-    return Prune(kept[0].first_seq, lsn, len(gone), rows, kept=len(kept), holds=(*cut.holds, *silent))
+    rows = first_seq - listing[0].first_seq
+    return Prune(first_seq, lsn, len(gone), rows, kept=len(kept), holds=(*cut.holds, *silent))
 
 
 def _silent(reader: RegisteredReader) -> str:
@@ -135,7 +137,7 @@ def _note(store: LogStore, done: Prune, listing: Listing) -> None:
     A plan hides nothing: a prune that is killed before it has looked for readers takes nothing from them.
     """
     earlier = replace(read_pruned(store), planned=0)
-    ended = indexes_of(Listing(listing.segments[: done.segments], listing.merged)).transactions["commit_time"]
+    ended = indexes_of(listing[: done.segments]).transactions["commit_time"]
     last = max(ended.drop_null().to_pylist(), default=earlier.time)
     write_pruned(store, replace(earlier, planned=done.first_seq))
     for reader in readers(store):

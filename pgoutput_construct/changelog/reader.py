@@ -1,6 +1,5 @@
 """The change log as its readers see it: segments, entries, and errors that name both."""
 
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -14,7 +13,8 @@ from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import indexes_of
-from pgoutput_construct.changelog.listing import Listing, list_log
+from pgoutput_construct.changelog.listed import Listing
+from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.reading import read_segment
@@ -83,19 +83,14 @@ class ChangeLog:
             raise ChangeLogError(f"{self.store}: no change log here (no segment-*.parquet)")
 
     @cached_property
-    def listing(self) -> Listing:
-        """The segments, and where their indexes are; raises ChangeLogError for a damaged, foreign or missing one."""
+    def segments(self) -> Listing:
+        """The segments in order; raises ChangeLogError for a damaged, foreign or missing one."""
         return list_log(self.store)
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        """The segments in order."""
-        return self.listing.segments
 
     @cached_property
     def index(self) -> SegmentIndex:
         """What is to be known without the payloads; raises ChangeLogError for a damaged footer."""
-        return indexes_of(self.listing)
+        return indexes_of(self.segments)
 
     @property
     def options(self) -> LogOptions:
@@ -110,22 +105,33 @@ class ChangeLog:
     def __len__(self) -> int:
         rows, described = self.index.entries("snapshots")["rows"], self.index.entries("descriptions")["stream_xid"]
         copied = (pc.sum(rows).as_py() or 0) + (pc.sum(pc.less(described, OUTSIDE)).as_py() or 0)
-        return sum(segment.rows - segment.events for segment in self.segments) - copied
+        return self.segments.messages - copied
 
     def __iter__(self) -> Iterator[LogEntry]:
         return self.entries()
 
-    def entries(self, first_seq: int = 0, *, copied: bool = False) -> Iterator[LogEntry]:
-        """Iterate over the messages of the stream from ``first_seq`` on; one segment at a time is in memory.
+    def entries(self, first_seq: int | None = None, *, copied: bool = False) -> Iterator[LogEntry]:
+        """Iterate over the messages of the stream, one segment in memory at a time; raise ChangeLogError for damage.
 
-        With ``copied`` also over the rows that were copied from tables, and what describes these: their Relations say
-        nothing of the messages around them (see ``LogEntry.scope``).
+        Args:
+            first_seq: Begin with this one; refused with ChangeLogError where it was pruned. None: with the first.
+            copied: Yield also the rows that were copied from tables, and what describes these: their Relations say
+                nothing of the messages around them (see ``LogEntry.scope``).
         """
-        for segment in self.segments:
-            if segment.last_seq >= first_seq:
-                for entry in table_entries(self.table(segment), segment.name):
-                    if entry.seq >= first_seq and (copied or entry.snapshot is None):
-                        yield entry
+        if first_seq is not None:
+            self.check_kept(first_seq)
+        for segment in self.segments[max(self.segments.place(first_seq or 0), 0) :]:
+            for entry in table_entries(self.table(segment), segment.name):
+                if entry.seq >= (first_seq or 0) and (copied or entry.snapshot is None):
+                    yield entry
+
+    def check_kept(self, next_seq: int) -> None:
+        """Raise ChangeLogError when a reader that has read all before ``next_seq`` lacks what was pruned."""
+        if next_seq < (begin := self.segments[0].first_seq):
+            raise ChangeLogError(
+                f"{self.store}: the seqs {next_seq} to {begin - 1} were pruned before they were read: go on with an "
+                "initial copy of the tables; prune keeps what a registered reader has not read"
+            )
 
     def entry(self, seq: int) -> LogEntry:
         """Return one entry; raise ChangeLogError when the log has none of this seq."""
@@ -140,7 +146,7 @@ class ChangeLog:
         first, last = self.segments[0].first_seq, self.segments[-1].last_seq
         if not first <= seq <= last:
             raise ChangeLogError(f"{self.store}: no entry has seq {seq}, the log has {first} to {last}")
-        return self.segments[bisect_right(self.segments, seq, key=lambda segment: segment.first_seq) - 1]
+        return self.segments[self.segments.place(seq)]
 
     def events(self) -> Iterator[LogEvent]:
         """Iterate over what the capture wrote beside the messages."""

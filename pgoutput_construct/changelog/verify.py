@@ -15,6 +15,7 @@ from pgoutput_construct.changelog.columns import parts_of
 from pgoutput_construct.changelog.footer import Segment, read_footer
 from pgoutput_construct.changelog.index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog.indexes import builder_after, index_of
+from pgoutput_construct.changelog.listed import Listing
 from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.manifest import LEFT_OUT, manifest_names, read_manifest
 from pgoutput_construct.changelog.names import chosen
@@ -84,7 +85,7 @@ class _Verification:
     def _listed(self) -> list[Segment]:
         """Return the segments; where some are missing or damaged, those whose footers can be read."""
         try:
-            return list(list_log(self.store).segments)
+            return list(list_log(self.store))
         except ChangeLogError as error:
             self.problem(str(error))
         files, segments = self.store.files(), list[Segment]()
@@ -170,7 +171,7 @@ class _Verification:
                 self.problem(str(error))
                 continue
             self.found = replace(self.found, manifests=self.found.manifests + 1)
-            for row, segment in enumerate(manifest.segments(self.store)):
+            for row, segment in enumerate(manifest.segments(self.store, slice(None))):
                 if files.get(segment.name) != segment.size or segment.name not in known:
                     continue  # replaced since, or removed: then the manifest says nothing of it
                 try:
@@ -203,7 +204,7 @@ def _entries(index: SegmentIndex, name: str, lost: Sequence[range]) -> list[str]
 def _builder_after(segment: Segment, segments: list[Segment]) -> IndexBuilder:
     """Return what builds the next index; descriptions that were pruned stand where they are still needed."""
     if segment.options.log_format == 1:
-        return builder_after(segments[: segments.index(segment) + 1])
+        return builder_after(Listing.of(segment.store, segments[: segments.index(segment) + 1]))
     sent: dict[int, dict[str, Any]] = {}
     for each in segments:
         with suppress(ChangeLogError):  # said where it is read

@@ -238,8 +238,8 @@ class LogWriter:
         self.store.sweep()
         self._note = read_note(self.store)
         listing = list_log(self.store)
-        if listing.segments:
-            self._last = last = listing.segments[-1]
+        if listing:
+            self._last = last = listing[-1]
             self.options = last.options
             self.next_seq = self._first_seq = last.last_seq + 1
         self._note.check_end(self.next_seq, self.store)

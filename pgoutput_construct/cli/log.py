@@ -1,4 +1,4 @@
-"""``pgoutput log``: what a change log holds; compact and prune it."""
+"""``pgoutput log``: what a change log holds; compact and prune it, and know its readers."""
 
 import json
 from dataclasses import asdict
@@ -9,6 +9,7 @@ import click
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.log_keep import compact_command, prune_command
 from pgoutput_construct.cli.log_print import SHOWN, print_report
+from pgoutput_construct.cli.log_readers import readers_command
 from pgoutput_construct.cli.params import LOG
 from pgoutput_construct.cli.progress import progress_line
 from pgoutput_construct.cli.words import counted
@@ -29,7 +30,9 @@ class _ShowByDefault(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group("log", cls=_ShowByDefault, short_help="Describe, verify, compact or prune a change log.")
+@click.group(
+    "log", cls=_ShowByDefault, short_help="Describe, verify, compact or prune a change log, and know its readers."
+)
 def log_command() -> None:
     """Describe a change log: pgoutput log LOG, with the options of pgoutput log show.
 
@@ -41,6 +44,7 @@ def log_command() -> None:
       pgoutput log changelog/ --verify
       pgoutput log compact changelog/
       pgoutput log prune changelog/ --before 2026-01-01 --dry-run
+      pgoutput log readers changelog/ --add warehouse
     """
     require(*COMMANDS["log"].extras)
 
@@ -99,3 +103,4 @@ def _lag(dsn: str, complete_lsn: Lsn) -> dict[str, Any]:
 
 log_command.add_command(compact_command)
 log_command.add_command(prune_command)
+log_command.add_command(readers_command)

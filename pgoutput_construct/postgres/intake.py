@@ -9,6 +9,7 @@ from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.columnar.envelope import FrameBatch, Frames, split_frames
 from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.postgres.gathering import Gatherer
 from pgoutput_construct.postgres.transactions import Admission, TransactionTracker
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import (
@@ -85,3 +86,4 @@ def warm_up() -> None:
     intake = Intake({}, Position())
     for some in (frames[:1], frames[1:]):
         intake.take(Frames.of(*some))
+    Gatherer().gather(0, 1, 0.0)  # libpq says of no connection that it failed

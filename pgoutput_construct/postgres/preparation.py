@@ -136,13 +136,15 @@ def _check_publications(connection: Connection, plan: Plan) -> None:
 
 
 def _make_slot(connection: Connection, plan: Plan, options: LogOptions, writer: LogWriter) -> bool:
-    if not plan.create_slot or slot_health(connection, plan.slot):
+    if slot_health(connection, plan.slot):
         return False
-    if writer.noted_lsn:
+    if writer.noted_lsn:  # also where none is to be created: who then made one by hand would have a gap
         raise ChangeLogError(
             f"there is no slot {plan.slot!r} any more, and a new one would not have the changes since the log in "
             f"{writer.store} ended, at {writer.noted_lsn}; {_NEW_LOG}"
         )
+    if not plan.create_slot:
+        return False
     two_phase, timeout = options.two_phase, plan.slot_timeout
     slots.create_slot(connection, plan.slot, two_phase=two_phase, failover=plan.failover, timeout=timeout)
     return True

@@ -20,7 +20,7 @@ __all__ = ["CaptureProgress", "Pump"]
 
 _SLICE = 0.1  # seconds: how long a signal or stop() may go unnoticed
 _REPORT_INTERVAL = 1.0
-_GATHER, _SHORT_GATHER = 0.01, 0.001  # seconds: how long frames are gathered to be taken in together
+_GATHER, _SHORT_GATHER = 0.03, 0.001  # seconds: how long frames are gathered to be taken in together
 _CUT_INTERVAL = 0.02  # seconds: between two segments that are cut because a commit waits
 
 

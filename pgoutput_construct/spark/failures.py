@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pgoutput_construct import errors
+from pgoutput_construct.changelog.store import MissingFileError
 from pgoutput_construct.errors import PgoutputError
 
 __all__ = ["plain_errors"]
 
-_OURS = re.compile(r"pgoutput_construct\.errors\.(\w+): (.+)")
+_OURS = re.compile(r"pgoutput_construct\.[\w.]*?(\w+Error): (.+)")
+_KNOWN = {**vars(errors), MissingFileError.__name__: MissingFileError}
 
 
 @contextmanager
@@ -29,4 +31,4 @@ def plain_errors() -> Iterator[None]:
             raise
         # The last one printed is the outermost of a chain: it names segment and seq.
         name, text = found[-1]
-        raise getattr(errors, name, PgoutputError)(text) from error
+        raise _KNOWN.get(name, PgoutputError)(text) from error

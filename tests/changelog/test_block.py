@@ -105,4 +105,5 @@ def test_the_segments_that_count(tmp_path: Path) -> None:
     counted, covered = chosen([*old, *new, "pruned.json", ".segment.tmp", "segment-1.parquet"])
     assert [segment.name for segment in counted] == [new[0], new[3], new[4]]
     assert {segment.name for segment in covered} == {*old, new[1], new[2]}
+    assert chosen(["segment-é0000000000000000000.parquet", f"segment-{10**19}.parquet"]) == ([], [])
     assert chosen([old[1]]) == ([SegmentName(5, None, old[1])], [])

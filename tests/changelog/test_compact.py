@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -82,6 +83,17 @@ def test_a_log_is_read_while_it_is_compacted(log: Path) -> None:
         assert writer.next_seq == before[-1].seq + 1
     with LogWriter(log) as writer:
         assert writer.next_seq == before[-1].seq + 1
+
+
+def test_a_large_segment_is_read_once(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has listed the small segments lists the log, and reads the large ones, as often as there are large ones."""
+    opened, before = ChangeLog(log), list(ChangeLog(log))
+    compact(log, LIMITS)
+    asked: list[str] = []
+    files = LocalStore.files
+    monkeypatch.setattr(LocalStore, "files", lambda store, folder="": (asked.append(folder), files(store, folder))[1])
+    assert list(map(attrgetter("payload"), opened)) == list(map(attrgetter("payload"), before))
+    assert len(asked) <= len(list(log.glob("segment-*"))) < len(opened.segments) / 8
 
 
 def test_segments_of_different_options_stay_apart(log: Path, recordings: dict[str, Recording]) -> None:

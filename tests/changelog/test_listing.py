@@ -28,6 +28,6 @@ class Growing(LocalStore):
 def test_a_log_is_listed_while_it_grows(tmp_path: Path) -> None:
     """A gap that the next listing fills is none; one that stays is a loss."""
     write_log(tmp_path, [MESSAGE] * 9, log_options(), rows=1)
-    assert len(list_log(Growing(tmp_path, 5, 7)).segments) == 9
+    assert len(list_log(Growing(tmp_path, 5, 7))) == 9
     with pytest.raises(pgo.ChangeLogError, match="the seqs 5 to 5 are missing"):
         list_log(Growing(tmp_path, *[5] * 9))

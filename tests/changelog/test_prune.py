@@ -50,6 +50,9 @@ def test_what_ended_before_a_position_goes(log: Path) -> None:
     left = ChangeLog(log)
     assert done.removed == done.segments == len(seen) and seen[-1] == done
     assert [entry._replace(segment="") for entry in left] == [each for each in entries if each.seq >= done.first_seq]
+    assert next(left.entries(done.first_seq)).seq >= done.first_seq
+    with pytest.raises(ChangeLogError, match=f"the seqs 7 to {done.first_seq - 1} were pruned before they were read"):
+        next(left.entries(7))
     assert left.transactions().to_pylist() == [row for row in transactions if row["seq"] >= done.first_seq]
     assert all(span["first"] >= done.first_seq for row in left.transactions().to_pylist() for span in row["spans"])
     assert verify(log).problems == () and read_pruned(open_store(log)).first_seq == done.first_seq

@@ -1,14 +1,20 @@
 """Readers that a log knows of."""
 
 import time
+from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.changelog import registry
+from pgoutput_construct.changelog import ChangeLog, registry
 from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.pruned import Pruned, first_kept, read_pruned, write_pruned
+from pgoutput_construct.changelog.reached import next_seq_at
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp
+from tests.live.recording import Recording
+from tests.spark.logs import write_recording
 
 
 def test_readers_are_kept_with_the_log(address: str) -> None:
@@ -78,3 +84,31 @@ def test_the_note_of_what_was_pruned(address: str) -> None:
     store.write("pruned.json", b"{}")
     with pytest.raises(ChangeLogError, match=r"pruned.json: damaged"):
         first_kept(store)
+
+
+def test_how_far_a_reader_is(tmp_path: Path, recordings: dict[str, Recording]) -> None:
+    """Who has read all before a commit needs that transaction from its begin on, and what is open."""
+    recording = recordings["18-v4-text"]
+    write_recording(LocalStore(tmp_path, durable=False), recording)
+    log = ChangeLog(tmp_path)
+    ended = [row for row in log.transactions().to_pylist() if row["outcome"] == COMMITTED]
+    needed = [next_seq_at(Reached(tmp_path), row["commit_lsn"]) for row in ended]
+    assert needed == sorted(needed) and needed[0] == 0 < needed[-1]
+    assert all(seq <= row["spans"][0]["first"] for seq, row in zip(needed, ended, strict=True))
+    assert any(seq > before["seq"] for seq, before in zip(needed[1:], ended, strict=False))
+    assert next_seq_at(Reached(tmp_path), 0) == 0
+    with pytest.raises(ChangeLogError, match=r"the log ends at .*: 7FFFFFFF/0 is not reached yet"):
+        next_seq_at(Reached(tmp_path), Lsn("7FFFFFFF/0"))
+    middle = len(log.segments) // 2
+    write_pruned(log.store, Pruned(log.segments[middle].first_seq, Lsn(ended[-1]["commit_lsn"]), Timestamp(2)))
+    with pytest.raises(ChangeLogError, match=r"was pruned: .* is too early"):
+        next_seq_at(Reached(tmp_path), ended[0]["commit_lsn"])
+
+
+class Reached(ChangeLog):
+    """A log whose last segment says that all of it is complete, which recordings do not."""
+
+    @property
+    def complete_lsn(self) -> Lsn:
+        """Return the end of its last transaction."""
+        return Lsn(max(row["end_lsn"] or 0 for row in self.transactions().to_pylist()))

@@ -14,7 +14,8 @@ from pgoutput_construct.changelog import verify as verification
 from pgoutput_construct.changelog.columns import SCHEMA
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.listing import Listing, list_log
+from pgoutput_construct.changelog.listed import Listing
+from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.manifest import Manifest, manifest_names, read_manifest
 from pgoutput_construct.changelog.note import Note, write_note

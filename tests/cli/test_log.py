@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from pgoutput_construct.changelog.registry import forget, register
+from pgoutput_construct.changelog.registry import forget, readers, register
 from pgoutput_construct.cli.params import LSN_OR_TIME
 from pgoutput_construct.wire import Lsn, Timestamp
 from tests.cli.conftest import Run
@@ -29,7 +29,7 @@ def test_what_a_log_holds(run: Run, shop: Shop) -> None:
     report = _report(run, shop.directory, "--dsn", shop.dsn)
     [table] = report["tables"]
     assert table["table"] == "public.item"
-    assert table["rows"] == {"insert": 11, "update": 2, "delete": 0, "truncate": 1}
+    assert table["rows"] == {"snapshot": 0, "insert": 11, "update": 2, "delete": 0, "truncate": 1}
     first, second = table["descriptions"]
     assert first["columns"] == ["id int8 key", "name text"] and first["replica_identity"] == "default"
     assert second["columns"][2] == "note varchar key" and second["seq"] > first["seq"]
@@ -38,6 +38,8 @@ def test_what_a_log_holds(run: Run, shop: Shop) -> None:
     assert report["transactions"]["committed"] == 3 and report["lag_bytes"] > 0
     assert report["segments"][0]["first_seq"] == 0 and report["segments"][-1]["last_seq"] == report["last_seq"]
     assert sum(segment["bytes"] for segment in report["segments"]) == report["bytes"] > 0
+    assert run("log", "readers", shop.directory, "--add", "warehouse", "--at", report["complete_lsn"]).exit_code == 0
+    assert [reader.next_seq for reader in readers(shop.directory)] == [waiting["first_seq"]]
     shown = run("log", shop.directory).stdout
     assert "public.item" in shown and "'waiting'" not in shown and "waiting" in shown and "Segments" in shown
 
@@ -117,6 +119,21 @@ def test_a_log_is_pruned(run: Run, change_log: Path) -> None:
     assert run("tail", change_log).exit_code == run("log", change_log, "--verify").exit_code == 0
     assert run("log", "prune", change_log, "--before", "yesterday").exit_code == 2
     assert run("log", "prune", change_log, "--before", "1999-12-31", "--yes").stdout.startswith("removed: 0 of 2")
+
+
+def test_readers_are_known(run: Run, change_log: Path) -> None:
+    """One is added, moved on and removed; what cannot be is said, and changes nothing."""
+    assert run("log", "readers", change_log).stdout == ""
+    added = run("log", "readers", change_log, "--add", "warehouse", "--wait", "60")
+    assert added.exit_code == 0 and "warehouse: needs all from seq 0 on, is at 0/0" in added.stdout, added.output
+    assert run("log", "readers", change_log).stdout == added.stdout
+    for wrong in (("--at", "0/1"), ("--wait", "1"), ("--add", "a", "--remove", "b")):
+        assert run("log", "readers", change_log, *wrong).exit_code == 2
+    for wrong in (("--add", "x", "--at", "7FFFFFFF/0"), ("--remove", "x"), ("--add", "../x")):
+        assert run("log", "readers", change_log, *wrong).exit_code == 1
+    assert [reader.name for reader in readers(change_log)] == ["warehouse"]
+    assert run("log", "readers", change_log, "--remove", "warehouse").exit_code == 0
+    assert readers(change_log) == ()
 
 
 def test_positions_as_people_write_them() -> None:

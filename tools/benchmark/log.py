@@ -71,9 +71,9 @@ def _fill(directory: Path, segments: int, per_segment: int) -> None:
     store = LocalStore(directory, durable=False)
     store.prepare()
     listing = list_log(store)
-    if len(listing.segments) == segments:
+    if len(listing) == segments:
         return
-    if listing.segments:
+    if listing:
         raise SystemExit(f"{directory}: begun, and not finished: remove it")
     builder, keeper = IndexBuilder(), ManifestKeeper(store, listing)
     for number, payloads in enumerate(_payloads(segments, per_segment)):

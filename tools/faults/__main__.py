@@ -6,24 +6,26 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
-from tools.faults import upkeep
+from tools.faults import upkeep, upkeep_tables
 from tools.faults.attack import SERVER_SETTINGS, Round, RoundReport
 from tools.faults.counts import Counts, Faults
-from tools.faults.modes import MODES
-from tools.faults.report import line, verdict_line
+from tools.faults.modes import MODES, Mode
+from tools.faults.report import line, progress, verdict_line
 
 __all__ = ["main"]
 
 EXAMPLES = """\
 examples:
-  python -m tools.faults capture                            100 kills over eleven modes on each server; about 15 minutes
+  python -m tools.faults capture                            100 kills over eleven modes on each server; about 20 minutes
   python -m tools.faults capture --kills 5 --stops 0 --cuts 1 --stalls 0 --versions 18 --modes v4-parallel
   python -m tools.faults log                                a log is compacted and pruned, and that is killed
+  python -m tools.faults tables                             50,000 segments compacted and pruned, tables compared
 
 exit status: 0 the log says the truth, 1 it does not or cannot be read, or a capture gave up, 2 wrong arguments,
              130 interrupted
@@ -35,14 +37,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["log"]:
         return upkeep.main(given[1:])
+    if given[:1] == ["tables"]:
+        return upkeep_tables.main(given[1:])
     options = _parser().parse_args(given)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server is left behind
     directory = Path(tempfile.mkdtemp(prefix="faults-", dir=options.directory))
     print(f"seed {options.seed}, files in {directory}", flush=True)
-    total, good = Counts(), True
+    total, good, begun = Counts(), True, time.monotonic()
+    modes = _modes(options)
+    of = len(options.versions) * len(modes)
     try:
-        for report in _rounds(options, directory):
-            print(line(report), flush=True)
+        for number, report in enumerate(_rounds(options, modes, directory), 1):
+            print(line(report, progress(number, of, time.monotonic() - begun)), flush=True)
             total, good = total + report.counts, good and report.verdict.good
             if report.verdict.good and not options.keep:
                 shutil.rmtree(directory / report.name)
@@ -58,8 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if good else 1
 
 
-def _rounds(options: argparse.Namespace, directory: Path) -> Iterator[RoundReport]:
-    modes = [mode for mode in MODES if mode.name in (options.modes or [known.name for known in MODES])]
+def _modes(options: argparse.Namespace) -> list[Mode]:
+    return [mode for mode in MODES if mode.name in (options.modes or [known.name for known in MODES])]
+
+
+def _rounds(options: argparse.Namespace, modes: Sequence[Mode], directory: Path) -> Iterator[RoundReport]:
     faults = Faults(options.kills, options.stops, options.cuts, options.stalls, options.tidies, options.seconds)
     chance = random.Random(options.seed)
     parts = len(options.versions) * len(modes)
@@ -81,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands.add_parser("log", help="compact and prune a log while it is written and read, and kill that")
+    commands.add_parser("tables", help="compact and prune a log while it is written and read, and compare its tables")
     _add_faults(capture)
     add = capture.add_argument
     add(

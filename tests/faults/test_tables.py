@@ -1,0 +1,20 @@
+"""The short form of ``python -m tools.faults tables``: a log's tables are the same whatever upkeep does to it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgoutput_construct.demo.server import EmbeddedServer
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+def test_tables_are_the_same_before_and_after(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
+    """Compacted and pruned while a capture and a reader run; who lacks what was pruned is told."""
+    from tools.faults.rebuilt import Rebuilder
+    from tools.faults.upkeep_tables import attack
+
+    report = attack(server18, Rebuilder(spark, tmp_path / "scratch"), tmp_path, 300, print)
+    assert report.segments >= 300 and report.removed_from_copy > 50 and report.removed > 0
+    assert report.comparisons >= 7 and report.told >= 10 and min(report.captured, report.rows) > 1000

@@ -1,0 +1,85 @@
+"""Tables rebuilt from a log in Spark, and compared with what the server said that they hold."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark import OpenLog, compare, open_log, plain_errors, read_table, write_tables
+from pgoutput_construct.wire import Lsn
+from tools.faults.bank import Moment
+from tools.faults.errors import FaultsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Base", "Rebuilder"]
+
+
+@dataclass(frozen=True)
+class Base:
+    """The changes that a reader has taken out of a log before it was pruned."""
+
+    directory: Path
+    """The datasets of the tables; they may have more."""
+    lsn: Lsn
+    """What was committed before this is taken from there."""
+    next_seq: int
+    """The first row of the log that the reader has not read."""
+
+
+@dataclass
+class Rebuilder:
+    """Rebuilds and compares; ``comparisons`` counts how often all tables were equal."""
+
+    spark: "SparkSession"
+    scratch: Path
+    comparisons: int = 0
+
+    def open(self, log: Path) -> OpenLog:
+        """Open a log as a reader does."""
+        return open_log(self.spark, log)
+
+    def take(self, log: OpenLog, directory: Path) -> Base:
+        """Take all changes that a log has."""
+        write_tables(log, directory)
+        return Base(directory, log.log.complete_lsn, log.log.segments[-1].last_seq + 1)
+
+    def check(self, log: OpenLog, moment: Moment, base: Base | None = None) -> int:
+        """Rebuild all tables as they were at a moment; return their rows. Raises FaultsError where one is not equal.
+
+        ``base`` has what the log lacks.
+        """
+        rows = 0
+        for name, source in moment.tables.items():
+            changes = self._changes(log, name, base).where(f"_commit_lsn < {int(moment.lsn)}")
+            with plain_errors():
+                found = compare(log.state(name, changes), source)
+            if not found.equal:
+                raise FaultsError(f"{log.log.store}: {name} is not what it was at {moment.lsn}: {found}")
+            rows += found.rows
+        self.comparisons += 1
+        return rows
+
+    def lacks(self, read: Callable[[], object]) -> int:
+        """Return 1: a reader that lacks what was pruned is told so; raises FaultsError where it is not."""
+        try:
+            with plain_errors():
+                read()
+        except ChangeLogError as error:
+            if "pruned" in str(error):
+                return 1
+            raise
+        raise FaultsError("a reader lacks what was pruned, and was not told")
+
+    def _changes(self, log: OpenLog, name: str, base: Base | None) -> "DataFrame":
+        """Return all changes of a table, as datasets: rebuilding reads them more than once."""
+        write_tables(log, self.scratch, [name], "overwrite")
+        changes = read_table(self.spark, self.scratch / log.table(name).directory)
+        if base is None:
+            return changes
+        earlier = read_table(self.spark, base.directory / log.table(name).directory)
+        return earlier.where(f"_commit_lsn < {int(base.lsn)}").unionByName(
+            changes.where(f"_commit_lsn >= {int(base.lsn)}")
+        )

@@ -1,0 +1,37 @@
+"""A captured log once more, in as many segments as a capture would have made of it in months."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
+from pgoutput_construct.changelog.columns import parts_of
+from pgoutput_construct.changelog.events import LogEvent
+from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.note import read_note, write_note
+from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.wire import Lsn
+
+__all__ = ["recut"]
+
+
+def recut(log: ChangeLog, directory: Path, segments: int) -> ChangeLog:
+    """Write a log anew with about so many ``segments``; a capture may go on with it in the place of the first one."""
+    store, rows = LocalStore(directory, durable=False), max(1, len(log) // segments)
+    ended = log.transactions().filter(pc.equal(log.transactions()["outcome"], COMMITTED))
+    seqs, lsns = ended["seq"].to_numpy(), [0, *ended["end_lsn"].to_pylist()]
+    with LogWriter(store) as writer:
+        for segment in log.segments:
+            writer.use(segment.options)
+            for part in parts_of(log.table(segment), segment.options.layout()):
+                if isinstance(part, LogEvent):
+                    writer.append_event(part.name, part.lsn, **part.details)
+                    continue
+                for first in range(0, len(part), rows):
+                    writer.append(part.take(slice(first, first + rows)))
+                    complete = lsns[int(np.searchsorted(seqs, writer.next_seq))]
+                    at_end = writer.next_seq == log.segments[-1].last_seq + 1
+                    writer.publish(log.segments[-1].position if at_end else Position(Lsn(complete)))
+    write_note(store, read_note(log.store))
+    return ChangeLog(directory)
