@@ -80,10 +80,8 @@ def _open(transactions: Sequence[Mapping[str, Any]]) -> None:
 
 def _events(events: Sequence[Mapping[str, Any]], everything: bool) -> None:
     if events:
-        rows = (
-            (each["seq"], each["time"], each["lsn"], each["event"], told(each["details"], everything))
-            for each in events
-        )
+        columns = ("seq", "time", "lsn", "event")
+        rows = ((*(each[name] for name in columns), told(each["details"], everything)) for each in events)
         print_grid("Events", ("seq", "time", "LSN", "event", "details"), rows, right=("seq",))
 
 
