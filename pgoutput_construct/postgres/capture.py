@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Unpack
 
 import psycopg
@@ -16,6 +17,8 @@ from pgoutput_construct.postgres.announcements import announce
 from pgoutput_construct.postgres.callbacks import Callbacks
 from pgoutput_construct.postgres.catalog_watch import CatalogWatch, OnRewrite
 from pgoutput_construct.postgres.connection import connect
+from pgoutput_construct.postgres.copying.copier import Copier
+from pgoutput_construct.postgres.copying.session import connect_to_keep
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.intake import Intake, warm_up
 from pgoutput_construct.postgres.memory import return_large_buffers
@@ -57,6 +60,8 @@ def capture(
     transactional_heartbeat: bool = False,
     status_interval: float = 10.0,
     reconnect_seconds: float | None = None,
+    snapshot: bool = False,
+    workers: int = 2,
     on_rewrite: OnRewrite = "snapshot",
     handle_signals: bool = True,
     **options: Unpack[GivenOptions],
@@ -98,6 +103,11 @@ def capture(
         status_interval: Seconds between two status updates to the server, and between two looks at the slot. A
             server that is silent for three of them, though asked, is left, and connected to again.
         reconnect_seconds: For how long after the last contact a connection is made again; None: for ever.
+        snapshot: The log is to hold every table that is published from its first row: those that it has no copy of are
+            copied beside the stream, now and when they are published later. A slot that is created gives the snapshot.
+            ``until_lsn`` and ``until_idle`` end the capture only when all copies are durable. The role needs SELECT on
+            the tables. Without it only the copies are made that ``snapshot()`` asks for.
+        workers: Over how many connections tables are copied.
         on_rewrite: What to do when rows of a table change that the stream does not send, as where ALTER TABLE rewrites
             them: ``snapshot`` has the table copied again, ``stop`` ends with the reason and the remedy.
         handle_signals: Whether SIGINT and SIGTERM end the capture (only in the main thread).
@@ -114,7 +124,9 @@ def capture(
     """
     names, tables = _names(publications), _names(create_publication)
     writes = heartbeat is not None
-    plan = Plan(slot, names, options, create_slot, failover, slot_timeout, new_log, tables, writes)
+    asked = Patience()
+    holder = partial(connect_to_keep, dsn, asked) if snapshot else None
+    plan = Plan(slot, names, options, create_slot, failover, slot_timeout, new_log, tables, holder, writes)
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
     callbacks = Callbacks(stop, on_progress)
     return_large_buffers()
@@ -123,12 +135,25 @@ def capture(
         catalog = CatalogWatch(writer, slot, names, on_rewrite)
         watch = Watch(dsn, slot, names, status_interval, beat, catalog)
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
-        ending = Ending(
-            until_lsn, callbacks.stopped, received, duration, until_idle, lambda: _activity(progress), watch.check
-        )
-        ending.settled = lambda: catalog.settled
-        run = _Capture(dsn, plan, writer, ending, callbacks, progress, watch, catalog, status_interval)
-        with watch:
+        with Copier(dsn, writer.store, names, workers, snapshot, status_interval) as copier, watch:
+            catalog.asked_for_copies = copier.look
+
+            def check() -> None:
+                watch.check()
+                copier.check()
+
+            ending = Ending(
+                until_lsn,
+                callbacks.stopped,
+                received,
+                duration,
+                until_idle,
+                lambda: _activity(progress),
+                check,
+                lambda: catalog.settled and not copier.busy,
+            )
+            asked.asked = ending.reason
+            run = _Capture(dsn, plan, writer, ending, callbacks, progress, watch, catalog, copier, status_interval)
             return run.run(Retry(reconnect_seconds))
 
 
@@ -144,6 +169,7 @@ class _Capture:
     progress: CaptureProgress
     watch: Watch
     catalog: CatalogWatch
+    copier: Copier
     status_interval: float
 
     def run(self, retry: Retry) -> CaptureProgress:
@@ -170,6 +196,8 @@ class _Capture:
         with closing(connect(self.dsn, patience=patience)) as asking:
             prepared = prepare(asking, self.plan, self.writer)
             self.catalog.begin(asking)
+        if prepared.exported is not None:
+            self.copier.use(prepared.exported)
         if not prepared.created_slot:
             self._note_beginning(prepared)
         connection = connect(self.dsn, patience=patience)
@@ -184,10 +212,11 @@ class _Capture:
         self._note_beginning(prepared)
         announce(self.writer, prepared)
         self.watch.start()
+        self.copier.start(prepared.options)
         self.ending.connected(prepared.current_lsn)
         intake = Intake(prepared.options.layout(), self.writer.position)
-        pump = Pump(self.writer, stream, intake, self.ending, self.progress, self._report, self.status_interval)
-        pump.catalog = self.catalog
+        watched = self.ending, self.progress, self._report
+        pump = Pump(self.writer, stream, intake, *watched, self.copier, self.catalog, self.status_interval)
         pump.synchronous = lambda: self.watch.synchronous
         with stream:
             return pump.run()
@@ -220,7 +249,7 @@ class _Capture:
         return None
 
     def _report(self) -> None:
-        self.callbacks.report(replace(self.progress, health=self.watch.health))
+        self.callbacks.report(replace(self.progress, health=self.watch.health, copies=self.copier.progress()))
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

@@ -39,6 +39,8 @@ class CatalogWatch:
         """Prepare for a log; nothing is read before ``begin``."""
         self.wake: Callable[[], None] = lambda: None
         """Called when the server is to be asked at once."""
+        self.asked_for_copies: Callable[[], None] = lambda: None
+        """Called when copies of tables were asked for."""
         self._writer, self._slot, self._publications = writer, slot, tuple(publications)
         self._on_rewrite = on_rewrite
         self._known: Known | None = None
@@ -167,6 +169,7 @@ class CatalogWatch:
     def _request(self, wanted: Mapping[tuple[str, str], str]) -> None:
         if wanted:
             ask(self._writer.store, wanted, "; ".join(wanted.values()))
+            self.asked_for_copies()
 
 
 def _index_of(writer: LogWriter) -> SegmentIndex:

@@ -40,6 +40,8 @@ class Taken:
     """Frames without a payload."""
     reply_requested: bool
     """Whether the server asked for a status."""
+    quiet: int | None
+    """Behind how many of the payloads of the block, at most, no transaction and no stream is open; None: nowhere."""
     error: PgoutputError | None
     """Why the stream cannot be read further; what came before is in the block."""
 
@@ -65,7 +67,7 @@ class Intake:
                 if admission.is_quiet(place):
                     self.tracker.keepalive(frame.wal_end)
         size = int((block.index.ends - block.index.starts).sum())
-        return Taken(block, size, batch.empty, asked, admission.error or batch.error)
+        return Taken(block, size, batch.empty, asked, admission.last_quiet(), admission.error or batch.error)
 
     def _admit(self, batch: FrameBatch) -> tuple[Block, Admission]:
         scopes, states, refused = self._scopes.read(batch.payloads)
