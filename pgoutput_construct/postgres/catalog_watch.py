@@ -130,8 +130,10 @@ class CatalogWatch:
         if digest != self._digest or described:
             asked = {*self._known.tables, *described}
             reading = read_catalog(connection, self._publications, self._slot, asked)
-            now = time.monotonic()
-            self._news += [(now, news) for news in self._known.news(reading, start, locked, described)]
+            found, now = self._known.news(reading, start, locked, described), time.monotonic()
+            self._news += [(now, news) for news in found]
+            for words in filter(None, (news.words for news in found)):
+                _LOG.warning("%s", words)
             self._digest = digest
             self._forget(described, locked)
         else:

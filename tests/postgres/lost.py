@@ -17,7 +17,7 @@ def ids(log: ChangeLog, oid: int) -> list[int]:
     """Return the ids of a table into which was only inserted: those of its latest copy, and what that does not see."""
     copy, spans, found = latest_copies(log.index)[oid], committed_spans(log.index), []
     for entry in log.entries(copied=True):
-        message = parse(entry.payload, **log.options.layout(), **entry.states)
+        message = parse(entry.payload, **{**log.options.layout(), **entry.states})
         if not isinstance(message, Insert) or message.relation_oid != oid:
             continue
         place = bisect_right(spans.first_seq, entry.seq) - 1
