@@ -9,10 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
 from pgoutput_construct.wire.messages import Begin, BeginPrepare, Commit, PgoutputMessage, Prepare
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import BEGINS
 
 __all__ = ["NO_XID", "Block", "Flags", "Header", "Numbers", "transaction_xids"]
@@ -47,7 +48,7 @@ class Block:
     index: BatchIndex
     """The walk over the payloads: tags, relation OIDs, and the states in which each is to be parsed."""
     stream_xid: Numbers
-    """The top-level transaction of the stream around it, OUTSIDE outside."""
+    """The top-level transaction of the stream around it, OUTSIDE outside; ``copy_scope`` of copied rows."""
     xid: Numbers
     """The transaction or subtransaction that the payload is of, NO_XID for none: see ``transaction_xids``."""
     open_xid: int = NO_XID
@@ -91,6 +92,23 @@ class Block:
         index = index_batch(array, **{**layout, **flags})
         return cls(array, wal_start, send_time, index, stream_xid, xid, blocks[-1].open_xid)
 
+    @classmethod
+    def copied(cls, payloads: pa.Array, number: int, lsn: int, send_time: int, layout: Mapping[str, Any]) -> "Block":
+        """Return a block of rows that a table had: each as an Insert, before the first the Relation that describes it.
+
+        ``number`` is that of the chunk that they are of, ``lsn`` the position of its snapshot, ``send_time`` when they
+        were read. Such a block is never put together with others.
+        """
+        states = {name: np.zeros(len(payloads), np.bool_) for name in STATE_PARAMETERS}
+        positions, times, scopes = (np.full(len(payloads), n, np.int64) for n in (lsn, send_time, copy_scope(number)))
+        return cls.of(payloads, positions, times, layout, states, scopes)
+
+    @property
+    def chunk(self) -> int | None:
+        """The number of the chunk whose copied rows these are; None for what the stream sent."""
+        scope = int(self.stream_xid[0]) if len(self) else OUTSIDE
+        return copy_scope(scope) if scope < OUTSIDE else None
+
     def __len__(self) -> int:
         return len(self.payloads)
 
@@ -119,7 +137,7 @@ def transaction_xids(index: BatchIndex, stream_xid: Numbers, open_xid: int = NO_
     ``open_xid`` is the transaction that is open before the first payload.
     """
     xids, after = _of_begins(index, stream_xid, open_xid)
-    inside = index.is_row & (stream_xid != OUTSIDE)
+    inside = index.is_row & (stream_xid > OUTSIDE)
     xids[inside] = index.rows["xid"][inside]
     for tag in _OTHERS_WITH_XID.intersection(np.unique(index.tags).tolist()):
         rows, fields = _header(index, tag)

@@ -12,11 +12,11 @@ from pgoutput_construct.changelog.events import CONNECTED, LogEvent
 from pgoutput_construct.changelog.index import SegmentIndex, struct_array
 from pgoutput_construct.changelog.parts import Part
 from pgoutput_construct.changelog.plain import find_plain
-from pgoutput_construct.changelog.usage import count_rows, settled, spans_of
-from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.changelog.usage import COPIED, copied_rows, count_rows, settled, spans_of
+from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.columnar.index import IS_ROW
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.errors import EngineError, PgoutputError
 from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction, LoggedTransaction
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader
@@ -71,7 +71,12 @@ class IndexBuilder:
         """Take in what comes next."""
         if isinstance(part, LogEvent):
             self._add_event(part)
-            return
+        elif part.chunk is None:
+            self._add_sent(part)
+        else:
+            self._add_copied(part, part.chunk)
+
+    def _add_sent(self, part: Block) -> None:
         plain = find_plain(part)
         since, first_seq = self._transactions.since, self._next_seq
         self._read_others(part, plain.others, plain.last)
@@ -93,6 +98,7 @@ class IndexBuilder:
             "rows": rows,
             "events": struct_array("events", self._events),
             "faults": struct_array("faults", self._faults),
+            "snapshots": copied_rows(rows),
             **self._descriptions.finish(self._first_seq, used),
         }
         index = SegmentIndex.of(self._first_seq, self._next_seq - 1, complete_lsn, **lists)
@@ -107,6 +113,18 @@ class IndexBuilder:
         numbers = {"seq": self._next_seq, "lsn": int(event.lsn), "time": int(event.time)}
         self._events.append(numbers | {"name": event.name, "payload": event.payload()})
         self._next_seq += 1
+
+    def _add_copied(self, block: Block, chunk: int) -> None:
+        if self._transactions.since is not None:
+            raise EngineError(f"seq {self._next_seq}: copied rows stand inside a transaction; please report this")
+        scope, first_seq = copy_scope(chunk), self._next_seq
+        for row in np.flatnonzero(look_up(block.index.tags, _DESCRIBES)).tolist():
+            control = ControlMessage(first_seq + row, scope, block.index.message(row))
+            self._descriptions.read(control, block.index.payload(row), block.index.keywords(row))
+        spans = np.full(len(block), COPIED, np.int64)
+        self._rows.append(count_rows(block, first_seq, spans, self._descriptions.history))
+        self._descriptions.leave(scope)
+        self._next_seq += len(block)
 
     def _read_others(self, block: Block, others: Any, plain_ends: Any) -> None:
         """Read the messages one by one that are of no plain transaction; these come between them."""

@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog.block import NO_XID, Block, Numbers
 from pgoutput_construct.changelog.events import LogEvent, log_events
 from pgoutput_construct.changelog.parts import Part
-from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.columnar.gather import first_bytes
 from pgoutput_construct.columnar.index import payload_bounds
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["SCHEMA", "checksums", "parts_of", "segment_table", "upgraded"]
+__all__ = ["SCHEMA", "checksums", "parts_of", "scopes_of", "segment_table", "upgraded"]
 
 SCHEMA: Final = pa.schema(
     [
@@ -64,21 +64,34 @@ def parts_of(table: pa.Table, layout: Mapping[str, Any], open_xid: int = NO_XID)
     before them.
     """
     for batch in table.combine_chunks().to_batches():
-        events = np.flatnonzero(batch.column("tag").is_null().to_numpy(zero_copy_only=False))
-        for first, end in pairwise([-1, *events.tolist(), batch.num_rows]):
-            if end > first + 1:
-                block = _block(batch.slice(first + 1, end - first - 1), layout, open_xid)
+        events = batch.column("tag").is_null().to_numpy(zero_copy_only=False)
+        chunks = batch.column("snapshot").fill_null(-1).to_numpy()
+        bounds = np.flatnonzero(np.diff(chunks, prepend=-2) | events | np.append(False, events[:-1]))
+        for first, end in pairwise([*bounds.tolist(), batch.num_rows]):
+            part = batch.slice(first, end - first)
+            if events[first]:
+                yield from log_events(pa.Table.from_batches([part]))
+            else:
+                block = _block(part, layout, open_xid)
                 open_xid = block.open_xid
                 yield block
-            if end < batch.num_rows:
-                yield from log_events(pa.Table.from_batches([batch.slice(end, 1)]))
+
+
+def scopes_of(rows: pa.RecordBatch | pa.Table) -> Numbers:
+    """Return in whose scope each row of a table of SCHEMA is described: a stream's, OUTSIDE, or ``copy_scope``."""
+    scopes: Numbers = rows.column("stream_xid").fill_null(OUTSIDE).to_numpy()
+    chunks = rows.column("snapshot")
+    if chunks.null_count == len(chunks):
+        return scopes
+    numbers = chunks.fill_null(-1).to_numpy().astype(np.int64)
+    return np.where(numbers < 0, scopes, copy_scope(0) - numbers)
 
 
 def _block(batch: pa.RecordBatch, layout: Mapping[str, Any], open_xid: int) -> Block:
     wal_start, sent = batch.column("wal_start").to_numpy(), batch.column("send_time").cast(pa.int64()).to_numpy()
     states = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in STATE_PARAMETERS}
-    scopes = batch.column("stream_xid").fill_null(OUTSIDE).to_numpy()
-    return Block.of(batch.column("payload"), wal_start, sent - UNIX_TO_POSTGRES, layout, states, scopes, open_xid)
+    times = sent - UNIX_TO_POSTGRES
+    return Block.of(batch.column("payload"), wal_start, times, layout, states, scopes_of(batch), open_xid)
 
 
 def upgraded(table: pa.Table) -> pa.Table:
@@ -112,11 +125,11 @@ def _batch(block: Block, first_seq: int, is_event: bool) -> pa.RecordBatch:
         "wal_start": block.wal_start,
         "send_time": block.send_time + UNIX_TO_POSTGRES,
         **{name: block.index.states.get(name, outside) for name in STATE_PARAMETERS},
-        "stream_xid": _nullable(block.stream_xid, OUTSIDE),
+        "stream_xid": pa.array(block.stream_xid, mask=block.stream_xid <= OUTSIDE),
         "tag": pa.array(block.index.tags, mask=np.full(len(block), is_event)),
         "relation_oid": _nullable(np.where(block.index.is_row & (oids != 0), oids, -1), -1),
         "xid": _nullable(block.xid, NO_XID),
-        "snapshot": pa.nulls(len(block), pa.int32()),
+        "snapshot": pa.nulls(len(block), pa.int32()) if block.chunk is None else pa.repeat(block.chunk, len(block)),
         "payload": block.payloads,
     }
     arrays = [pa.array(given[column.name]).cast(column.type) for column in SCHEMA]

@@ -61,6 +61,10 @@ class Descriptions:
             self._new.append(self.sent[seq])
             self._take_type(seq, message)
 
+    def leave(self, scope: int) -> None:
+        """Forget what describes the rows of a chunk: what comes after it begins with a Relation again."""
+        self.history.leave(scope)
+
     def finish(self, first_seq: int, used: Iterable[int]) -> dict[str, pa.Array]:
         """Return the columns of the index for a segment whose rows used these descriptions, and go on to the next."""
         in_force = list(self.history.in_force())

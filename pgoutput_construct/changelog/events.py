@@ -10,12 +10,29 @@ import pyarrow as pa
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["CONNECTED", "OPTIONS_CHANGED", "LogEvent", "log_events"]
+__all__ = [
+    "CONNECTED",
+    "COPIED_TABLE",
+    "OPTIONS_CHANGED",
+    "PUBLICATION_FACTS",
+    "TABLE_FACTS",
+    "LogEvent",
+    "log_events",
+]
 
 CONNECTED: Final = "connected"
 """A connection began: what an earlier one left half in the log is void, and is sent again from its start."""
 OPTIONS_CHANGED: Final = "options"
 """The log goes on under other options; the details have the old and the new value of each: ``{"slot": ["a", "b"]}``."""
+
+COPIED_TABLE: Final = "copied table"
+"""All rows that a table had are in the log: ``oid, schema, table``, ``chunks`` (the first and the last number),
+``rows``, and the snapshot: ``xmin, xmax, xip``; the position of the event is the snapshot's."""
+
+TABLE_FACTS: Final = "table"
+"""What the catalog says of a table, when first seen and whenever it changed: ``changelog/facts.py``."""
+PUBLICATION_FACTS: Final = "publication"
+"""What a publication publishes, when first seen and whenever it changed: ``changelog/facts.py``."""
 
 
 @dataclass(frozen=True)

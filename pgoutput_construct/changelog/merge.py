@@ -6,13 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.index import COLUMNS, SegmentIndex, struct_array
-from pgoutput_construct.changelog.usage import settled
+from pgoutput_construct.changelog.usage import copied_rows, settled
 from pgoutput_construct.stream.logged import COMMITTED
 
 __all__ = ["merge_indexes"]
 
 _LAST = ("open", "in_force")
-_ONE_AFTER_THE_OTHER = ("transactions", "descriptions", "changes", "events", "faults", "snapshots")
+_ONE_AFTER_THE_OTHER = ("transactions", "descriptions", "changes", "events", "faults")
 
 
 def merge_indexes(index: SegmentIndex, before: SegmentIndex | None) -> SegmentIndex:
@@ -27,6 +27,7 @@ def merge_indexes(index: SegmentIndex, before: SegmentIndex | None) -> SegmentIn
     lists |= {name: _entries(index, name) for name in _ONE_AFTER_THE_OTHER}
     lists["inherited"] = struct_array("inherited", _inherited(index, in_force))
     lists["rows"] = settled([index.entries("rows")], _plain(index, first))
+    lists["snapshots"] = copied_rows(lists["rows"])
     return SegmentIndex.of(first, last, index.complete_lsn, **lists)
 
 

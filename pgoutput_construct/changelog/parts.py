@@ -29,6 +29,8 @@ def coalesced(parts: Iterable[Part]) -> Iterator[Part]:
 
 def _layout_of_small(part: Part) -> tuple[object, ...] | None:
     """Return what small blocks must share to be put together; None for what stays as it is."""
-    if isinstance(part, LogEvent) or len(part) > _SMALL_ROWS or part.payloads.nbytes > _SMALL_BYTES:
+    if isinstance(part, LogEvent) or part.chunk is not None:
+        return None
+    if len(part) > _SMALL_ROWS or part.payloads.nbytes > _SMALL_BYTES:
         return None
     return (*part.index.layout.items(), *part.index.states)

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.events import LogEvent
@@ -18,6 +19,7 @@ from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.store import Address, LogStore
+from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -50,6 +52,14 @@ class LogEntry(NamedTuple):
     """The name of the file that it is in."""
     others: Mapping[str, bool] = MappingProxyType({})
     """The stream states that later versions of the protocol brought, as ``in_stream``."""
+
+    snapshot: int | None = None
+    """The number of the chunk of a snapshot that it is of; None for what the stream sent."""
+
+    @property
+    def scope(self) -> int | None:
+        """In which scope of a RelationHistory it is described: its stream, None, or that of its chunk."""
+        return self.stream_xid if self.snapshot is None else copy_scope(self.snapshot)
 
     @property
     def states(self) -> dict[str, bool]:
@@ -93,21 +103,27 @@ class ChangeLog:
         return self.segments[-1].position.complete_lsn
 
     def __len__(self) -> int:
-        return self.segments.messages
+        rows, described = self.index.entries("snapshots")["rows"], self.index.entries("descriptions")["stream_xid"]
+        copied = (pc.sum(rows).as_py() or 0) + (pc.sum(pc.less(described, OUTSIDE)).as_py() or 0)
+        return self.segments.messages - copied
 
     def __iter__(self) -> Iterator[LogEntry]:
         return self.entries()
 
-    def entries(self, first_seq: int | None = None) -> Iterator[LogEntry]:
-        """Iterate over the entries, those from ``first_seq`` on where it is given; one segment at a time is in memory.
+    def entries(self, first_seq: int | None = None, *, copied: bool = False) -> Iterator[LogEntry]:
+        """Iterate over the messages of the stream, one segment in memory at a time; raise ChangeLogError for damage.
 
-        Raises ChangeLogError when ``first_seq`` was pruned.
+        Args:
+            first_seq: Begin with this one; refused with ChangeLogError where it was pruned. None: with the first.
+            copied: Yield also the rows that were copied from tables, and what describes these: their Relations say
+                nothing of the messages around them (see ``LogEntry.scope``).
         """
         if first_seq is not None:
             self.check_kept(first_seq)
         for segment in self.segments[max(self.segments.place(first_seq or 0), 0) :]:
-            entries = table_entries(self.table(segment), segment.name)
-            yield from (entry for entry in entries if entry.seq >= (first_seq or 0))
+            for entry in table_entries(self.table(segment), segment.name):
+                if entry.seq >= (first_seq or 0) and (copied or entry.snapshot is None):
+                    yield entry
 
     def check_kept(self, next_seq: int) -> None:
         """Raise ChangeLogError when a reader that has read all before ``next_seq`` lacks what was pruned."""
@@ -176,5 +192,13 @@ def _entry(row: Mapping[str, Any], segment: str) -> LogEntry:
     states = {name: row[name] for name in STATE_PARAMETERS}
     in_stream, time = states.pop("in_stream"), Timestamp(row["send_time"] - UNIX_TO_POSTGRES)
     return LogEntry(
-        row["seq"], Lsn(row["wal_start"]), time, in_stream, row["stream_xid"], row["payload"], segment, states
+        row["seq"],
+        Lsn(row["wal_start"]),
+        time,
+        in_stream,
+        row["stream_xid"],
+        row["payload"],
+        segment,
+        states,
+        row["snapshot"],
     )

@@ -13,6 +13,7 @@ from pgoutput_construct.changelog.columns import SCHEMA, checksums
 from pgoutput_construct.changelog.events import OPTIONS_CHANGED, log_events
 from pgoutput_construct.changelog.footer import Position, Segment, footer_pairs
 from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.large import ends_large, write_large
 from pgoutput_construct.changelog.names import segment_name
 from pgoutput_construct.changelog.options import LOG_FORMAT, LogOptions
 from pgoutput_construct.changelog.store import LogStore
@@ -20,9 +21,15 @@ from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["GROUP_ROWS", "write_segment"]
 
-_LARGE_BYTES: Final = 2**26
 GROUP_ROWS: Final = 2048
 """Rows in a group of a segment: damage is found in one of them, and the others stay readable."""
+_SETTINGS: Final[dict[str, Any]] = {
+    "compression": "zstd",
+    "use_dictionary": False,
+    "write_page_checksum": True,
+    # Those of the payload would keep the least and the greatest one in memory.
+    "write_statistics": [name for name in SCHEMA.names if name != "payload"],
+}
 
 
 def write_segment(
@@ -47,27 +54,16 @@ def write_segment(
         raise ChangeLogError(f"{segment.place}: exists already, another program writes into this directory")
     try:
         with store.writing(name) as file:
-            with pq.ParquetWriter(_sink(file), SCHEMA, store_schema=False, **_settings(table)) as parquet:
-                parquet.write_table(table, row_group_size=group_rows)
-                parquet.add_key_value_metadata(footer_pairs(segment))
+            if ends_large(table):
+                write_large(file, table, footer_pairs(segment), group_rows, _SETTINGS)
+            else:
+                with pq.ParquetWriter(_sink(file), SCHEMA, store_schema=False, **_SETTINGS) as parquet:
+                    parquet.write_table(table, row_group_size=group_rows)
+                    parquet.add_key_value_metadata(footer_pairs(segment))
             size = file.seek(0, os.SEEK_END)
     except (OSError, pa.ArrowException) as error:
         raise ChangeLogError(f"segment {segment.place} cannot be written: {error}") from error
     return replace(segment, size=size)
-
-
-def _settings(table: pa.Table) -> dict[str, Any]:
-    """Return how Parquet is written: what is large is not copied more often than Parquet itself does.
-
-    Statistics would keep the least and the greatest payload in memory, and compression one more copy of each.
-    """
-    is_large = table["payload"].nbytes >= _LARGE_BYTES * table.num_rows
-    return {
-        "compression": "none" if is_large else "zstd",
-        "use_dictionary": False,
-        "write_page_checksum": True,
-        "write_statistics": [name for name in SCHEMA.names if name != "payload"],
-    }
 
 
 def _sink(file: BinaryIO) -> Any:

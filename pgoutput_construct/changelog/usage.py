@@ -15,12 +15,14 @@ from pgoutput_construct.columnar.index import IS_ROW
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.wire.messages import Begin, BeginPrepare, Commit, Prepare, StreamStart, StreamStop
 
-__all__ = ["NO_SPAN", "PLAIN", "count_rows", "settled", "spans_of"]
+__all__ = ["COPIED", "NO_SPAN", "PLAIN", "copied_rows", "count_rows", "settled", "spans_of"]
 
 PLAIN: Final = -1
 """In place of a span: rows of transactions that begin and end in the segment, were not streamed, and committed."""
 NO_SPAN: Final = -2
 """In place of a span: rows outside of all transactions, which no server sends."""
+COPIED: Final = -3
+"""In place of a span: rows of a chunk of a snapshot; its number is in place of their xid."""
 
 _KEYS: Final = ["span", "xid", "oid", "description", "tag"]
 _OPENERS: Final = tag_table({Begin, BeginPrepare, StreamStart})
@@ -54,7 +56,7 @@ def count_rows(block: Block, first_seq: int, spans: Numbers, history: RelationHi
     xids = np.where(index.valid[rows], block.xid[rows], index.rows["xid"][rows])
     columns = {
         "span": spans[rows],
-        "xid": np.where(scopes == OUTSIDE, 0, xids),
+        "xid": np.where(scopes == OUTSIDE, 0, xids) if block.chunk is None else np.full(len(rows), block.chunk),
         "oid": oids,
         "description": _described(history, oids, scopes, seqs),
         "tag": index.tags[rows],
@@ -76,6 +78,16 @@ def settled(counted: Iterable[pa.Table], committed: Numbers) -> pa.Array:
     kind = COLUMNS["rows"]
     arrays = [together[field.name].combine_chunks().cast(field.type) for field in kind]
     return pa.StructArray.from_arrays(arrays, fields=list(kind))
+
+
+def copied_rows(rows: pa.StructArray) -> pa.Array:
+    """Return the entries of ``snapshots``: how many of the ``rows`` of an index each chunk has."""
+    table = pa.Table.from_struct_array(rows)
+    copied = table.filter(pc.equal(table["span"], COPIED))
+    found = copied.group_by(["xid", "oid"], use_threads=False).aggregate([("count", "sum")]).combine_chunks()
+    kind = COLUMNS["snapshots"]
+    columns = zip(kind, (found["xid"], found["oid"], found["count_sum"]), strict=True)
+    return pa.StructArray.from_arrays([c.combine_chunks().cast(field.type) for field, c in columns], fields=list(kind))
 
 
 def _counted(table: pa.Table) -> pa.Table:

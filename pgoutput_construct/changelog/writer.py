@@ -65,7 +65,7 @@ class LogWriter:
         self.options: LogOptions | None = None
         self.next_seq = 0
         self.pending = 0
-        """How many payloads were appended and not handed over."""
+        """How many payloads, and events that do not wait for payloads, were appended and not handed over."""
         self.on_durable: Callable[[], None] | None = None
         """Called by the thread when there is something to collect."""
         self._last: Segment | None = None  # the newest that is durable
@@ -87,6 +87,11 @@ class LogWriter:
     def position(self) -> Position:
         """How far the log is complete with the last durable segment that was collected."""
         return self._last.position if self._last else Position()
+
+    @property
+    def durable_seq(self) -> int:
+        """The seq of the last row that is durable, as far as it was collected; -1 for none."""
+        return self._last.last_seq if self._last else -1
 
     @property
     def open_transactions(self) -> int:
@@ -140,20 +145,23 @@ class LogWriter:
             return
         if (lowest := int(block.wal_start.min())) < 0:
             raise _beyond(Lsn(lowest + 2**64))
-        if not self.pending:
-            self._oldest = time.monotonic()
+        self._count(len(block))
         self._parts.append(block)
         self.next_seq += len(block)
-        self.pending += len(block)
         self._bytes += int((block.index.ends - block.index.starts).sum())
 
-    def append_event(self, name: str, lsn: Lsn, **details: Any) -> None:
+    def append_event(self, name: str, lsn: Lsn, /, **details: Any) -> None:
         """Add an event: what happened, the position that it is about, and whatever JSON can hold.
 
         It becomes durable with the payloads that follow it.
         """
         self._parts.append(LogEvent(name, lsn, Timestamp.now(), details))
         self.next_seq += 1
+
+    def append_fact(self, name: str, lsn: Lsn, /, **details: Any) -> None:
+        """Add an event that does not wait for payloads: it counts as one for all limits, and makes a segment alone."""
+        self._count(1)
+        self.append_event(name, lsn, **details)
 
     def is_full(self) -> bool:
         """Tell whether what was appended reaches the limit of rows or bytes."""
@@ -220,6 +228,11 @@ class LogWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _count(self, rows: int) -> None:
+        if not self.pending:
+            self._oldest = time.monotonic()
+        self.pending += rows
 
     def _recover(self) -> None:
         self.store.sweep()

@@ -11,7 +11,7 @@ import click
 
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.extras import require
-from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.stream.rows import OPS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,7 +90,7 @@ def _show(report: "Report", console: "Console") -> None:
 
     table = Table(title="The shop's tables, rebuilt from their changes")
     table.add_column("table", no_wrap=True)
-    for name in (*(f"{op}s" for op in OPERATIONS.values()), "rows"):
+    for name in (*(f"{op}s" for op in OPS), "rows"):
         table.add_column(name, justify="right")
     table.add_column("equal", justify="center")
     for row in report.tables:

@@ -44,5 +44,5 @@ class LogRelations(RelationCache):
 
     def get(self, relation_oid: int) -> Relation:
         """Return the Relation of an OID for the entry; raise ProtocolError where none describes it."""
-        index = self._history.index(relation_oid, self._entry.seq, self._entry.stream_xid)
+        index = self._history.index(relation_oid, self._entry.seq, self._entry.scope)
         return self._history.descriptions[index].relation

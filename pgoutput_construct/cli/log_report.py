@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pgoutput_construct.cli.words import qualified
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.stream.rows import OPERATIONS, OPS, SNAPSHOT
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.messages import RelationColumn
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog import ChangeLog
+    from pgoutput_construct.changelog.copies import TableCopy
 
 __all__ = ["describe_log", "describe_segments"]
 
@@ -23,6 +24,7 @@ _OPERATIONS: Final = {cls.TAG[0]: name for cls, name in OPERATIONS.items()}
 def describe_log(log: "ChangeLog") -> dict[str, Any]:
     """Return all but the segments."""
     from pgoutput_construct.changelog.registry import readers
+    from pgoutput_construct.changelog.wholeness import lacks_of, present_copies
 
     sizes = log.store.files()
     return {
@@ -36,6 +38,8 @@ def describe_log(log: "ChangeLog") -> dict[str, Any]:
         **_commits(log),
         "options": asdict(log.options),
         "tables": list(_tables(log)),
+        "copies": [_copied(copy) for copy in present_copies(log.index)],
+        "lacks": [{**asdict(lack), "text": str(lack)} for lack in lacks_of(log.index)],
         "open_transactions": [_open(row) for row in log.open_transactions().to_pylist()],
         "events": [
             {"seq": event.seq, "event": event.name, "lsn": str(event.lsn), "time": str(event.time)}
@@ -81,9 +85,7 @@ def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
     """Yield the tables: rows by operation, and the descriptions that differ from the one before."""
     from pgoutput_construct.changelog.described import described
 
-    counts: dict[int, dict[str, int]] = {}
-    for row in log.index.counts.to_pylist():
-        counts.setdefault(row["oid"], {})[_OPERATIONS[row["tag"]]] = row["rows"]
+    counts = _counts(log)
     found: dict[int, list[Description]] = {oid: [] for oid in counts}
     for description in described(log.index.entries("descriptions").to_pylist()):
         known = found.setdefault(description.relation.relation_oid, [])
@@ -91,8 +93,29 @@ def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
             known.append(description)
     for oid, descriptions in found.items():
         name = qualified(descriptions[-1].relation) if descriptions else None
-        rows = {op: counts.get(oid, {}).get(op, 0) for op in _OPERATIONS.values()}
+        rows = {op: counts.get(oid, {}).get(op, 0) for op in OPS}
         yield {"table": name, "oid": oid, "rows": rows, "descriptions": [_described(each) for each in descriptions]}
+
+
+def _counts(log: "ChangeLog") -> dict[int, dict[str, int]]:
+    """Return how many rows each table has, by OID and operation, whatever became of them."""
+    from pgoutput_construct.changelog.usage import COPIED
+
+    counts: dict[int, dict[str, int]] = {}
+    groups = log.index.entries("rows").group_by(["oid", "span", "tag"]).aggregate([("count", "sum")])
+    for row in groups.to_pylist():
+        op = SNAPSHOT if row["span"] == COPIED else _OPERATIONS[row["tag"]]
+        of_table = counts.setdefault(row["oid"], {})
+        of_table[op] = of_table.get(op, 0) + row["count_sum"]
+    return counts
+
+
+def _copied(copy: "TableCopy") -> dict[str, Any]:
+    snapshot = copy.snapshot
+    chunks = copy.last_chunk - copy.first_chunk + 1
+    seen = {"lsn": str(snapshot.lsn), "xmin": snapshot.xmin, "xmax": snapshot.xmax, "xip": list(snapshot.xip)}
+    title = f"{copy.namespace or 'pg_catalog'}.{copy.name}"
+    return {"table": title, "oid": copy.relation_oid, "seq": copy.seq, "rows": copy.rows, "chunks": chunks, **seen}
 
 
 def _content(description: Description) -> tuple[Any, ...]:

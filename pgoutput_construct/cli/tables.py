@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.lacks import warn_of_lacks
 from pgoutput_construct.cli.params import LOG
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
@@ -45,6 +46,8 @@ def tables_command(changelog: str, output: Path, tables: tuple[str, ...], master
             (written,) = write_tables(log, output, [name], "overwrite" if overwrite else "error").values()
             counts = ", ".join(counted(count, op) for op, count in written.counts.items())
             click.echo(f"{_shown(name)}: {counts}: {written.path}")
+        wanted = {log.table(name).relation_oid for name in names}
+        warn_of_lacks([lack for lack in log.lacks if lack.relation_oid in wanted])
 
 
 def _shown(name: str) -> str:

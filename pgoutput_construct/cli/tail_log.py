@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pgoutput_construct.cli.lacks import warn_of_lacks
 from pgoutput_construct.cli.log_relations import LogRelations
 from pgoutput_construct.cli.tail_print import Header
 from pgoutput_construct.cli.tail_wanted import Wanted
@@ -53,7 +54,9 @@ def tail_log(address: str, wanted: Wanted, from_lsn: Lsn | None, follow: bool) -
         reader = _Reader(ChangeLog(address), wanted)
         if not follow:
             reader.check()
-        if last_seq >= 0:
+        if last_seq < 0:
+            reader.warn()
+        else:
             reader.log.check_kept(last_seq + 1)
         last_seq = reader.show(last_seq, from_lsn or Lsn(0))
         if wanted.enough or not follow:
@@ -77,6 +80,13 @@ class _Reader:
         """Raise ChangeLogError for a wanted table that the log does not know."""
         if unknown := sorted(set(self.wanted.tables) - (known := self.relations.names())):
             raise ChangeLogError(f"{self.log.store}: no table {unknown[0]!r}: the log has {', '.join(sorted(known))}")
+
+    def warn(self) -> None:
+        """Say what the log lacks of the wanted tables."""
+        from pgoutput_construct.changelog.wholeness import lacks_of
+
+        lacks, oids = lacks_of(self.log.index), self.relations.oids(self.wanted.tables)
+        warn_of_lacks([lack for lack in lacks if not self.wanted.tables or lack.relation_oid in oids])
 
     def show(self, after_seq: int, from_lsn: Lsn) -> int:
         """Show what ended after a seq, and at a position or later; return the seq up to which the log was read."""

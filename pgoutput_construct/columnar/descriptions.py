@@ -1,6 +1,7 @@
 """Which description each of many rows has, without a loop over the rows."""
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -9,14 +10,19 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar.gather import all_same
 from pgoutput_construct.stream.relations import RelationHistory
 
-__all__ = ["OUTSIDE", "UNDESCRIBED", "find_descriptions"]
+__all__ = ["OUTSIDE", "UNDESCRIBED", "copy_scope", "find_descriptions"]
 
 Numbers = NDArray[np.int64]
 
 OUTSIDE: Final = -1
-"""The scope of rows outside streams; inside it is the stream's xid."""
+"""The scope of rows outside streams; inside it is the stream's xid. Those below are of copied rows: ``copy_scope``."""
 UNDESCRIBED: Final = -1
 """The description of rows that no Relation has described."""
+
+
+def copy_scope(number: int) -> int:
+    """Return the scope of copied rows: what describes them in a chunk of a snapshot says nothing of the stream's."""
+    return OUTSIDE - 1 - number
 
 
 def find_descriptions(history: RelationHistory, oids: Numbers, scopes: Numbers, seqs: Numbers) -> Numbers:
@@ -25,18 +31,27 @@ def find_descriptions(history: RelationHistory, oids: Numbers, scopes: Numbers, 
     A row is given by its relation OID, its scope (the top-level xid of its stream, or OUTSIDE), and its position.
     """
     descriptions = np.full(len(oids), UNDESCRIBED, np.int64)
-    if not len(oids):
-        return descriptions
-    # An OID has 32 bits and a scope 33: together they are one number to sort by.
-    same = all_same(oids) and all_same(scopes)
-    keys = (scopes[:1] + 1 if same else scopes + 1) << 32 | (oids[:1] if same else oids)
-    for key in keys if same else np.unique(keys):
-        mine = slice(None) if same else np.flatnonzero(keys == key)
-        scope = int(key >> 32) - 1
-        starts, known = history.changes(int(key & 0xFFFFFFFF), None if scope == OUTSIDE else scope)
-        if same and bisect_right(starts, int(seqs.min())) == (last := bisect_right(starts, int(seqs.max()))):
-            descriptions.fill(known[last - 1] if last else UNDESCRIBED)
-        elif starts:
-            found = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], "right") - 1
+    for scope, oid, mine in _together(scopes, oids):
+        starts, known = history.changes(oid, None if scope == OUTSIDE else scope)
+        if not starts:
+            continue
+        here = seqs[mine]
+        if bisect_right(starts, int(here.min())) == (last := bisect_right(starts, int(here.max()))):
+            descriptions[mine] = known[last - 1] if last else UNDESCRIBED
+        else:
+            found = np.searchsorted(np.asarray(starts, np.int64), here, "right") - 1
             descriptions[mine] = np.where(found >= 0, np.asarray(known, np.int64)[found], UNDESCRIBED)
     return descriptions
+
+
+def _together(scopes: Numbers, oids: Numbers) -> Iterator[tuple[int, int, slice | Numbers]]:
+    """Yield each scope and OID with its rows."""
+    if not len(oids):
+        return
+    if all_same(oids) and all_same(scopes):
+        yield int(scopes[0]), int(oids[0]), slice(None)
+        return
+    for scope in np.unique(scopes).tolist():
+        of_scope = scopes == scope
+        for oid in np.unique(oids[of_scope]).tolist():
+            yield scope, oid, np.flatnonzero(of_scope & (oids == oid))

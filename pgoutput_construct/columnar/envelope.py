@@ -1,7 +1,7 @@
 """Frames as a connection gives them, taken apart by a kernel: payloads of one batch, and what stood beside them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -22,27 +22,32 @@ _TAG: Final = XLogData.TAG[0]
 _, _READ, _FIELDS = frame_kernels.READERS[_TAG]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Frames:
     """Raw frames, in the order in which they came."""
 
-    buffers: list[Any] = field(default_factory=list)
-    """What holds the bytes of each: bytes, or any other object with the buffer protocol."""
-    sizes: list[int] = field(default_factory=list)
-    """How many bytes each has; a buffer need not tell."""
-    total: int = 0
-    """How many bytes they have together."""
+    data: NDArray[np.uint8]
+    """Their bytes, one frame after the other."""
+    ends: Numbers
+    """Where each ends."""
+    lasting: bool = False
+    """Whether nothing else will be written where the bytes are: then a payload may stay there."""
 
     @classmethod
     def of(cls, *frames: bytes) -> "Frames":
         """Return frames that are bytes."""
-        return cls([*frames], [*map(len, frames)], sum(map(len, frames)))
+        return cls(np.frombuffer(b"".join(frames), np.uint8), np.cumsum([*map(len, frames)], dtype=np.int64), True)
+
+    @property
+    def starts(self) -> Numbers:
+        """Where each begins."""
+        return np.append(0, self.ends[:-1]) if len(self) else self.ends
 
     def __len__(self) -> int:
-        return len(self.buffers)
+        return len(self.ends)
 
     def __iter__(self) -> Iterator[bytes]:
-        return map(bytes, self.buffers)
+        return (self.data[start:end].tobytes() for start, end in zip(self.starts, self.ends, strict=True))
 
 
 @dataclass(frozen=True)
@@ -64,10 +69,8 @@ class FrameBatch:
 
 
 def split_frames(frames: Frames) -> FrameBatch:
-    """Take frames, at least one, apart. A single frame is not copied: its payload is a part of it."""
-    ends = np.cumsum(np.array(frames.sizes, np.int64))
-    starts = np.append(0, ends[:-1])
-    data = np.frombuffer(frames.buffers[0] if len(frames) == 1 else b"".join(frames.buffers), np.uint8)
+    """Take frames, at least one, apart. A payload that comes alone is not copied, where its frame is lasting."""
+    data, starts, ends = frames.data, frames.starts, frames.ends
     tags, valid = np.zeros(len(frames), np.uint8), np.zeros(len(frames), np.bool_)
     frame_kernels.index(data, starts, ends, tags, valid)
     good = len(frames) if valid.all() else int(np.argmin(valid))
@@ -78,26 +81,25 @@ def split_frames(frames: Frames) -> FrameBatch:
     others = np.flatnonzero(tags[:good] != _TAG)
     places = np.searchsorted(rows[full], others)
     return FrameBatch(
-        _payloads(data, *(bounds[full] for bounds in values["data"])),
+        _payloads(frames, *(bounds[full] for bounds in values["data"])),
         values["wal_start"][0][full].view(np.int64),
         values["send_time"][0][full],
         tuple(
-            (place, parse_frame(bytes(frames.buffers[row])))
+            (place, parse_frame(data[starts[row] : ends[row]].tobytes()))
             for place, row in zip(places.tolist(), others.tolist(), strict=True)
         ),
         len(rows) - len(full),
-        None if good == len(frames) else _error(bytes(frames.buffers[good])),
+        None if good == len(frames) else _error(data[starts[good] : ends[good]].tobytes()),
     )
 
 
-def _payloads(data: NDArray[np.uint8], starts: Numbers, lengths: Numbers) -> pa.Array:
-    if len(starts) != 1:
+def _payloads(frames: Frames, starts: Numbers, lengths: Numbers) -> pa.Array:
+    if len(starts) != 1 or not frames.lasting:
         tags = np.zeros(len(starts), np.uint8)
-        return strings(
-            Values(data, starts, lengths.astype(np.int32), tags, 0, len(starts), int(lengths.sum())), pa.binary()
-        )
+        values = Values(frames.data, starts, lengths.astype(np.int32), tags, 0, len(starts), int(lengths.sum()))
+        return strings(values, pa.binary())
     bounds = np.append(starts, starts + lengths).astype(np.int32)  # a frame has 1 GB at most
-    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), pa.py_buffer(frames.data)])
 
 
 def _error(frame: bytes) -> PgoutputError:

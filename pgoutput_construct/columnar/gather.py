@@ -13,7 +13,18 @@ from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire.messages import PgoutputMessage
 
-__all__ = ["all_same", "first_bytes", "look_up", "present", "scatter", "strings", "tag_table", "word_table", "words"]
+__all__ = [
+    "WordTable",
+    "all_same",
+    "first_bytes",
+    "look_up",
+    "present",
+    "scatter",
+    "strings",
+    "tag_table",
+    "word_table",
+    "words",
+]
 
 
 Entry = TypeVar("Entry", bound=np.generic)

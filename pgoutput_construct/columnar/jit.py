@@ -13,10 +13,12 @@ __all__ = [
     "find_nul",
     "inlined",
     "kernel",
+    "memory_word",
     "put8",
     "put16",
     "put32",
     "put64",
+    "put_length",
     "put_word",
     "u8",
     "u16",
@@ -57,8 +59,8 @@ def _place(context: Any, builder: Any, array_type: Any, array: Any, at: Any, bit
     return builder.bitcast(builder.gep(content.data, [at]), ir.IntType(bits).as_pointer())
 
 
-def _reader(bits: int) -> Any:
-    """Return a function that reads a big-endian word.
+def _reader(bits: int, swapped: bool = True) -> Any:
+    """Return a function that reads a big-endian word, or (not ``swapped``) one in the byte order of this machine.
 
     numpy has no words that are not aligned, and numba's own indexing also looks for negative indexes, byte by byte:
     the walk over a batch takes half the time with these. They do not check: the kernels do, before they read.
@@ -68,7 +70,7 @@ def _reader(bits: int) -> Any:
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             place = _place(context, builder, signature.args[0], arguments[0], arguments[1], bits)
             word = builder.load(place, align=1)
-            if bits > 8:
+            if bits > 8 and swapped:
                 word = builder.bswap(word)
             return builder.zext(word, ir.IntType(64)) if bits < 64 else word
 
@@ -80,15 +82,21 @@ def _reader(bits: int) -> Any:
 u8, u16, u32, u64 = (_reader(bits) for bits in (8, 16, 32, 64))
 """Read an unsigned word of so many bits; u64 gives a signed number, which the caller views as unsigned."""
 
+memory_word = _reader(64, swapped=False)
+"""Read eight bytes as this machine has them in memory."""
 
-def _writer(bits: int) -> Any:
-    """Return a function that writes the last bits of a number to any place, in the byte order of this machine."""
+
+def _writer(bits: int, swapped: bool = False) -> Any:
+    """Return a function that writes the last bits of a number to any place, in the byte order of this machine.
+
+    ``swapped``: in the byte order of the wire.
+    """
 
     def write(typing: Any, target: Any, at: Any, number: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             place = _place(context, builder, signature.args[0], arguments[0], arguments[1], bits)
             number = arguments[2] if bits == 64 else builder.trunc(arguments[2], ir.IntType(bits))
-            builder.store(number, place, align=1)
+            builder.store(builder.bswap(number) if swapped else number, place, align=1)
             return context.get_dummy_value()
 
         return types.void(target, types.intp, types.int64), build
@@ -98,6 +106,9 @@ def _writer(bits: int) -> Any:
 
 put8, put16, put32, put64 = (_writer(bits) for bits in (8, 16, 32, 64))
 """Write the last so many bits of a number as Arrow and numpy hold it."""
+
+put_length = _writer(32, swapped=True)
+"""Write a number of 32 bits as the wire has it."""
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.gather import word_table, words
+from pgoutput_construct.columnar.gather import WordTable, word_table, words
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded, RowError
@@ -16,8 +16,8 @@ from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.stream.rows import OPERATIONS
-from pgoutput_construct.wire.messages import BY_TAG
+from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
+from pgoutput_construct.wire.messages import BY_TAG, Insert
 from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.reference import LARGEST
 
@@ -43,10 +43,17 @@ BLOCK_BYTES: Final = 1 << 28
 """Bytes of payloads per block: Arrow's strings end at 2 GiB, and one message is below LARGEST."""
 
 _OP_WORDS: Final = word_table({cls.TAG[0]: op for cls, op in OPERATIONS.items()})
+_COPIED_WORDS: Final = word_table({Insert.TAG[0]: SNAPSHOT})
 
 
 def table_rows(
-    index: BatchIndex, rows: Numbers, description: Description, columns: pa.Schema, schema: pa.Schema, threads: int = 1
+    index: BatchIndex,
+    rows: Numbers,
+    description: Description,
+    columns: pa.Schema,
+    schema: pa.Schema,
+    threads: int = 1,
+    copied: bool = False,
 ) -> Iterator[Decoded]:
     """Yield Insert, Update, Delete and Truncate messages of one table as rows, in blocks that keep memory flat.
 
@@ -55,10 +62,10 @@ def table_rows(
     null; ``schema`` is ``rows_schema(columns)``. The table's own columns hold the new row (null in deletes and
     truncates, and where a TOASTed value was not sent: then ``_unchanged`` names the column); ``_before`` holds the old
     row or its key. Payloads that are no such message, or do not fit the description, are returned in ``errors``.
-    ``threads`` decode blocks at the same time; the order stays.
+    ``threads`` decode blocks at the same time; the order stays. Rows that were ``copied`` say so in ``_op``.
     """
     step = _step(len(rows), len(description.relation.columns), threads)
-    table = _Table(index, description, columns, schema, min(step, len(rows)))
+    table = _Table(index, description, columns, schema, min(step, len(rows)), _COPIED_WORDS if copied else _OP_WORDS)
     return in_order(table.decode, _blocks(index, rows, step), threads)
 
 
@@ -90,10 +97,17 @@ class _Table:
     """What is the same for all blocks of one table."""
 
     def __init__(
-        self, index: BatchIndex, description: Description, columns: pa.Schema, schema: pa.Schema, most: int
+        self,
+        index: BatchIndex,
+        description: Description,
+        columns: pa.Schema,
+        schema: pa.Schema,
+        most: int,
+        ops: WordTable,
     ) -> None:
-        """Prepare for blocks of so many rows at most."""
+        """Prepare for blocks of so many rows at most; ``ops`` are the words of ``_op``."""
         self.index = index
+        self.ops = ops
         self.relation = description.relation
         self.schema = schema
         self.columns = columns
@@ -156,7 +170,7 @@ class _Table:
         new.read()
         old.read()
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}
-        arrays["_op"] = words(self.index.tags, rows, _OP_WORDS)
+        arrays["_op"] = words(self.index.tags, rows, self.ops)
         arrays["_unchanged"] = new.unchanged()
         if "_before" in self.schema.names:
             arrays["_before"] = old.struct(self.schema.field("_before").type)

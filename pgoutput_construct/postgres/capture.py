@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Unpack
 
 import psycopg
@@ -14,7 +15,10 @@ from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.announcements import announce
 from pgoutput_construct.postgres.callbacks import Callbacks
+from pgoutput_construct.postgres.catalog_watch import CatalogWatch, OnRewrite
 from pgoutput_construct.postgres.connection import connect
+from pgoutput_construct.postgres.copying.copier import Copier
+from pgoutput_construct.postgres.copying.session import connect_to_keep
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.intake import Intake, warm_up
 from pgoutput_construct.postgres.memory import return_large_buffers
@@ -56,6 +60,9 @@ def capture(
     transactional_heartbeat: bool = False,
     status_interval: float = 10.0,
     reconnect_seconds: float | None = None,
+    snapshot: bool = False,
+    workers: int = 2,
+    on_rewrite: OnRewrite = "snapshot",
     handle_signals: bool = True,
     **options: Unpack[GivenOptions],
 ) -> CaptureProgress:
@@ -96,6 +103,13 @@ def capture(
         status_interval: Seconds between two status updates to the server, and between two looks at the slot. A
             server that is silent for three of them, though asked, is left, and connected to again.
         reconnect_seconds: For how long after the last contact a connection is made again; None: for ever.
+        snapshot: The log is to hold every table that is published from its first row: those that it has no copy of are
+            copied beside the stream, now and when they are published later. A slot that is created gives the snapshot.
+            ``until_lsn`` and ``until_idle`` end the capture only when all copies are durable. The role needs SELECT on
+            the tables. Without it only the copies are made that ``snapshot()`` asks for.
+        workers: Over how many connections tables are copied.
+        on_rewrite: What to do when rows of a table change that the stream does not send, as where ALTER TABLE rewrites
+            them: ``snapshot`` has the table copied again, ``stop`` ends with the reason and the remedy.
         handle_signals: Whether SIGINT and SIGTERM end the capture (only in the main thread).
         options: The options of START_REPLICATION, such as binary, messages and two_phase (ReplicationOptions).
             proto_version and streaming that are left open are as the log has them; in a new log, the best that the
@@ -110,19 +124,37 @@ def capture(
     """
     names, tables = _names(publications), _names(create_publication)
     writes = heartbeat is not None
-    plan = Plan(slot, names, options, create_slot, failover, slot_timeout, new_log, tables, writes)
+    asked = Patience()
+    holder = partial(connect_to_keep, dsn, asked) if snapshot else None
+    plan = Plan(slot, names, options, create_slot, failover, slot_timeout, new_log, tables, holder, writes)
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
-    watch = Watch(dsn, slot, names, status_interval, beat)
     callbacks = Callbacks(stop, on_progress)
     return_large_buffers()
     warm_up()
-    with LogWriter(directory, limits) as writer, watch, collected_signals(handle_signals) as received, callbacks:
+    with LogWriter(directory, limits) as writer, collected_signals(handle_signals) as received, callbacks:
+        catalog = CatalogWatch(writer, slot, names, on_rewrite)
+        watch = Watch(dsn, slot, names, status_interval, beat, catalog)
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
-        ending = Ending(
-            until_lsn, callbacks.stopped, received, duration, until_idle, lambda: _activity(progress), watch.check
-        )
-        run = _Capture(dsn, plan, writer, ending, callbacks, progress, watch, status_interval)
-        return run.run(Retry(reconnect_seconds))
+        with Copier(dsn, writer.store, names, workers, snapshot, status_interval) as copier, watch:
+            catalog.asked_for_copies = copier.look
+
+            def check() -> None:
+                watch.check()
+                copier.check()
+
+            ending = Ending(
+                until_lsn,
+                callbacks.stopped,
+                received,
+                duration,
+                until_idle,
+                lambda: _activity(progress),
+                check,
+                lambda: catalog.settled and not copier.busy,
+            )
+            asked.asked = ending.reason
+            run = _Capture(dsn, plan, writer, ending, callbacks, progress, watch, catalog, copier, status_interval)
+            return run.run(Retry(reconnect_seconds))
 
 
 @dataclass
@@ -136,6 +168,8 @@ class _Capture:
     callbacks: Callbacks[CaptureProgress]
     progress: CaptureProgress
     watch: Watch
+    catalog: CatalogWatch
+    copier: Copier
     status_interval: float
 
     def run(self, retry: Retry) -> CaptureProgress:
@@ -161,6 +195,9 @@ class _Capture:
         patience = Patience(asked=self.ending.reason)
         with closing(connect(self.dsn, patience=patience)) as asking:
             prepared = prepare(asking, self.plan, self.writer)
+            self.catalog.begin(asking)
+        if prepared.exported is not None:
+            self.copier.use(prepared.exported)
         if not prepared.created_slot:
             self._note_beginning(prepared)
         connection = connect(self.dsn, patience=patience)
@@ -175,9 +212,11 @@ class _Capture:
         self._note_beginning(prepared)
         announce(self.writer, prepared)
         self.watch.start()
+        self.copier.start(prepared.options)
         self.ending.connected(prepared.current_lsn)
         intake = Intake(prepared.options.layout(), self.writer.position)
-        pump = Pump(self.writer, stream, intake, self.ending, self.progress, self._report, self.status_interval)
+        watched = self.ending, self.progress, self._report
+        pump = Pump(self.writer, stream, intake, *watched, self.copier, self.catalog, self.status_interval)
         pump.synchronous = lambda: self.watch.synchronous
         with stream:
             return pump.run()
@@ -210,7 +249,8 @@ class _Capture:
         return None
 
     def _report(self) -> None:
-        self.callbacks.report(replace(self.progress, health=self.watch.health))
+        self.progress.health, self.progress.copies = self.watch.health, self.copier.progress()
+        self.callbacks.report(replace(self.progress))
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ class Ending:
     """A number that changes with everything that is received."""
     check: Callable[[], None] = lambda: None
     """Called each time; raises what keeps the capture from going on."""
+    settled: Callable[[], bool] = lambda: True
+    """Asked where all was received: whether nothing else is under way that the log is to have before the end."""
     _began: float = field(default_factory=time.monotonic)
     _active: float = field(default_factory=time.monotonic)
     _received: int = -1
@@ -50,7 +52,7 @@ class Ending:
         if self.signals:
             return self.signals[0]
         self.check()
-        if tracker is not None and (reached := self._reached(tracker)):
+        if tracker is not None and (reached := self._reached(tracker)) and self.settled():
             return reached
         if self.duration is not None and time.monotonic() - self._began >= self.duration:
             return "duration"

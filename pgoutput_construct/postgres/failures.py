@@ -19,8 +19,9 @@ _REMEDIES = {
     "55000": "if the slot was invalidated: drop it, create it, begin a new log with an initial copy of the tables",
     "42501": "the role needs the attribute REPLICATION: ALTER ROLE ... REPLICATION",
 }
-_TOO_LARGE = ("invalid memory alloc request size", "Cannot enlarge string buffer", "string buffer exceeds maximum")
-"""What PostgreSQL says where a message would have 1 GB or more (MaxAllocSize; palloc, enlargeStringInfo)."""
+_TOO_LARGE = ("invalid memory alloc request size", "Cannot enlarge string buffer")
+"""What PostgreSQL says where a message would have 1 GB or more (MaxAllocSize; palloc, enlargeStringInfo). The latter is
+a DETAIL: the error itself is "out of memory" up to PostgreSQL 16."""
 _BINARY = (
     "a row is larger than 1 GB as text, as a bytea is whose hexadecimal text has twice its bytes: capture with the "
     "option binary (binary=True, --binary), which the log takes as it is; what is larger than 1 GB in binary format, "
@@ -34,7 +35,9 @@ def server_error(result: Any, what: str) -> ReplicationError:
         return ReplicationError(f"{what} without an error: it is shutting down", transient=True)
     state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace") or None
     primary = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message or b""
-    text = f"{what}: {primary.decode('utf-8', 'replace').strip()}"
+    detail = result.error_field(pq.DiagnosticField.MESSAGE_DETAIL) or b""
+    said = b"; ".join(part.strip() for part in (primary, detail) if part)
+    text = f"{what}: {said.decode('utf-8', 'replace')}"
     if state == "42704" and what == ENDED:
         text = lost_publication(text)
     elif any(words in text for words in _TOO_LARGE):

@@ -9,22 +9,19 @@ import psycopg
 from psycopg import pq
 
 from pgoutput_construct.columnar.envelope import Frames
+from pgoutput_construct.postgres.gathering import BROKEN, ENDED, FAILED, LARGE, Gatherer
+from pgoutput_construct.postgres.libpq import connection_address
 
 __all__ = ["FrameReader"]
 
-_BATCH_BYTES = 2**20
 _BATCH_FRAMES = 8192
-_LARGE = 2**18
-"""Bytes from which on a frame is a batch by itself: then it is not copied to stand beside others."""
-_NAP = 0.0005
-"""Seconds. A server sends each message by itself; who wakes up for each takes twice the time. The buffer of a local
-socket is full after about 300 messages, so a nap may not be longer."""
+_NONE = Frames.of()
 
 
 class FrameReader:
     """Reads the frames of one connection; a context manager that leaves the connection open."""
 
-    def __init__(self, pgconn: pq.abc.PGconn, gather: float = 0.01) -> None:
+    def __init__(self, pgconn: pq.abc.PGconn, gather: float = 0.03) -> None:
         """Read from ``pgconn``; frames that come within ``gather`` seconds are given together."""
         self.gather = gather
         """For how many seconds frames may be gathered."""
@@ -33,7 +30,8 @@ class FrameReader:
         self.fed = False
         """True when bytes came during the last ``read``, be it a part of a frame."""
         self._pgconn = pgconn
-        self._ahead = Frames()
+        self._gatherer = Gatherer()
+        self._ahead = _NONE
         self._problem: psycopg.Error | None = None
         self._waker, self._woken = socket.socketpair()
         self._waker.setblocking(False)
@@ -48,18 +46,13 @@ class FrameReader:
         A frame of which only a part has come by then is given by a later call.
         Raises psycopg.Error when the connection is broken and all that came before was returned.
         """
+        self.fed = False
+        if self._ahead:
+            frames, self._ahead = self._ahead, _NONE
+            return frames
         if self._problem is not None:
             raise self._problem
-        self.fed = False
-        frames, self._ahead = self._ahead, Frames()
-        try:
-            if not frames and not self.ended:
-                self._gather(frames, timeout, min(most, _BATCH_FRAMES))
-        except psycopg.Error as error:
-            if not frames:
-                raise
-            self._problem = error
-        return frames
+        return _NONE if self.ended else self._gather(timeout, min(most, _BATCH_FRAMES))
 
     def wait(self, timeout: float, *, write: bool = False) -> bool:
         """Wait until there is something to read, or where asked to ``write``; False after ``timeout`` or ``wake``."""
@@ -90,37 +83,33 @@ class FrameReader:
         self._waker.close()
         self._woken.close()
 
-    def _gather(self, frames: Frames, timeout: float, most: int) -> None:
+    def _gather(self, timeout: float, most: int) -> Frames:
         # A large message on a slow path is whole only after long, and the bytes never stop coming until then.
-        limit, deadline = time.monotonic() + max(timeout, self.gather), 0.0
-        while not self._take(frames, most) and (now := time.monotonic()) < limit:
-            if frames and not deadline:
-                deadline = now + self.gather
-            if self.wait(0 if frames else min(timeout, limit - now)):
-                self._pgconn.consume_input()
-                self.fed = True
-            elif not frames or now >= deadline:
-                return
-            else:
-                time.sleep(_NAP)
+        limit = time.monotonic() + max(timeout, self.gather)
+        while True:
+            frames = self._take(most)
+            now = time.monotonic()
+            if frames or self.ended or now >= limit or not self.wait(min(timeout, limit - now)):
+                return frames
+            self._pgconn.consume_input()
+            self.fed = True
 
-    def _take(self, frames: Frames, most: int) -> bool:
-        """Add what libpq has read; True when that is enough for a batch, or the copy has ended."""
-        get, add, measure = self._pgconn.get_copy_data, frames.buffers.append, frames.sizes.append
-        for _ in range(most - len(frames)):
-            length, data = get(1)
-            if length <= 0:
-                self.ended = length < 0
-                return self.ended
-            if length >= _LARGE and frames.sizes:
-                self._ahead = Frames([data.obj], [length], length)
-                return True
-            add(data.obj)  # not the view, which would be one more object for each frame
-            measure(length)
-            frames.total += length
-            if frames.total >= _BATCH_BYTES or length >= _LARGE:
-                return True
-        return True
+    def _take(self, most: int) -> Frames:
+        """Return what libpq has, and what comes while that is gathered."""
+        reason, frames = self._gatherer.gather(connection_address(self._pgconn), most, time.monotonic() + self.gather)
+        if reason == LARGE:
+            large = self._gatherer.large()
+            if not frames:
+                return large
+            self._ahead = large
+        self.ended = reason == ENDED
+        if reason in (FAILED, BROKEN):
+            self._problem = psycopg.OperationalError(
+                f"reading from the server failed: {self._pgconn.get_error_message()}"
+            )
+            if not frames:
+                raise self._problem
+        return frames
 
     def _rest(self) -> None:
         with suppress(BlockingIOError):

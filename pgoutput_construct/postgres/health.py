@@ -12,8 +12,6 @@ from pgoutput_construct.wire import Lsn
 
 __all__ = ["SlotHealth", "slot_health"]
 
-_NEW_LOG = "drop_slot() removes it; then create a new slot, and begin a new log with an initial copy of the tables"
-
 _SLOTS = """SELECT to_jsonb(s), greatest(age(s.xmin), age(s.catalog_xmin)),
     concat_ws(', ', 'user ' || a.usename, 'application ' || nullif(a.application_name, ''), 'host ' || a.client_addr)
     FROM pg_replication_slots s LEFT JOIN pg_stat_activity a ON a.pid = s.active_pid
@@ -79,7 +77,11 @@ class SlotHealth:
         """What is wrong with it, and what to do; None when nothing is."""
         if self.lost:
             reason = self.invalidation_reason or "wal_removed"
-            return f"slot {self.name!r} is lost ({reason}): the server removed what it needs to go on; {_NEW_LOG}"
+            return (
+                f"slot {self.name!r} is lost ({reason}): the server removed what it needs to go on; drop it (SELECT "
+                f"pg_drop_replication_slot({self.name!r})), create a new one, and begin a new log with an initial copy "
+                "of the tables"
+            )
         if self.wal_status == "unreserved":
             return f"slot {self.name!r} is about to be lost (max_slot_wal_keep_size): let its reader catch up"
         return None
@@ -111,7 +113,7 @@ def _health(row: Mapping[str, Any], age: int | None, reader: str | None, end: Ls
         active_pid=row["active_pid"],
         reader=reader,
         wal_status=row.get("wal_status"),
-        invalidation_reason=row.get("invalidation_reason") or ("conflict" if row.get("conflicting") else None),
+        invalidation_reason=row.get("invalidation_reason") or _conflict(row),
         restart_lsn=restart,
         confirmed_lsn=confirmed,
         lag_bytes=None if confirmed is None else max(end - confirmed, 0),
@@ -124,6 +126,11 @@ def _health(row: Mapping[str, Any], age: int | None, reader: str | None, end: Ls
         inactive_since=row.get("inactive_since"),
         held_by=_holder(row, reader, writer),
     )
+
+
+def _conflict(row: Mapping[str, Any]) -> str | None:
+    # PostgreSQL 16 calls every invalidated slot conflicting; where WAL was removed it has no restart position any more.
+    return "conflict" if row.get("conflicting") and row["restart_lsn"] is not None else None
 
 
 def _holder(row: Mapping[str, Any], reader: str | None, writer: str | None) -> str:

@@ -9,6 +9,7 @@ from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.columnar.envelope import FrameBatch, Frames, split_frames
 from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.postgres.gathering import Gatherer
 from pgoutput_construct.postgres.transactions import Admission, TransactionTracker
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import (
@@ -39,6 +40,8 @@ class Taken:
     """Frames without a payload."""
     reply_requested: bool
     """Whether the server asked for a status."""
+    quiet: int | None
+    """Behind how many of the payloads of the block, at most, no transaction and no stream is open; None: nowhere."""
     error: PgoutputError | None
     """Why the stream cannot be read further; what came before is in the block."""
 
@@ -64,7 +67,7 @@ class Intake:
                 if admission.is_quiet(place):
                     self.tracker.keepalive(frame.wal_end)
         size = int((block.index.ends - block.index.starts).sum())
-        return Taken(block, size, batch.empty, asked, admission.error or batch.error)
+        return Taken(block, size, batch.empty, asked, admission.last_quiet(), admission.error or batch.error)
 
     def _admit(self, batch: FrameBatch) -> tuple[Block, Admission]:
         scopes, states, refused = self._scopes.read(batch.payloads)
@@ -85,3 +88,4 @@ def warm_up() -> None:
     intake = Intake({}, Position())
     for some in (frames[:1], frames[1:]):
         intake.take(Frames.of(*some))
+    Gatherer().gather(0, 1, 0.0)  # libpq says of no connection that it failed

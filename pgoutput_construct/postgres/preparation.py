@@ -1,7 +1,8 @@
 """Before a stream begins: the server, the slot and the log are compared, and what is missing is made if asked for."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,8 @@ from pgoutput_construct.changelog.options import LogOptions, best_proto_version
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres import publications, server, slots
+from pgoutput_construct.postgres.copying.snapshots import check_primary
+from pgoutput_construct.postgres.copying.tables import read_published
 from pgoutput_construct.postgres.health import slot_health
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.postgres.timeline import check_timeline, read_timeline
@@ -41,6 +44,8 @@ class Plan:
     """The log may be empty although the slot was read before."""
     publication_tables: tuple[str, ...] = ()
     """Create the publication for these tables where there is none."""
+    copies: Callable[[], Connection] | None = None
+    """Opens a connection that keeps the snapshot of a slot that is created, for the first copies of tables."""
     writes: bool = False
     """The server must take what is written (a heartbeat)."""
     said: set[str] = field(default_factory=set)
@@ -59,6 +64,8 @@ class Prepared:
     """Where the slot is."""
     created_slot: bool
     """The slot was created just now."""
+    exported: slots.ExportedSnapshot | None = None
+    """The snapshot of the slot that was created."""
 
 
 def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
@@ -79,14 +86,18 @@ def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
     _check_identity(options, writer)
     _check_history(connection, facts["timeline"], writer)
     _check_publications(connection, plan)
-    created = _make_slot(connection, plan, options, writer)
-    confirmed = slots.check_slot(connection, plan.slot)
-    current = server.current_lsn(connection)
-    if confirmed > writer.noted_lsn:
-        writer.refresh()
-    _check_slot_position(connection, plan, confirmed, writer)
-    _check_server_position(current, standby, writer)
-    return Prepared(options, current, confirmed, created)
+    with ExitStack() as undoing:
+        created, exported = _make_slot(connection, plan, options, writer)
+        if exported is not None:
+            undoing.callback(exported.close)
+        confirmed = slots.check_slot(connection, plan.slot)
+        current = server.current_lsn(connection)
+        if confirmed > writer.noted_lsn:
+            writer.refresh()
+        _check_slot_position(connection, plan, confirmed, writer)
+        _check_server_position(current, standby, writer)
+        undoing.pop_all()
+    return Prepared(options, current, confirmed, created, exported)
 
 
 def check_same_server(connection: Connection, options: LogOptions) -> None:
@@ -135,17 +146,31 @@ def _check_publications(connection: Connection, plan: Plan) -> None:
                 _LOG.warning("%s", warning)
 
 
-def _make_slot(connection: Connection, plan: Plan, options: LogOptions, writer: LogWriter) -> bool:
-    if not plan.create_slot or slot_health(connection, plan.slot):
-        return False
-    if writer.noted_lsn:
+def _make_slot(
+    connection: Connection, plan: Plan, options: LogOptions, writer: LogWriter
+) -> tuple[bool, slots.ExportedSnapshot | None]:
+    """Create the slot where that is asked for; return whether it was, and the snapshot that was made with it."""
+    if slot_health(connection, plan.slot):
+        return False, None
+    if writer.noted_lsn:  # also where none is to be created: who then made one by hand would have a gap
         raise ChangeLogError(
             f"there is no slot {plan.slot!r} any more, and a new one would not have the changes since the log in "
             f"{writer.store} ended, at {writer.noted_lsn}; {_NEW_LOG}"
         )
-    two_phase, timeout = options.two_phase, plan.slot_timeout
-    slots.create_slot(connection, plan.slot, two_phase=two_phase, failover=plan.failover, timeout=timeout)
-    return True
+    if not plan.create_slot:
+        return False, None
+    wanted: Any = {"two_phase": options.two_phase, "failover": plan.failover, "timeout": plan.slot_timeout}
+    if plan.copies is None:
+        slots.create_slot(connection, plan.slot, **wanted)
+        return True, None
+    check_primary(connection)
+    published = read_published(connection, plan.publications)
+    with ExitStack() as undoing:
+        holder = plan.copies()
+        undoing.callback(holder.close)
+        exported = slots.create_slot_with_snapshot(holder, plan.slot, published=published, **wanted)
+        undoing.pop_all()
+    return True, exported
 
 
 def _check_slot_position(connection: Connection, plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:

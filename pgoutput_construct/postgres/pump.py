@@ -8,9 +8,11 @@ from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.postgres.catalog_watch import CatalogWatch
+from pgoutput_construct.postgres.copying.copier import Copier, CopyProgress
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.health import SlotHealth
-from pgoutput_construct.postgres.intake import Intake
+from pgoutput_construct.postgres.intake import Intake, Taken
 from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.postgres.transactions import TransactionTracker
 from pgoutput_construct.wire import Lsn
@@ -19,7 +21,7 @@ __all__ = ["CaptureProgress", "Pump"]
 
 _SLICE = 0.1  # seconds: how long a signal or stop() may go unnoticed
 _REPORT_INTERVAL = 1.0
-_GATHER, _SHORT_GATHER = 0.01, 0.001  # seconds: how long frames are gathered to be taken in together
+_GATHER, _SHORT_GATHER = 0.03, 0.001  # seconds: how long frames are gathered to be taken in together
 _CUT_INTERVAL = 0.02  # seconds: between two segments that are cut because a commit waits
 
 
@@ -49,6 +51,8 @@ class CaptureProgress:
     """Transactions that are in the log and have not ended: streamed ones that still run, and prepared ones."""
     connected: bool = False
     """Whether the slot is being read now."""
+    copies: CopyProgress = field(default_factory=CopyProgress)
+    """How far the copies of tables are."""
     health: SlotHealth | None = None
     """The slot when the server was last asked about it; None before that."""
     ended_by: str | None = None
@@ -71,6 +75,10 @@ class Pump:
     """Kept up to date."""
     report: Callable[[], None]
     """Called when the progress is worth showing; it may not take long."""
+    copier: Copier
+    """What copies tables: its rows are appended between transactions."""
+    catalog: CatalogWatch
+    """What is noticed beside the stream, and belongs into the log."""
     idle_interval: float = 10.0
     """Seconds: how often a position is confirmed that moves although nothing is published."""
     synchronous: Callable[[], bool] = lambda: False
@@ -87,7 +95,7 @@ class Pump:
 
         Raises ReplicationError, DecodeError, ProtocolError and what callbacks raise; what came before is published.
         """
-        self.writer.on_durable = self.stream.frames.wake
+        self.writer.on_durable = self.copier.pieces.wake = self.stream.frames.wake
         try:
             while not (reason := self.ending.reason(self.tracker)):
                 self._step()
@@ -98,7 +106,7 @@ class Pump:
             self._publish()
             raise
         finally:
-            self.writer.on_durable = None
+            self.writer.on_durable, self.copier.pieces.wake = None, None
         return reason
 
     @property
@@ -109,10 +117,13 @@ class Pump:
     def _step(self) -> None:
         if self.writer.busy and self.writer.is_full():
             self.stream.hold(_SLICE)
-        elif frames := self.stream.drain(_SLICE, max(1, self.writer.limits.rows - self.writer.pending)):
+        elif frames := self.stream.drain(self._patience(), max(1, self.writer.limits.rows - self.writer.pending)):
             self._take(frames)
         else:
             self._ask()
+        self.catalog.append_news(self.tracker.between)
+        if self.tracker.between:
+            self.copier.append_to(self.writer)
         self._collect()
         if not self.writer.busy and self._is_due():
             self._cut()
@@ -122,7 +133,8 @@ class Pump:
     def _take(self, frames: Frames) -> None:
         transactions, dropped = self.tracker.transactions, self.tracker.dropped
         taken = self.intake.take(frames)
-        self.writer.append(taken.block)
+        self._append(taken)
+        self.catalog.receive(taken.block)
         self.progress.payload_bytes += taken.payload_bytes
         self.progress.empty += taken.empty
         self.progress.transactions += self.tracker.transactions - transactions
@@ -134,6 +146,19 @@ class Pump:
         if taken.error is not None:
             raise taken.error
 
+    def _append(self, taken: Taken) -> None:
+        """Append what came, and copied rows between two of its transactions when some wait."""
+        if self.copier.pieces and taken.quiet is not None:
+            self.writer.append(taken.block.take(slice(0, taken.quiet)))
+            self.copier.append_to(self.writer)
+            self.writer.append(taken.block.take(slice(taken.quiet, None)))
+        else:
+            self.writer.append(taken.block)
+
+    def _patience(self) -> float:
+        """Return how long frames are waited for: not at all while copied rows wait that can be appended."""
+        return 0.0 if self.copier.pieces and self.tracker.between else _SLICE
+
     def _ask(self) -> None:
         if self.ending.asks and time.monotonic() >= self._next_ask:
             self.stream.send_status(reply_requested=True)
@@ -141,7 +166,8 @@ class Pump:
 
     def _is_due(self) -> bool:
         now = time.monotonic()
-        if self.writer.is_due():
+        copied = self.writer.pending and self.copier.wants_cut
+        if self.writer.is_due() or copied or self.catalog.is_hurried:
             return True
         waiting = self._is_ahead()
         if not self.writer.pending:
@@ -167,6 +193,8 @@ class Pump:
         durable = self.writer.collect()
         if durable is not None:
             self._count(durable.segment)
+            if durable.segment is not None:
+                self.copier.became_durable(durable.segment.last_seq)
             self._next_idle = time.monotonic() + self.idle_interval
             self.stream.confirm(durable.position.complete_lsn)
             self.progress.confirmed_lsn = max(self.progress.confirmed_lsn, self.stream.confirmed_lsn)

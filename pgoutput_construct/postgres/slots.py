@@ -1,7 +1,8 @@
 """Replication slots: made, checked and dropped, with errors that say what to run."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -15,12 +16,43 @@ from pgoutput_construct.postgres.slot_wait import SlotWait
 from pgoutput_construct.postgres.waiting import Stopped
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["check_slot", "create_slot", "drop_slot", "ensure_slot", "given_before"]
+__all__ = [
+    "ExportedSnapshot",
+    "check_slot",
+    "create_slot",
+    "create_slot_with_snapshot",
+    "drop_slot",
+    "ensure_slot",
+    "given_before",
+]
+
+Made = TypeVar("Made")
 
 _ARGUMENTS = {"temporary": 0, "twophase": 140000, "failover": 170000}
 """The optional arguments of pg_create_logical_replication_slot, and since which server they are there."""
 
+_COMMAND_OPTIONS = {"twophase": "TWO_PHASE", "failover": "FAILOVER"}
 _COUNTED_SINCE = 140000
+_PARENTHESES_SINCE = 150000
+
+
+@dataclass(frozen=True)
+class ExportedSnapshot:
+    """What a slot was created with: the rows as they were at the position from which it sends changes."""
+
+    connection: Connection
+    """The replication connection that created the slot; the snapshot lasts until it is used again, or closed."""
+    name: str
+    """What SET TRANSACTION SNAPSHOT takes."""
+    lsn: Lsn
+    """The position."""
+    published: frozenset[int] = frozenset()
+    """The tables that were published when its creation began: of others, transactions that it does not have may have
+    written what the stream does not have either."""
+
+    def close(self) -> None:
+        """Let the snapshot go."""
+        self.connection.close()
 
 
 def check_slot(connection: Connection, slot: str) -> Lsn:
@@ -67,15 +99,56 @@ def create_slot(
     Raises:
         ReplicationError: The slot exists, the server cannot make it, or the time is over. Then no slot is left behind.
     """
+    arguments = _arguments(connection, temporary=temporary, twophase=two_phase, failover=failover)
+    return _waiting(connection, slot, timeout, on_wait, lambda: _create(connection, slot, arguments))
+
+
+def create_slot_with_snapshot(
+    connection: Connection,
+    slot: str,
+    *,
+    published: Iterable[int] = (),
+    two_phase: bool = False,
+    failover: bool = False,
+    timeout: float | None = None,
+) -> ExportedSnapshot:
+    """Create a slot as create_slot does, by a replication connection that then keeps its snapshot and does no more.
+
+    ``published`` are the tables that were found published before.
+    """
+    arguments = _arguments(connection, twophase=two_phase, failover=failover)
+    options = ["SNAPSHOT 'export'", *(_COMMAND_OPTIONS[name] for name in arguments)]
+    if connection.info.server_version >= _PARENTHESES_SINCE:
+        listed = f"({', '.join(options)})"
+    else:
+        listed = " ".join(["EXPORT_SNAPSHOT", *options[1:]])
+    command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput ").format(sql.Identifier(slot)).as_string(connection)
+    row = _waiting(connection, slot, timeout, None, lambda: connection.execute((command + listed).encode()).fetchone())
+    assert row is not None
+    return ExportedSnapshot(connection, str(row[2]), Lsn(row[1]), frozenset(published))
+
+
+def _arguments(connection: Connection, **given: bool) -> list[str]:
+    """Return the names of what is asked for; raise ReplicationError where the server cannot do it."""
     check_wal_level(connection)
-    given = {"temporary": temporary, "twophase": two_phase, "failover": failover}
     arguments = [name for name, value in given.items() if value]
     for name in arguments:
         if connection.info.server_version < _ARGUMENTS[name]:
             raise ReplicationError(f"{name} needs PostgreSQL {_ARGUMENTS[name] // 10000}")
+    return arguments
+
+
+def _waiting(
+    connection: Connection,
+    slot: str,
+    timeout: float | None,
+    on_wait: Callable[[list[str]], None] | None,
+    create: Callable[[], Made],
+) -> Made:
+    """Create a slot, however long it takes, with what is waited for told."""
     with SlotWait(connection, slot, timeout, on_wait) as wait:
         try:
-            return _create(connection, slot, arguments)
+            return create()
         except psycopg.Error as error:
             raise wait.failure() or _refused(slot, error) from error
         except Stopped:

@@ -61,6 +61,16 @@ class Admission:
         """Tell whether no transaction and no stream is open before the payload at ``place``."""
         return bool(self._quiet[np.searchsorted(self._controls, place) - 1])
 
+    def last_quiet(self) -> int | None:
+        """Return behind how many of the payloads that are kept, at most, nothing is open; None where that is nowhere.
+
+        Behind the last message that ends something there may be others that belong to nothing.
+        """
+        quiet = np.flatnonzero(self._quiet)
+        if not len(quiet):
+            return None
+        return int(self.kept[: self._controls[quiet[-1]] + 1].sum())
+
 
 class TransactionTracker:
     """Follows one connection's payloads through the messages that begin and end transactions and streams.

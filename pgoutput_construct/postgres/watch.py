@@ -11,7 +11,8 @@ from typing import Self
 
 import psycopg
 
-from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.errors import ChangeLogError, ReplicationError
+from pgoutput_construct.postgres.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.health import SlotHealth, slot_health
 from pgoutput_construct.postgres.notices import lost_publication
@@ -22,6 +23,9 @@ from pgoutput_construct.postgres.waiting import Patience, Stopped
 __all__ = ["HEARTBEAT_PREFIX", "Heartbeat", "Watch"]
 
 _LOG = logging.getLogger("pgoutput_construct")
+
+_CATALOG_SECONDS = 1.0
+_SHORTEST = 0.02  # seconds between two looks, however much they are hurried
 
 HEARTBEAT_PREFIX = "pgoutput_construct"
 """The prefix of the logical messages that a heartbeat writes."""
@@ -50,9 +54,15 @@ class Watch:
     """
 
     def __init__(
-        self, dsn: str, slot: str, publications: Sequence[str], interval: float, heartbeat: Heartbeat | None = None
+        self,
+        dsn: str,
+        slot: str,
+        publications: Sequence[str],
+        interval: float,
+        heartbeat: Heartbeat | None = None,
+        catalog: CatalogWatch | None = None,
     ) -> None:
-        """Look every ``interval`` seconds."""
+        """Look every ``interval`` seconds, at the ``catalog`` each second or more often and whenever it asks."""
         self.synchronous = False
         """Commits wait for what the slot's reader confirms (synchronous_standby_names)."""
         self.health: SlotHealth | None = None
@@ -61,13 +71,21 @@ class Watch:
         self._tasks: list[_Task] = [_Task(self._look, interval)]
         if heartbeat is not None:
             self._tasks.append(_Task(heartbeat.write, heartbeat.seconds))
-        self._problem: ReplicationError | None = None
+        self._hurried = threading.Event()
+        self._watched = catalog
+        if catalog is not None:
+            self._catalog = _Task(catalog.look, min(interval, _CATALOG_SECONDS))
+            self._tasks.append(self._catalog)
+            catalog.wake = self._hurry
+        self._problem: ChangeLogError | ReplicationError | None = None
         self._connection: Connection | None = None
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch of slot {slot}", daemon=True)
 
     def check(self) -> None:
-        """Raise the ReplicationError that keeps the capture from going on, if there is one."""
+        """Raise the ReplicationError, or ChangeLogError, that keeps the capture from going on, if there is one."""
+        if self._watched is not None:
+            self._watched.check()
         if self._problem is not None:
             raise self._problem
 
@@ -83,15 +101,22 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._done.set()
+        self._hurried.set()
         if self._thread.ident is not None:
             self._thread.join(5)
 
     def _run(self) -> None:
-        while not self._done.wait(max(0.0, min(task.due for task in self._tasks) - time.monotonic())):
+        while not self._done.wait(_SHORTEST):
             for task in self._tasks:
                 if time.monotonic() >= task.due:
                     self._try(task)
+            self._hurried.wait(max(0.0, min(task.due for task in self._tasks) - time.monotonic()))
+            self._hurried.clear()
         self._drop()
+
+    def _hurry(self) -> None:
+        self._catalog.due = 0.0
+        self._hurried.set()
 
     def _try(self, task: "_Task") -> None:
         try:
@@ -104,6 +129,8 @@ class Watch:
         except (ReplicationError, psycopg.Error) as error:
             self._drop()
             self._say(task, f"{error} (beside the stream, which goes on)")
+        except ChangeLogError as error:  # what the log has cannot be read: nothing more may go into it
+            self._problem = error
 
     def _look(self, connection: Connection) -> str | None:
         if missing := missing_publications(connection, self._publications):

@@ -3,6 +3,7 @@
 from pgoutput_construct.extras import needing
 
 with needing("spark"):
+    from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack
     from pgoutput_construct.spark.compare import Comparison, compare
     from pgoutput_construct.spark.failures import plain_errors
     from pgoutput_construct.spark.job import OpenLog, Written, changes_schema, open_log, read_table, write_tables
@@ -15,6 +16,8 @@ with needing("spark"):
 __all__ = [
     "LOG_SCHEMA",
     "Comparison",
+    "IncompleteTableWarning",
+    "Lack",
     "OpenLog",
     "Table",
     "Written",

@@ -1,30 +1,40 @@
 """The main job: a change log becomes one typed DataFrame, and one Parquet dataset, for each table."""
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from pgoutput_construct.changelog.facts import table_readings
 from pgoutput_construct.changelog.footer import Segment
+from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog, explain
+from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of, present_copies
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
+from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.finding import find_tables
 from pgoutput_construct.spark.log import failed, map_segments, segment_batches
-from pgoutput_construct.spark.phases import find_phases, state_over
+from pgoutput_construct.spark.missing import with_missing
+from pgoutput_construct.spark.phases import state_over
 from pgoutput_construct.spark.plan import Plan, plan_of
 from pgoutput_construct.spark.rows import index_log, rows_of
 from pgoutput_construct.spark.schemas import CHANGE
-from pgoutput_construct.spark.tables import Table, find_tables
+from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.usages import find_usages, visible_runs
-from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.rows import OPS
 from pgoutput_construct.wire.engine import parse
 
 __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
@@ -32,15 +42,15 @@ __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "wr
 
 @dataclass(frozen=True)
 class Written:
-    """One table's dataset on disk, and how many changes of each kind it holds."""
+    """One table's dataset on disk, and how many changes and copied rows it holds."""
 
     path: str
     """The directory of Parquet files."""
     counts: Mapping[str, int]
-    """How many changes there are of each ``_op``; the attributes ``insert``, ``update`` and so on say it, too."""
+    """How many rows there are of each ``_op``; the attributes ``insert``, ``update`` and so on say it, too."""
 
     def __getattr__(self, name: str) -> int:
-        if name not in OPERATIONS.values():
+        if name not in OPS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return self.counts.get(name, 0)
 
@@ -54,9 +64,17 @@ class OpenLog:
         self._by_name = tables
         self._plan = spark.sparkContext.broadcast(plan)
 
+    @cached_property
+    def lacks(self) -> tuple[Lack, ...]:
+        """The tables that the log does not hold from their first row on, and such that changed behind its back.
+
+        Each says so as text, with the remedy; ``state`` of such a table warns with it.
+        """
+        return tuple(lacks_of(self.log.index))
+
     @property
     def tables(self) -> tuple[str, ...]:
-        """All tables with committed changes: ``schema.table``, parts in double quotes where SQL needs them."""
+        """All tables with committed changes or a copy: ``schema.table``, in double quotes where SQL needs them."""
         return tuple(self._by_name)
 
     def table(self, name: str) -> Table:
@@ -68,7 +86,9 @@ class OpenLog:
     def changes(self, name: str) -> DataFrame:
         """Return the committed changes of the table ``name``: ``changes_schema``, rows in no particular order.
 
-        Order is ``(_commit_lsn, _seq)``. Decoding happens in executors when an action asks for it; a damaged log makes
+        Order is ``(_commit_lsn, _seq)``. Among them are the rows of all complete copies of the table, ``_op``
+        ``snapshot``: their ``_commit_lsn`` is that of the snapshot, their ``_seq`` the position in the log, ``_xid``
+        and ``_commit_time`` are null. Decoding happens in executors when an action asks for it; a damaged log makes
         the action fail with an error that names segment, seq and field (see ``plain_errors``).
         """
         table = self.table(name)
@@ -86,19 +106,31 @@ class OpenLog:
     def state(self, name: str, changes: DataFrame | None = None) -> DataFrame:
         """Return the current rows of the table ``name``, rebuilt from ``changes``: its own, or read back from Parquet.
 
-        Each change is replayed by the replica identity that the table had then; see ``current_state``. Raises
-        ChangeLogError where that cannot be done (``find_phases``), and where older changes were pruned, unless
-        ``changes`` are given: then they must have them.
+        They are those of the latest copy, and what the changes that are not in it made of them, each replayed by the
+        replica identity that the table had then; see ``state_over``. Raises ChangeLogError where that cannot be done,
+        and where older changes were pruned and no copy came after them, unless ``changes`` are given: then they must
+        have them. Warns (IncompleteTableWarning) of a table among ``lacks``.
         """
         table = self.table(name)
-        if changes is None and (begin := self.log.segments[0].first_seq):
-            raise ChangeLogError(
-                f"{self.log.store}: all before seq {begin} was pruned, without which the log does not say what "
-                f"{table.qualified} holds: give changes that begin with its first one, such as those that were "
-                "written before and the log's together, or take an initial copy of the table"
-            )
-        phases = find_phases(table)
-        return state_over(self.changes(name) if changes is None else changes, table, phases)
+        if changes is None:
+            self._check_kept(table)
+        for lack in self.lacks:
+            if lack.relation_oid == table.relation_oid:
+                warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
+        reach = near(self._plan.value, table.base.copy) if table.base else None
+        return state_over(self.changes(name) if changes is None else changes, table, reach)
+
+    def _check_kept(self, table: Table) -> None:
+        """Raise ChangeLogError when changes were pruned that a table's state needs."""
+        pruned = read_pruned(self.log.store)
+        if not pruned.first_seq or (table.base is not None and pruned.lsn <= table.base.copy.snapshot.lsn):
+            return
+        raise ChangeLogError(
+            f"{self.log.store}: all before seq {pruned.first_seq} was pruned, without which the log does not say what "
+            f"{table.qualified} holds: give changes that begin with its first one, such as those that were "
+            "written before and the log's together, or copy the table: pgoutput snapshot DSN LOG --table "
+            f"{table.namespace}.{table.name}"
+        )
 
 
 def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
@@ -113,7 +145,9 @@ def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
     runs = visible_runs(index, plan)
     for run in np.flatnonzero(runs.column("description") == UNDESCRIBED).tolist():
         raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
-    return OpenLog(spark, log, plan, find_tables(plan.history, find_usages(runs, plan)))
+    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
+    used = find_usages(runs, plan), present_copies(index), lineage_of(index), readings
+    return OpenLog(spark, log, plan, find_tables(plan.history, *used))
 
 
 def write_tables(
@@ -135,7 +169,7 @@ def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
 def changes_schema(columns: pa.Schema) -> pa.Schema:
     """Return the schema of a table's changes: its columns, then those of ``CHANGE``.
 
-    ``_op`` is one of OPERATIONS, such as insert; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
+    ``_op`` is one of OPS, such as insert; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
     is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (columnar/types.py).
     """
     rows = {field.name: field for field in rows_schema(columns)}
@@ -149,7 +183,7 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     with plain_errors():
         log.changes(name).write.mode(mode).parquet(path)
         counts = read_table(log.spark, path).groupBy("_op").count().collect()
-    return Written(path, dict.fromkeys(OPERATIONS.values(), 0) | {row["_op"]: row["count"] for row in counts})
+    return Written(path, dict.fromkeys(OPS, 0) | {row["_op"]: row["count"] for row in counts})
 
 
 def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:
@@ -157,7 +191,7 @@ def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogErr
     entry = log.entry(seq)
     try:
         parse(entry.payload, **log.segment(seq).options.layout() | entry.states)
-        plan.history.index(oid, seq, entry.stream_xid)
+        plan.history.index(oid, seq, entry.scope)
     except PgoutputError as error:
         return explain(entry, error)
     raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found; please report this")
@@ -169,16 +203,25 @@ def _changes(
     index = index_log(options, batch)
     rows, logged = rows_of(batch, index)
     visible = plan.visible(logged)
-    spans = np.zeros(batch.num_rows, np.int64)
-    spans[rows[visible.rows]] = visible.spans
-    seqs = batch.column("seq").to_numpy()
-    for number in table.descriptions.intersection(visible.descriptions.tolist()):
+    origins = np.zeros(batch.num_rows, np.int64)
+    origins[rows[visible.rows]] = visible.origins
+    seqs, own = batch.column("seq").to_numpy(), rows_schema(table.columns)
+    for number in table.names.keys() & visible.descriptions.tolist():
         chosen = rows[visible.rows[visible.descriptions == number]]
-        description = plan.history.descriptions[number]
-        for block in table_rows(index, chosen, description, table.columns, rows_schema(table.columns)):
+        description = _renamed(plan.history.descriptions[number], table.names[number])
+        copied = bool(origins[chosen[0]] >= len(plan.spans.xid))
+        for block in table_rows(index, chosen, description, table.columns, own, copied=copied):
             for error in block.errors:
                 raise failed(batch, error.row, error.error) from error
             assert block.batch is not None
-            places = plan.places(spans[block.rows], seqs[block.rows])
-            columns = places | dict(zip(block.batch.schema.names, block.batch.columns, strict=True))
+            filled = with_missing(block.batch, table.missing.get(number, {}))
+            places = plan.places(origins[block.rows], seqs[block.rows])
+            columns = places | dict(zip(own.names, filled.columns, strict=True))
             yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _renamed(description: Description, names: tuple[str, ...]) -> Description:
+    """Return a description under which the columns have the names that the table gives them."""
+    relation = description.relation
+    columns = tuple(replace(column, name=name) for column, name in zip(relation.columns, names, strict=True))
+    return replace(description, relation=replace(relation, columns=columns))

@@ -1,15 +1,18 @@
-"""What an executor must know to find, on its own, the committed rows in any part of the log."""
+"""What an executor must know to find, on its own, the committed and the copied rows in any part of the log."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.changelog.block import NO_XID
+from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.planning import committed_spans, relation_history
 from pgoutput_construct.changelog.reader import ChangeLog, explain
+from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.columnar.descriptions import find_descriptions
 from pgoutput_construct.columnar.times import FIRST_TIMESTAMP, LAST_TIMESTAMP
 from pgoutput_construct.errors import PgoutputError
@@ -21,6 +24,10 @@ from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 __all__ = ["Numbers", "Plan", "Visible", "plan_of"]
 
 Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_OF_COPIES: Final = {"first_seq": 0, "position": 0, "xid": NO_XID, "commit_time": FIRST_TIMESTAMP - 1}
+"""What copied rows have in the place of what spans say: their position is their seq, and they have no time."""
 
 
 class Visible(NamedTuple):
@@ -28,57 +35,93 @@ class Visible(NamedTuple):
 
     rows: Numbers
     """Index in the rows that were given."""
-    spans: Numbers
-    """Index in the spans."""
+    origins: Numbers
+    """Where they come from, see ``Plan.origins_at``."""
     descriptions: Numbers
     """Index in the history's descriptions, UNDESCRIBED for none: which table, as described for this row."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The transactions and relations of a log; broadcast once."""
+    """The transactions, copies and relations of a log; broadcast once."""
 
     spans: Spans
     """The committed transactions."""
     history: RelationHistory
     """What describes each OID at each position."""
+    copies: tuple[TableCopy, ...] = ()
+    """The copies of tables that are complete, in the order of their chunks; those without rows are not among them."""
 
     def visible(self, rows: LoggedRows) -> Visible:
-        """Find the committed rows, and what describes them."""
-        spans, found = self.spans_at(rows.seqs, rows.xids)
+        """Find the committed and the copied rows, and what describes them."""
+        origins, found = self.origins_at(rows.seqs, rows.xids, rows.chunks)
         chosen = np.flatnonzero(found)
         descriptions = find_descriptions(self.history, rows.oids[chosen], rows.scopes[chosen], rows.seqs[chosen])
-        return Visible(chosen, spans[chosen], descriptions)
+        return Visible(chosen, origins[chosen], descriptions)
 
-    def spans_at(self, seqs: Numbers, xids: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
-        """Return the span around each position, and whether a row there of a (sub)transaction is visible."""
-        spans = np.searchsorted(self.column("first_seq"), seqs, "right") - 1
-        found = spans >= 0
-        found[found] = seqs[found] <= self.column("last_seq")[spans[found]]
-        return spans, found & ~np.isin(spans << 32 | xids, self._aborted)
+    def origins_at(self, seqs: Numbers, xids: Numbers, chunks: Numbers) -> tuple[Numbers, Flags]:
+        """Return where each row comes from, and whether it is visible.
 
-    def places(self, spans: Numbers, seqs: Numbers) -> dict[str, pa.Array]:
+        Origins are the spans, and after these the copies, by index. A row is given by its position, its
+        (sub)transaction, and the number of its chunk, negative for what the stream sent.
+        """
+        spans, committed = self._spans_at(seqs, xids)
+        copies, complete = self._copies_at(chunks)
+        is_copied = chunks >= 0
+        return np.where(is_copied, copies + len(self.spans.xid), spans), np.where(is_copied, complete, committed)
+
+    def places(self, origins: Numbers, seqs: Numbers) -> dict[str, pa.Array]:
         """Return the columns that say where rows stand: ``_commit_lsn, _seq, _commit_time, _xid``.
 
-        ``spans`` are indexes of the rows' spans, ``seqs`` their positions in the log.
+        ``seqs`` are their positions in the log.
         """
-        times = self.column("commit_time")[spans]
+        times = self.column("commit_time")[origins]
         outside = (times < FIRST_TIMESTAMP) | (times > LAST_TIMESTAMP)
         unix = np.where(outside, 0, times) + UNIX_TO_POSTGRES
+        xids = self.column("xid")[origins]
         return {
-            "_commit_lsn": pa.array(self.column("commit_lsn")[spans]),
-            "_seq": pa.array(self.positions(spans, seqs)),
+            "_commit_lsn": pa.array(self.column("commit_lsn")[origins]),
+            "_seq": pa.array(self.positions(origins, seqs)),
             "_commit_time": pa.array(unix, mask=outside).cast(pa.timestamp("us", tz="UTC")),
-            "_xid": pa.array(self.column("xid")[spans]),
+            "_xid": pa.array(xids, mask=xids == NO_XID),
         }
 
-    def positions(self, spans: Numbers, seqs: Numbers) -> Numbers:
-        """Return the position of rows in their transactions, given the indexes of their spans and their seqs."""
-        return self.column("position")[spans] + seqs - self.column("first_seq")[spans]
+    def positions(self, origins: Numbers, seqs: Numbers) -> Numbers:
+        """Return the position of rows in their transactions, of copied rows in the log."""
+        return self.column("position")[origins] + seqs - self.column("first_seq")[origins]
 
     def column(self, name: str) -> Numbers:
-        """Return a column of the spans."""
+        """Return a column of the spans, and what copies have in its place."""
+        return self._columns[name]
+
+    @cached_property
+    def _columns(self) -> dict[str, Numbers]:
+        lsns = [int(copy.snapshot.lsn) for copy in self.copies]
+        of_copies = {"commit_lsn": lsns, **{name: [value] * len(lsns) for name, value in _OF_COPIES.items()}}
+        return {name: np.append(self._of_spans(name), np.array(each, np.int64)) for name, each in of_copies.items()}
+
+    def _of_spans(self, name: str) -> Numbers:
         return np.frombuffer(getattr(self.spans, name), np.int64)
+
+    def _spans_at(self, seqs: Numbers, xids: Numbers) -> tuple[Numbers, Flags]:
+        """Return the span around each position, and whether a row there of a (sub)transaction is visible."""
+        spans = np.searchsorted(self._of_spans("first_seq"), seqs, "right") - 1
+        found = spans >= 0
+        found[found] = seqs[found] <= self._of_spans("last_seq")[spans[found]]
+        return spans, found & ~np.isin(spans << 32 | xids, self._aborted)
+
+    def _copies_at(self, chunks: Numbers) -> tuple[Numbers, Flags]:
+        """Return the copy that each chunk is of, and whether it is of any."""
+        first, last = self._chunks
+        copies = np.searchsorted(first, chunks, "right") - 1
+        found = copies >= 0
+        found[found] = chunks[found] <= last[copies[found]]
+        return copies, found
+
+    @cached_property
+    def _chunks(self) -> tuple[Numbers, Numbers]:
+        numbers = np.array([(copy.first_chunk, copy.last_chunk) for copy in self.copies], np.int64).reshape(-1, 2)
+        return numbers[:, 0], numbers[:, 1]
 
     @cached_property
     def _aborted(self) -> Numbers:
@@ -90,4 +133,5 @@ def plan_of(log: ChangeLog) -> Plan:
     """Return the plan of a log, from its index; raise ChangeLogError for what of it does not fit together."""
     for fault in log.index.entries("faults").slice(0, 1).to_pylist():
         raise explain(log.entry(fault["seq"]), PgoutputError(fault["problem"]))
-    return Plan(committed_spans(log.index), relation_history(log.index))
+    copies = sorted((copy for copy in present_copies(log.index) if copy.rows), key=lambda copy: copy.first_chunk)
+    return Plan(committed_spans(log.index), relation_history(log.index), tuple(copies))

@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.changelog.columns import scopes_of
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.columnar.descriptions import copy_scope
 from pgoutput_construct.columnar.index import IS_ROW, LISTS_TABLES, BatchIndex, index_batch
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
@@ -22,11 +23,16 @@ class LoggedRows(NamedTuple):
     seqs: Numbers
     """Position of each row in the log."""
     scopes: Numbers
-    """The top-level xid of the stream around it, OUTSIDE outside."""
+    """In whose scope it is described: the top-level xid of the stream around it, OUTSIDE, or ``copy_scope``."""
     xids: Numbers
     """The xid in its message, 0 outside a stream."""
     oids: Numbers
     """The relation OID of its table, 0 where the payload is malformed before it."""
+
+    @property
+    def chunks(self) -> Numbers:
+        """The number of the chunk that each copied row is of, a negative number for what the stream sent."""
+        return copy_scope(0) - self.scopes
 
 
 def index_log(options: LogOptions, batch: pa.RecordBatch) -> BatchIndex:
@@ -42,7 +48,7 @@ def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRo
     rows, oids = np.append(rows, malformed), np.append(oids, index.rows["relation_oid"][malformed].astype(np.int64))
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
-    scopes, seqs = batch.column("stream_xid").fill_null(OUTSIDE).to_numpy(), batch.column("seq").to_numpy()
+    scopes, seqs = scopes_of(batch), batch.column("seq").to_numpy()
     return rows, LoggedRows(seqs[rows], scopes[rows], _xids(index)[rows], oids[order])
 
 

@@ -116,6 +116,10 @@ class RelationHistory(RelationCache):
         for stream_xid, by_oid in self._latest.items():
             yield from ((stream_xid, description) for description in by_oid.values())
 
+    def leave(self, scope: int) -> None:
+        """Have a scope end without a message; its rows stay described."""
+        self._latest.pop(scope, None)
+
     def changed(self) -> Iterator[tuple[int, int | None, int, int]]:
         """Yield all of ``changes``: from which position, in which stream, which OID, seq of what describes it."""
         for (stream_xid, oid), (seqs, indexes) in self._changes.items():

@@ -11,10 +11,14 @@ from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage, Relation, 
 from pgoutput_construct.wire.protocol import CHANGES, RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.types import Marker, bare
 
-__all__ = ["OPERATIONS", "RowChange", "RowReader"]
+__all__ = ["OPERATIONS", "OPS", "SNAPSHOT", "RowChange", "RowReader"]
 
 OPERATIONS: Final = {cls: cls.__name__.lower() for cls in BY_TAG.values() if cls in CHANGES}
 """What rows say of the message that changed them: insert, update, delete, truncate, and what later versions brought."""
+SNAPSHOT: Final = "snapshot"
+"""What rows say that were copied from a table: no message changed them."""
+OPS: Final = (SNAPSHOT, *OPERATIONS.values())
+"""All that rows say of where they come from."""
 
 
 @dataclass(frozen=True, slots=True)

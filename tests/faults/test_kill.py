@@ -16,17 +16,24 @@ from tools.faults.modes import MODES
 pytestmark = pytest.mark.server
 
 
-@pytest.mark.parametrize(("version", "mode"), [(16, "v2-two-phase-slot"), (18, "v4-parallel-two-phase")])
+@pytest.mark.parametrize(
+    ("version", "mode", "stalls"), [(16, "v2-two-phase-slot", 0), (18, "v4-parallel-two-phase", 1)]
+)
 def test_nothing_is_lost_repeated_or_visible_though_rolled_back(
-    version: int, mode: str, request: pytest.FixtureRequest, tmp_path: Path
+    version: int, mode: str, stalls: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Captures killed, the server stopped without warning, connections cut: the log says what the witness says."""
+    """Captures killed, the server stopped, connections cut and silent: the log says what the witness says.
+
+    The command, which allows a server half a minute of silence, is attacked where none is silent.
+    """
     server: EmbeddedServer = request.getfixturevalue(f"attacked{version}")
     (chosen,) = (known for known in MODES if known.name == mode)
-    report = Round(server, chosen, Faults(kills=4, stops=1, cuts=1, tidies=2), tmp_path / mode, seed=version).run()
+    faults, commands = Faults(kills=4, stops=1, cuts=1, stalls=stalls, tidies=2), 0.0 if stalls else 0.5
+    report = Round(server, chosen, faults, tmp_path / mode, seed=version, commands=commands).run()
     assert report.verdict.good, report.verdict.problems
     counts = report.counts
     assert counts.kills >= 4 and (counts.stops, counts.cuts, counts.compactions + counts.prunes) == (1, 1, 2)
+    assert counts.stalls == counts.noticed == stalls
     assert min(counts.transactions, counts.rolled_back) > 10 and counts.entries > counts.changes
 
 

@@ -58,7 +58,7 @@ def test_rows_are_those_found_one_by_one(recordings: dict[str, Recording], tmp_p
             assert (np.diff(rows) >= 0).all()
             visible = plan.visible(logged)
             seqs, oids = logged.seqs[visible.rows], logged.oids[visible.rows]
-            places = plan.places(visible.spans, seqs)
+            places = plan.places(visible.origins, seqs)
             columns = places["_commit_lsn"], places["_seq"], places["_commit_time"].cast("int64"), places["_xid"]
             for seq, oid, description, *place in zip(seqs, oids, visible.descriptions, *columns, strict=True):
                 lsn, position, unix, xid = (number.as_py() for number in place)

@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.spark.tables import Usage, find_tables
+from pgoutput_construct.spark.finding import find_tables
+from pgoutput_construct.spark.tables import Usage
 from tests.stream.test_relations import history
 
 
@@ -28,7 +29,7 @@ def test_union_of_columns() -> None:
     types = [pa.string(), pa.int64(), pa.bool_(), pa.string()]
     assert list(table.columns) == [pa.field(*pair) for pair in zip(["n", "id", "new", "gone"], types, strict=True)]
     assert (table.current, table.key_columns) == (("n", "id", "new"), ("n",))
-    assert (table.descriptions, table.segments, table.rows) == ({0, 1}, (0, 1), 3)
+    assert (set(table.names), table.segments, table.rows) == ({0, 1}, (0, 1), 3)
 
 
 def test_replica_identities() -> None:

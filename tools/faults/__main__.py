@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,14 +15,14 @@ from pgoutput_construct.errors import PgoutputError
 from tools.faults import upkeep, upkeep_tables
 from tools.faults.attack import SERVER_SETTINGS, Round, RoundReport
 from tools.faults.counts import Counts, Faults
-from tools.faults.modes import MODES
-from tools.faults.report import line, verdict_line
+from tools.faults.modes import MODES, Mode
+from tools.faults.report import line, progress, verdict_line
 
 __all__ = ["main"]
 
 EXAMPLES = """\
 examples:
-  python -m tools.faults capture                            100 kills over eleven modes on each server; about 15 minutes
+  python -m tools.faults capture                            100 kills over eleven modes on each server; about 20 minutes
   python -m tools.faults capture --kills 5 --stops 0 --cuts 1 --stalls 0 --versions 18 --modes v4-parallel
   python -m tools.faults log                                a log is compacted and pruned, and that is killed
   python -m tools.faults tables                             50,000 segments compacted and pruned, tables compared
@@ -42,10 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server is left behind
     directory = Path(tempfile.mkdtemp(prefix="faults-", dir=options.directory))
     print(f"seed {options.seed}, files in {directory}", flush=True)
-    total, good = Counts(), True
+    total, good, begun = Counts(), True, time.monotonic()
+    modes = _modes(options)
+    of = len(options.versions) * len(modes)
     try:
-        for report in _rounds(options, directory):
-            print(line(report), flush=True)
+        for number, report in enumerate(_rounds(options, modes, directory), 1):
+            print(line(report, progress(number, of, time.monotonic() - begun)), flush=True)
             total, good = total + report.counts, good and report.verdict.good
             if report.verdict.good and not options.keep:
                 shutil.rmtree(directory / report.name)
@@ -61,8 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if good else 1
 
 
-def _rounds(options: argparse.Namespace, directory: Path) -> Iterator[RoundReport]:
-    modes = [mode for mode in MODES if mode.name in (options.modes or [known.name for known in MODES])]
+def _modes(options: argparse.Namespace) -> list[Mode]:
+    return [mode for mode in MODES if mode.name in (options.modes or [known.name for known in MODES])]
+
+
+def _rounds(options: argparse.Namespace, modes: Sequence[Mode], directory: Path) -> Iterator[RoundReport]:
     faults = Faults(options.kills, options.stops, options.cuts, options.stalls, options.tidies, options.seconds)
     chance = random.Random(options.seed)
     parts = len(options.versions) * len(modes)

@@ -14,7 +14,7 @@ from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, current_lsn
 from tools.faults.breaking import SLOW, Breaking
-from tools.faults.capturing import CapturedLog, CaptureProcess
+from tools.faults.capturing import COMMANDS, CapturedLog, CaptureProcess
 from tools.faults.counts import Counts, Faults
 from tools.faults.judge import Verdict, judge, judge_captures, judge_index
 from tools.faults.modes import Mode
@@ -56,6 +56,8 @@ class Round:
     directory: Path
     """Where the log and the words of the capture go; it must not exist."""
     seed: int
+    commands: float = COMMANDS
+    """How many of the captures are the command, from 0 to 1; the others call the function."""
     counts: Counts = field(default_factory=Counts)
 
     def run(self) -> RoundReport:
@@ -93,9 +95,10 @@ class Round:
 
     def _breaking(self, proxy: Proxy) -> Breaking:
         chance, log = random.Random(self.seed), self.directory / "log"
-        dsn = f"host=127.0.0.1 port={proxy.port} user=postgres dbname={self._dbname} sslmode=disable gssencmode=disable"
+        server = f"host=127.0.0.1 port={proxy.port} user=postgres dbname={self._dbname}"
+        dsn = f"{server} sslmode=disable gssencmode=disable connect_timeout=5"
         captured = CapturedLog(dsn, _SLOT, PUBLICATION, log, self.mode)
-        process = CaptureProcess(captured, self.directory / "capture.txt", chance)
+        process = CaptureProcess(captured, self.directory / "capture.txt", chance, self.commands)
         tidying = Tidying(log, self.directory / "tidy.txt", chance)
         return Breaking(self.server, process, proxy, tidying, log, chance, self.counts)
 

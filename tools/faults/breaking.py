@@ -100,7 +100,9 @@ class Breaking:
 
     def _beside_tidying(self) -> None:
         if self.chance.random() < 0.3:
-            self.counts.kills += self.process.kill()
+            killed = self.process.kill()
+            self.counts.kills += killed
+            self.counts.kills_beside += killed
         self.process.ensure()
 
     def _wait_connected(self) -> None:

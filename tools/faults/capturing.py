@@ -12,7 +12,7 @@ from typing import Any
 from tools.faults.errors import FaultsError
 from tools.faults.modes import Mode
 
-__all__ = ["ROOT", "CaptureProcess", "CapturedLog", "child_environment"]
+__all__ = ["COMMANDS", "ROOT", "CaptureProcess", "CapturedLog", "child_environment"]
 
 ROOT = Path(__file__).parents[2]
 """The clone's folder."""
@@ -24,8 +24,9 @@ _LIMITS: tuple[dict[str, Any], ...] = (
 """When segments are cut: each process has one of these, so that kills meet small and large ones; the last one has the
 last."""
 
-_COMMANDS = 0.25
-"""How many of the captures are the command, which cuts a segment each two seconds; the others call the function."""
+COMMANDS = 0.25
+"""How many of the captures are the command, which cuts a segment each two seconds, and waits half a minute for a silent
+server; the others call the function."""
 
 
 def child_environment() -> dict[str, str]:
@@ -78,6 +79,7 @@ class CaptureProcess:
     errors: Path
     """The file that takes what the processes say."""
     chance: random.Random
+    commands: float = COMMANDS
     ended: list[str] = field(default_factory=list)
     """How each of the processes ended that ended by themselves: a supervisor would have started another one."""
     _process: "subprocess.Popen[bytes] | None" = None
@@ -125,7 +127,7 @@ class CaptureProcess:
             self.ended.append(f"status {self._process.returncode}; {self._said()}")
 
     def _start(self, until_lsn: str | None) -> "subprocess.Popen[bytes]":
-        way = self.log.command if self.chance.random() < _COMMANDS else self.log.function
+        way = self.log.command if self.chance.random() < self.commands else self.log.function
         command = [sys.executable, *way(self.chance, until_lsn)]
         with self.errors.open("ab") as errors:
             return subprocess.Popen(command, cwd=ROOT, env=child_environment(), stdout=errors, stderr=errors)

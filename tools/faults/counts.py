@@ -36,6 +36,8 @@ class Counts:
     """What happened."""
 
     kills: int = 0
+    kills_beside: int = 0
+    """Those of captures beside which the log was compacted or pruned at that moment."""
     stops: int = 0
     cuts: int = 0
     stalls: int = 0

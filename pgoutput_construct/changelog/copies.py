@@ -1,0 +1,87 @@
+"""Copies of tables: the rows that they had at one moment, and which later changes count beside them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from pgoutput_construct.changelog.block import Flags, Numbers
+from pgoutput_construct.changelog.events import COPIED_TABLE, LogEvent
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.wire import Lsn
+
+__all__ = ["Snapshot", "TableCopy", "copies_of", "latest_copies"]
+
+_XIDS: Final = 2**32
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Which transactions a server's snapshot contains, as pg_current_snapshot() says: with 64-bit xids."""
+
+    xmin: int
+    """All transactions before this have ended: the rows are as they left them."""
+    xmax: int
+    """The snapshot has nothing of this transaction, and of those after it."""
+    xip: tuple[int, ...]
+    """The transactions between both that had not ended."""
+    lsn: Lsn
+    """A position of the WAL that the server had reached when it made the snapshot."""
+
+    def invisible(self, xids: Numbers) -> Flags:
+        """Tell of each top-level xid, as messages have it, whether the snapshot has nothing of its transaction.
+
+        Xids are 32 bits wide and wrap around: the transactions must be fewer than 2**31 away from the snapshot.
+        """
+        after = (xids - self.xmax % _XIDS) % _XIDS < _XIDS // 2
+        return after | np.isin(xids, np.array([xid % _XIDS for xid in self.xip], np.int64))
+
+
+@dataclass(frozen=True)
+class TableCopy:
+    """A table that was copied into the log as a whole."""
+
+    seq: int
+    """Where the log says that it is complete."""
+    relation_oid: int
+    """The table, as its Relation names it."""
+    namespace: str
+    """Its schema then."""
+    name: str
+    """Its name then."""
+    snapshot: Snapshot
+    """What its rows contain."""
+    first_chunk: int
+    """The number of its first chunk: the column ``snapshot`` of the log has it. Chunks of a copy that did not become
+    complete are of no copy, and count nothing."""
+    last_chunk: int
+    """That of its last one; lower than the first for a table without rows."""
+    rows: int
+    """How many rows it had."""
+
+    @classmethod
+    def of(cls, event: LogEvent) -> "TableCopy":
+        """Read an event COPIED_TABLE."""
+        told = event.details
+        snapshot = Snapshot(told["xmin"], told["xmax"], tuple(told["xip"]), event.lsn)
+        first, last = told["chunks"]
+        return cls(event.seq, told["oid"], told["schema"], told["table"], snapshot, first, last, told["rows"])
+
+    def said(self) -> dict[str, Any]:
+        """Return the details of the event that says it; the position of that is the snapshot's."""
+        snapshot, chunks = self.snapshot, [self.first_chunk, self.last_chunk]
+        told = {"oid": self.relation_oid, "schema": self.namespace, "table": self.name, "chunks": chunks}
+        return told | {"rows": self.rows, "xmin": snapshot.xmin, "xmax": snapshot.xmax, "xip": list(snapshot.xip)}
+
+
+def copies_of(index: SegmentIndex) -> Iterator[TableCopy]:
+    """Yield the copies that are complete, in the order in which they became so."""
+    for row in index.entries("events").to_pylist():
+        if row["name"] == COPIED_TABLE:
+            yield TableCopy.of(LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"]))
+
+
+def latest_copies(index: SegmentIndex) -> dict[int, TableCopy]:
+    """Return the latest copy of each table, by its OID."""
+    return {copy.relation_oid: copy for copy in copies_of(index)}

@@ -1,0 +1,129 @@
+"""What a log lacks: tables that it does not hold from their first row on, and such that changed behind its back."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from shlex import quote
+
+import numpy as np
+
+from pgoutput_construct.changelog.copies import TableCopy, copies_of
+from pgoutput_construct.changelog.described import described
+from pgoutput_construct.changelog.facts import (
+    PublicationReading,
+    TableReading,
+    publication_readings,
+    table_readings,
+)
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.planning import committed_spans
+from pgoutput_construct.columnar.gather import look_up, tag_table
+from pgoutput_construct.wire.messages import Truncate
+
+__all__ = ["IncompleteTableWarning", "Lack", "lacks_of", "present_copies"]
+
+_TRUNCATES = tag_table({Truncate})
+
+
+class IncompleteTableWarning(UserWarning):
+    """What a log has of a table is not all of it, or no longer what the table has."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Why a table cannot be rebuilt as it is."""
+
+    relation_oid: int
+    """The table."""
+    name: str
+    """Schema and name."""
+    reason: str
+    """What is missing, or what happened behind the log's back."""
+    remedy: str
+    """What to do."""
+    stale_since: int | None = None
+    """The seq from which on the log's rows are not those of the table; None for a log that never had all of them."""
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.remedy}"
+
+
+def lacks_of(index: SegmentIndex) -> list[Lack]:
+    """Return what a log lacks of its tables, from its index: by their names, those without a first row first.
+
+    A table is held from its first row on with a complete copy, after a truncate, and where it was created while all
+    tables were published. Tables that are gone are not among them.
+    """
+    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
+    published = publication_readings(index)
+    begun = {copy.relation_oid for copy in present_copies(index)} | _truncated(index) | _created(readings, published)
+    known = set(index.counts["oid"].to_pylist()) | _published(published)
+    names = _names(index, readings)
+    gone = {oid for oid, reading in readings.items() if reading.gone}
+    lacks = [_without_snapshot(oid, names[oid]) for oid in (known & names.keys()) - begun - gone]
+    for oid, stale in lineage_of(index).stale.items():
+        if oid not in {lack.relation_oid for lack in lacks}:
+            lacks.append(Lack(oid, names.get(oid, str(oid)), stale.reason, stale.remedy, stale.seq))
+    return sorted(lacks, key=lambda lack: (lack.stale_since is not None, lack.name))
+
+
+def present_copies(index: SegmentIndex) -> Iterator[TableCopy]:
+    """Yield the complete copies whose rows are all there: a log that was pruned may begin amid one."""
+    chunks = index.entries("snapshots").sort_by("number")
+    numbers, rows = chunks["number"].to_numpy(), chunks["rows"].to_numpy()
+    passed = np.append(0, np.cumsum(rows))
+    for copy in copies_of(index):
+        first = np.searchsorted(numbers, copy.first_chunk)
+        end = max(first, np.searchsorted(numbers, copy.last_chunk, "right"))
+        if passed[end] - passed[first] == copy.rows:
+            yield copy
+
+
+def _without_snapshot(oid: int, name: str) -> Lack:
+    remedy = f"pgoutput snapshot DSN LOG --table {quote(name)}"
+    return Lack(oid, name, f"the log has no snapshot of {name}", remedy)
+
+
+def _names(index: SegmentIndex, readings: Mapping[int, TableReading]) -> dict[int, str]:
+    sent = [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()]
+    relations = [description.relation for description in described(sent)]
+    names = {each.relation_oid: f"{each.namespace or 'pg_catalog'}.{each.name}" for each in relations}
+    return names | {oid: reading.title for oid, reading in readings.items()}
+
+
+def _truncated(index: SegmentIndex) -> set[int]:
+    """Return the tables that a committed transaction has emptied: from then on the log has all of them."""
+    rows = index.entries("rows")
+    rows = rows.filter(look_up(rows["tag"].to_numpy(), _TRUNCATES))
+    spans = committed_spans(index)
+    first, last = np.asarray(spans.first_seq), np.asarray(spans.last_seq)
+    seqs, xids, oids = (rows[name].to_numpy() for name in ("first_seq", "xid", "oid"))
+    places = np.searchsorted(first, seqs, "right") - 1
+    found = set()
+    for seq, xid, oid, place in zip(seqs.tolist(), xids.tolist(), oids.tolist(), places.tolist(), strict=True):
+        if place >= 0 and seq <= last[place] and xid not in spans.aborted.get(place, ()):
+            found.add(oid)
+    return found
+
+
+def _created(readings: Mapping[int, TableReading], published: Iterable[PublicationReading]) -> set[int]:
+    """Return the tables that came into being while a publication of all tables was captured.
+
+    Such a publication lists what there is: a table that it does not list, and whose creation it does not see, came
+    later. Subtransactions are no part of a snapshot: one that is in doubt counts as seen.
+    """
+    found: set[int] = set()
+    seen: set[int] = set()
+    for reading in published:
+        seen |= reading.tables.keys()
+        if reading.captured and reading.all_tables:
+            later = [oid for oid in readings if oid not in seen]
+            created = np.array([readings[oid].created for oid in later], np.int64)
+            found |= {oid for oid, new in zip(later, reading.snapshot.invisible(created).tolist(), strict=True) if new}
+    return found
+
+
+def _published(readings: Iterable[PublicationReading]) -> set[int]:
+    """Return what is published now."""
+    latest = {reading.name: reading for reading in readings}
+    return {oid for reading in latest.values() if reading.captured for oid in reading.tables}

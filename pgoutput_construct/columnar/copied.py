@@ -1,0 +1,206 @@
+"""Rows as COPY ... TO STDOUT sends them, made into Insert payloads by a kernel for each of its formats.
+
+Source: PostgreSQL documentation, COPY, section "File Formats". In both formats the server sends each row in a
+CopyData message of its own. What the kernels write is what the builders do (tests compare them).
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.columnar import kernels
+from pgoutput_construct.columnar.jit import (
+    WORD,
+    copy_word,
+    inlined,
+    kernel,
+    memory_word,
+    put8,
+    put_length,
+    u8,
+    u16,
+    u32,
+)
+from pgoutput_construct.errors import EngineError
+from pgoutput_construct.wire import Insert, build
+from pgoutput_construct.wire.options import STATE_PARAMETERS
+
+__all__ = ["CopyFormat", "binary_copy_start"]
+
+Bytes = NDArray[np.uint8]
+Numbers = NDArray[np.int64]
+
+_OUTSIDE: Final[Mapping[str, Any]] = dict.fromkeys(STATE_PARAMETERS, False)
+_NULL, _TEXT, _BINARY = (kernels.VALUE_TAGS[name] for name in ("null", "text", "binary"))
+_HEAD: Final = 5  # bytes of a value before its data: its tag and its length
+
+_TAB, _NEWLINE, _ESCAPE, _NULL_MARK = ord("\t"), ord("\n"), ord("\\"), ord("N")
+_ESCAPED: Final = np.zeros(256, np.uint8)
+"""What an escaped letter stands for; 0 for what COPY TO does not escape (CopyAttributeOutText)."""
+for _letter, _meaning in zip(b"bfnrtv\\", b"\b\f\n\r\t\v\\", strict=True):
+    _ESCAPED[_letter] = _meaning
+
+_ONES: Final = 0x0101010101010101
+_HIGHS: Final = -0x7F7F7F7F7F7F7F80
+_IS_LITTLE: Final = sys.byteorder == "little"
+
+_SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
+_NULL_LENGTH: Final = 0xFFFFFFFF
+_TRAILER: Final = 0xFFFF
+
+
+@inlined
+def _plain_bytes(word: int) -> int:
+    """Return how many of the first bytes of a word are neither control characters nor backslashes."""
+    other = word ^ (_ESCAPE * _ONES)
+    marks = (((word - 0x20 * _ONES) & ~word) | ((other - _ONES) & ~other)) & _HIGHS
+    if marks == 0:
+        return 8
+    # Marks above the lowest one may be false, since the subtraction borrows; the lowest is right.
+    return (((marks & -marks) - 1 & _ONES) * _ONES >> 56) - 1
+
+
+@inlined
+def _copy(target: Any, at: int, data: Any, start: int, size: int) -> None:
+    """Copy bytes, and up to seven more behind them, in both places."""
+    for step in range(0, size, WORD):
+        copy_word(target, at + step, data, start + step)
+
+
+@kernel
+def _put_text(data: Any, at: int, end: int, out: Any, to: int, escaped: Any) -> tuple[int, int]:
+    """Write one value of the text format; return the places after it, -1 for what is none."""
+    start = to + _HEAD
+    place = start
+    if at + 1 < end and u8(data, at) == _ESCAPE and u8(data, at + 1) == _NULL_MARK:
+        put8(out, to, _NULL)
+        return at + 2, to + 1
+    while at < end:
+        if _IS_LITTLE and at + WORD <= end:
+            copy_word(out, place, data, at)
+            step = _plain_bytes(memory_word(data, at))
+            at += step
+            place += step
+            if step == WORD:
+                continue
+        byte = u8(data, at)
+        if byte in (_TAB, _NEWLINE):
+            break
+        if byte == _ESCAPE:
+            at += 1
+            byte = escaped[u8(data, at)] if at < end else 0
+            if byte == 0:
+                return -1, to
+        put8(out, place, byte)
+        at += 1
+        place += 1
+    put8(out, to, _TEXT)
+    put_length(out, to + 1, place - start)
+    return at, place
+
+
+@kernel
+def _from_text(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: Any, out_ends: Any) -> int:
+    """Write the payloads of rows in text format; return how many were good before the first that is not."""
+    at, to, columns = 0, 0, len(kinds)
+    for row in range(len(ends)):
+        end = ends[row] - 1
+        if end < at or u8(data, end) != _NEWLINE:
+            return row
+        _copy(out, to, head, 0, len(head) - WORD)
+        to += len(head) - WORD
+        for column in range(columns):
+            if column > 0:
+                if at >= end or u8(data, at) != _TAB:
+                    return row
+                at += 1
+            at, to = _put_text(data, at, end, out, to, escaped)
+            if at < 0:
+                return row
+        if at != end:
+            return row
+        at = end + 1
+        out_ends[row] = to
+    return len(ends)
+
+
+@kernel
+def _from_binary(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: Any, out_ends: Any) -> int:
+    """Write the payloads of rows in binary format; return how many were good before the first that is not."""
+    at, to, columns = 0, 0, len(kinds)
+    for row in range(len(ends)):
+        end = ends[row]
+        if end - at < 2 or u16(data, at) != columns:
+            return row
+        at += 2
+        _copy(out, to, head, 0, len(head) - WORD)
+        to += len(head) - WORD
+        for column in range(columns):
+            if end - at < 4:
+                return row
+            size = u32(data, at)
+            at += 4
+            if size == _NULL_LENGTH:
+                put8(out, to, _NULL)
+                to += 1
+                continue
+            if size > end - at:
+                return row
+            put8(out, to, kinds[column])
+            put_length(out, to + 1, size)
+            _copy(out, to + _HEAD, data, at, size)
+            at += size
+            to += _HEAD + size
+        if at != end:
+            return row
+        out_ends[row] = to
+    return len(ends)
+
+
+class CopyFormat:
+    """How the rows of one table come, and what their payloads begin with."""
+
+    def __init__(
+        self, relation_oid: int, columns: int, layout: Mapping[str, Any], binary: Sequence[bool] | None = None
+    ) -> None:
+        """Read rows of so many columns into Inserts of a table under options (``StreamOptions.layout``).
+
+        ``binary`` is None for the text format; for the binary one it says of each column whether its type has a
+        binary form: the text that comes for another one is marked as text.
+        """
+        empty = build(Insert(relation_oid=relation_oid, new=(None,) * columns), **_OUTSIDE, **layout)
+        # The kernels copy whole words: they may read and write beyond what they need.
+        self._head = np.frombuffer(empty[: len(empty) - columns] + bytes(WORD), np.uint8)
+        self._kinds = np.where(np.array(binary or [False] * columns, np.bool_), _BINARY, _TEXT).astype(np.uint8)
+        self._kernel = _from_text if binary is None else _from_binary
+        self.is_binary = binary is not None
+        """Whether it is the binary format."""
+
+    def payloads(self, data: Bytes, ends: Numbers) -> pa.Array:
+        """Return a payload for each row; the rows stand one after the other, and end at ``ends``.
+
+        Raises EngineError for what no COPY sends.
+        """
+        rows, size = len(ends), int(ends[-1]) if len(ends) else 0
+        room = size + rows * (len(self._head) + _HEAD * len(self._kinds)) + 2 * WORD
+        source = data if len(data) >= size + WORD else np.append(data[:size], np.zeros(WORD, np.uint8))
+        out, out_ends = np.empty(room, np.uint8), np.zeros(rows + 1, np.int64)
+        good = self._kernel(source, ends, self._head, self._kinds, _ESCAPED, out, out_ends[1:])
+        if good < rows:
+            raise EngineError(
+                f"row {good} of a COPY with {len(self._kinds)} columns cannot be read; please report this"
+            )
+        bounds, content = pa.py_buffer(out_ends), pa.py_buffer(out[: out_ends[-1]])
+        return pa.Array.from_buffers(pa.large_binary(), rows, [None, bounds, content])
+
+
+def binary_copy_start(data: Bytes) -> int:
+    """Return where the first row begins in what COPY sends first in binary format; raise EngineError for another."""
+    start = len(_SIGNATURE) + 8
+    if bytes(data[: len(_SIGNATURE)]) != _SIGNATURE or len(data) < start:
+        raise EngineError("COPY in binary format does not begin with its signature; please report this")
+    return start + int.from_bytes(bytes(data[start - 4 : start]), "big")

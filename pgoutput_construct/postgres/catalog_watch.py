@@ -1,0 +1,176 @@
+"""What the stream does not say, noticed while it runs: changes of the catalog become events of the log.
+
+Three parties meet here: the pump, which tells what it received and appends the events; the watch beside the stream,
+whose thread asks the server; and the log, whose lineage says what an event means for its tables.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.lineage import Stale, lineage_of
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.requests import ask, requests
+from pgoutput_construct.changelog.writer import LogWriter
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.catalog import catalog_digest, locked_tables, read_catalog
+from pgoutput_construct.postgres.known import Known, News, Shape, shape_of
+from pgoutput_construct.postgres.queries import Connection
+from pgoutput_construct.wire.messages import Relation
+
+__all__ = ["CatalogWatch", "OnRewrite"]
+
+OnRewrite: TypeAlias = Literal["snapshot", "stop"]
+"""What a capture does when rows change that the stream does not send: have them copied again, or end."""
+
+_LOG = logging.getLogger("pgoutput_construct")
+_RELATION: Final = Relation.TAG[0]
+_LONGEST_WAIT: Final = 1.0
+"""Seconds for which events wait for a place between two transactions."""
+
+
+class CatalogWatch:
+    """Follows the catalog for one capture."""
+
+    def __init__(self, writer: LogWriter, slot: str, publications: Sequence[str], on_rewrite: OnRewrite) -> None:
+        """Prepare for a log; nothing is read before ``begin``."""
+        self.wake: Callable[[], None] = lambda: None
+        """Called when the server is to be asked at once."""
+        self.asked_for_copies: Callable[[], None] = lambda: None
+        """Called when copies of tables were asked for."""
+        self._writer, self._slot, self._publications = writer, slot, tuple(publications)
+        self._on_rewrite = on_rewrite
+        self._known: Known | None = None
+        self._digest = ""
+        self._described: dict[int, Shape] = {}  # by the pump; they wait for a reading
+        self._news: list[tuple[float, News]] = []  # by the thread; they wait for the pump
+        self._locked: frozenset[int] = frozenset()
+        self._is_hurried = False
+        self._received = self._seen = -1
+        self._said = self._judged = -1
+        self._stale: dict[int, Stale] = {}
+        self._problem: ReplicationError | None = None
+
+    def check(self) -> None:
+        """Raise the ReplicationError that keeps the capture from going on, if there is one."""
+        if self._problem is not None:
+            raise self._problem
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that was received was looked at, and what it means is known; if not, that is hurried.
+
+        A table that is being altered is not waited for.
+        """
+        described = self._described.keys() - self._locked
+        waits = bool(described or self._news or self._seen < self._received or self._judged < self._said)
+        self._is_hurried = waits
+        if waits:
+            self.wake()
+        return not waits
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether somebody waits until the events that were appended are durable."""
+        return self._is_hurried and self._said > self._writer.durable_seq
+
+    def begin(self, connection: Connection) -> None:
+        """Read the catalog for the first time, before the stream begins; a reconnection changes nothing.
+
+        Raises ReplicationError, also where the log says that ``on_rewrite`` keeps the capture from going on.
+        """
+        if self._known is None:
+            index = _index_of(self._writer)
+            self._known = Known.of(index)
+            self._described = dict(self._known.unconfirmed)
+            asked = {table for request in requests(self._writer.store) for table in request.tables}
+            self._judge(index, asked)
+        self.look(connection)
+        self.check()
+
+    def receive(self, block: Block) -> None:
+        """Take note of the descriptions in a block that was appended to the log."""
+        if len(block):
+            self._received = self._writer.next_seq
+        if self._known is None or not (block.index.tags == _RELATION).any():
+            return
+        rows, _ = block.header(Relation)
+        for relation in map(block.index.message, rows.tolist()):
+            assert isinstance(relation, Relation)
+            oid, shape = relation.relation_oid, shape_of(relation)
+            if self._known.confirmed.get(oid) != shape:
+                self._described[oid] = shape
+                self.wake()
+
+    def append_news(self, between: bool) -> None:
+        """Append what was noticed to the log: ``between`` transactions, or where it has waited for long."""
+        while self._news and (between or time.monotonic() - self._news[0][0] > _LONGEST_WAIT):
+            _, news = self._news[0]
+            if self._writer.durable_seq < 0 and self._received < 0:
+                self._writer.append_event(news.name, news.lsn, **news.details)  # the log begins with a message
+            else:
+                self._writer.append_fact(news.name, news.lsn, **news.details)
+                self._said = self._writer.next_seq - 1
+            self._news.pop(0)
+
+    def look(self, connection: Connection) -> None:
+        """Ask the server, and see what is new; called about each second, by one thread at a time.
+
+        The order counts: what was received before the locks were looked at is as the rows say that are read then.
+        """
+        assert self._known is not None
+        start, described = self._writer.next_seq, dict(self._described)
+        self._locked = locked = locked_tables(connection)
+        digest = catalog_digest(connection)
+        if digest != self._digest or described:
+            asked = {*self._known.tables, *described}
+            reading = read_catalog(connection, self._publications, self._slot, asked)
+            now = time.monotonic()
+            self._news += [(now, news) for news in self._known.news(reading, start, locked, described)]
+            self._digest = digest
+            self._forget(described, locked)
+        else:
+            self._known.passed(start, locked)
+        self._seen = start
+        if self._judged < self._said <= self._writer.durable_seq:
+            said = self._said
+            self._judge(_index_of(self._writer))
+            self._judged = said
+
+    def _forget(self, described: dict[int, Shape], locked: frozenset[int]) -> None:
+        """Have descriptions wait no more; those of tables that are being altered are looked at again."""
+        for oid, shape in described.items():
+            if oid not in locked and self._described.get(oid) == shape:
+                del self._described[oid]
+
+    def _judge(self, index: SegmentIndex, asked: Collection[tuple[str, str]] = ()) -> None:
+        """See which tables the log no longer has as they are, and do what is to be done about it.
+
+        The copies of the tables that were ``asked`` for begin after what the log says.
+        """
+        before, self._stale = self._stale, dict(lineage_of(index).stale)
+        new = [stale for oid, stale in self._stale.items() if before.get(oid) != stale]
+        for stale in new:
+            _LOG.warning("%s, which the stream does not say; %s", stale.reason, self._what_follows(stale))
+        wanted = [stale for stale in new if stale.published]
+        if wanted and self._on_rewrite == "stop":
+            reasons = "; ".join(f"{stale.reason}: {stale.remedy}" for stale in wanted)
+            self._problem = ReplicationError(f"rows changed that the stream does not send: {reasons}")
+        elif wanted:
+            tables = {stale.table: stale.reason for stale in wanted}
+            self._request({table: reason for table, reason in tables.items() if table not in asked})
+
+    def _what_follows(self, stale: Stale) -> str:
+        return "it is copied again" if stale.published and self._on_rewrite == "snapshot" else stale.remedy
+
+    def _request(self, wanted: Mapping[tuple[str, str], str]) -> None:
+        if wanted:
+            ask(self._writer.store, wanted, "; ".join(wanted.values()))
+            self.asked_for_copies()
+
+
+def _index_of(writer: LogWriter) -> SegmentIndex:
+    return SegmentIndex.concat([]) if writer.durable_seq < 0 else ChangeLog(writer.store).index

@@ -1,0 +1,1 @@
+"""Rows that tables have already, copied into the log beside the stream."""

@@ -1,0 +1,222 @@
+"""Copies of tables beside a stream: asked for, made in threads of their own, and appended by the pump."""
+
+import logging
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+import psycopg
+
+from pgoutput_construct.changelog.events import COPIED_TABLE
+from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.store import LogStore
+from pgoutput_construct.changelog.writer import LogWriter
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.connection import describe_error
+from pgoutput_construct.postgres.copying.chunks import ChunkReader
+from pgoutput_construct.postgres.copying.jobs import Piece, Pieces
+from pgoutput_construct.postgres.copying.making import CopyMaker
+from pgoutput_construct.postgres.copying.snapshots import LostSnapshotError
+from pgoutput_construct.postgres.copying.wanted import Wanted
+from pgoutput_construct.postgres.slots import ExportedSnapshot
+from pgoutput_construct.postgres.waiting import Stopped
+
+__all__ = ["Copier", "CopyProgress"]
+
+_LOG = logging.getLogger("pgoutput_construct")
+_INTERVAL: Final = 0.5  # seconds
+_LONGEST: Final = 30.0  # seconds between two attempts
+
+
+@dataclass(frozen=True)
+class CopyProgress:
+    """How far the copies of tables have come, in this call."""
+
+    tables: int = 0
+    """Tables whose copies are durable."""
+    waiting: int = 0
+    """Tables that are being copied, or are to be copied."""
+    rows: int = 0
+    """Rows that were appended to the log."""
+    payload_bytes: int = 0
+    """Bytes of these as payloads."""
+    percent: float = 100.0
+    """How much of the tables that were begun was appended, by their pages."""
+    settled: bool = False
+    """True when all that is wanted is durable."""
+
+
+class Copier:
+    """Copies tables for one capture; a context manager around it, which ends what has not come to its end."""
+
+    def __init__(
+        self, dsn: str, store: LogStore, publications: Sequence[str], workers: int, everything: bool, interval: float
+    ) -> None:
+        """Copy what is asked for by requests in the log, and with ``everything`` each table that is published.
+
+        Over ``workers`` connections; the publications are looked at every ``interval`` seconds.
+        """
+        self.pieces = Pieces()
+        """What waits to be appended."""
+        self._wanted = Wanted(store, publications, everything, interval)
+        self._reader = ChunkReader(self.pieces.put)
+        self._maker = CopyMaker(dsn, publications, self._wanted, self._reader, workers, self._asked)
+        self._exported: ExportedSnapshot | None = None
+        self._settled = False
+        self._looks = self._seen = 0
+        self._durable_seq = -1
+        self._left = self._tables = self._rows = self._bytes = 0
+        self._said = ""
+        self._problem: BaseException | None = None
+        self._closed, self._news = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="copies of tables", daemon=True)
+
+    def start(self, options: LogOptions) -> None:
+        """Begin to copy under the options of a log; what runs already goes on."""
+        if self._thread.ident is None:
+            self._reader.use(options.layout(), options.binary)
+            self._thread.start()
+
+    def use(self, exported: ExportedSnapshot) -> None:
+        """Copy under a snapshot that was made with the slot; what was exported before is let go."""
+        self._let_go()
+        self._exported = exported
+
+    def check(self) -> None:
+        """Raise what keeps a table from being copied."""
+        if self._problem is not None:
+            raise self._problem
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is wanted that is not durable."""
+        return not self._settled or self._seen < self._looks
+
+    def look(self) -> None:
+        """Look at the requests of the log at once: one was added."""
+        self._looks += 1
+        self._news.set()
+
+    @property
+    def wants_cut(self) -> bool:
+        """Whether somebody waits for what was appended to become durable."""
+        return not self.pieces and any(job.event_seq is not None for job in list(self._wanted.open.values()))
+
+    def append_to(self, writer: LogWriter) -> None:
+        """Append what waits, up to the limits of a segment; no transaction of the stream may be open in the log."""
+        while not writer.is_full() and (piece := self.pieces.take()) is not None:
+            if not piece.chunk.job.void:
+                writer.append(piece.block)
+                self._count(piece, writer)
+
+    def became_durable(self, last_seq: int) -> None:
+        """Take into account that the log is durable up to a seq."""
+        self._durable_seq = last_seq
+        self._news.set()
+
+    def progress(self) -> CopyProgress:
+        """Return how far it is."""
+        size, done = (sum(getattr(job, name) for job in list(self._maker.jobs)) for name in ("size", "done"))
+        percent = 100.0 * done / size if size else 100.0
+        return CopyProgress(self._tables, self._left, self._rows, self._bytes, percent, self._settled)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._closed.set()
+        self._news.set()
+        self.pieces.close()
+        if self._thread.ident is not None:
+            self._thread.join(5)
+        self._let_go()
+
+    def _count(self, piece: Piece, writer: LogWriter) -> None:
+        """Take an appended piece into account, and say so in the log when it was the last one of its table."""
+        job = piece.chunk.job
+        job.rows += piece.rows
+        self._rows += piece.rows
+        self._bytes += piece.size
+        if not piece.is_last:
+            return
+        job.missing -= 1
+        job.done += piece.chunk.size
+        if not job.missing:
+            job.event_seq = writer.next_seq
+            numbers = [request.number for request in job.requests]
+            writer.append_event(COPIED_TABLE, job.snapshot.lsn, **job.copy().said(), requests=numbers)
+
+    def _asked(self) -> str | None:
+        return "the capture ends" if self._closed.is_set() else None
+
+    def _let_go(self) -> None:
+        if self._exported is not None:
+            self._exported.close()
+        self._exported = None
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._closed.is_set():
+            self._news.wait(pause)
+            self._news.clear()
+            try:
+                pause = self._round()
+            except Stopped:
+                return
+            except BaseException as error:
+                self._maker.close()
+                pause = min(max(2 * pause, _INTERVAL), _LONGEST)
+                if not self._may_pass(error):
+                    self._problem = error
+                    return
+        self._maker.close()
+
+    def _round(self) -> float:
+        """Do what is to be done now; return after how many seconds to look again."""
+        if self._exported is not None:
+            self._copy_exported(self._exported)
+        self._settle_durable()
+        looks = self._looks
+        if self._wanted.needs_look(at_once=self._seen < looks):
+            found = self._wanted.look(self._maker.connection)
+            self._left = len(found) + len(self._wanted.open)
+            for table in found:
+                self._settled = False
+                self._maker.alone(table)
+            if found:
+                return 0.0
+        self._left = len(self._wanted.open)
+        self._settled, self._seen = not self._left, looks
+        return _INTERVAL
+
+    def _copy_exported(self, exported: ExportedSnapshot) -> None:
+        try:
+            self._maker.under(exported)
+        except LostSnapshotError:
+            _LOG.warning(
+                "the snapshot that was made with the slot is gone: tables that are left are copied as they are"
+            )
+        self._let_go()
+
+    def _settle_durable(self) -> None:
+        for job in list(self._wanted.open.values()):
+            if job.event_seq is not None and job.event_seq <= self._durable_seq:
+                self._wanted.copied(job)
+                self._tables += 1
+                _LOG.info("table %s is in the log: %d rows", job.table, job.rows)
+
+    def _may_pass(self, error: BaseException) -> bool:
+        """Tell whether to try again after an error, and say so once."""
+        found = describe_error(error, "tables cannot be copied") if isinstance(error, psycopg.Error) else error
+        if not isinstance(found, ReplicationError) or not found.transient:
+            return False
+        state = re.sub(r"\d+", "", str(found))
+        if state != self._said:
+            self._said = state
+            _LOG.warning("%s; trying again", " ".join(str(found).split()))
+        return True

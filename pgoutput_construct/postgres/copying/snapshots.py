@@ -1,0 +1,136 @@
+"""Snapshots of a server: which transactions they contain, and one that contains all from before the stream."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import psycopg
+
+from pgoutput_construct.changelog.copies import Snapshot
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.copying.tables import qualified
+from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
+from pgoutput_construct.postgres.server import current_lsn, is_standby
+from pgoutput_construct.postgres.waiting import PatientConnection
+from pgoutput_construct.wire import Lsn
+
+__all__ = ["LostSnapshotError", "begin_alone", "check_primary", "export", "imported", "next_xid", "read_snapshot"]
+
+_LOG = logging.getLogger("pgoutput_construct")
+_BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_PAUSE: Final = 0.1  # seconds
+_LOST: Final = frozenset({"22023", "42704", "55000"})
+"""What a server says of an exported snapshot whose transaction has ended (ImportSnapshot)."""
+_TOLD_AFTER: Final = 2.0  # seconds
+_XID8_SINCE: Final = 130000
+
+_OLDER: Final = """SELECT concat_ws(', ', 'pid ' || pid, 'user ' || usename,
+        'application ' || nullif(application_name, ''), state, 'open since ' || xact_start)
+    FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND backend_xid::text::bigint = ANY(%s)
+    UNION ALL SELECT format('prepared transaction %%L of %%s, since %%s', gid, owner, prepared) FROM pg_prepared_xacts
+    WHERE transaction::text::bigint = ANY(%s) ORDER BY 1"""
+
+
+def check_primary(connection: Connection) -> None:
+    """Raise ReplicationError on a standby: its snapshots do not name the transactions that have not ended."""
+    if is_standby(connection):
+        raise ReplicationError(
+            "the server is a standby, whose snapshots do not say which transactions they contain: copy tables from its "
+            "primary, with a slot there"
+        )
+
+
+def read_snapshot(connection: Connection, lsn: Lsn) -> Snapshot:
+    """Return which transactions are in the snapshot of ``connection``; ``lsn`` was reached when it was made."""
+    function = "pg_current_snapshot" if connection.info.server_version >= _XID8_SINCE else "txid_current_snapshot"
+    text = str(fetch_row(connection, f"SELECT {function}()::text")[0])
+    xmin, xmax, running = text.split(":")
+    return Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid), lsn)
+
+
+def next_xid(connection: Connection) -> int:
+    """Return an xid that no transaction has that writes now."""
+    return read_snapshot(connection, Lsn(0)).xmax
+
+
+class LostSnapshotError(Exception):
+    """A snapshot that a server exported is there no more. Never leaves the copying."""
+
+
+@contextmanager
+def imported(connection: Connection, name: str) -> Iterator[None]:
+    """Run a block in a transaction with an exported snapshot.
+
+    Raises LostSnapshotError where it is gone: who exported it has ended its transaction.
+    """
+    connection.execute(_BEGIN)
+    try:
+        try:
+            connection.execute(b"SET TRANSACTION SNAPSHOT '%s'" % name.encode())
+        except psycopg.Error as error:
+            if error.sqlstate in _LOST:
+                raise LostSnapshotError(str(error)) from error
+            raise
+        yield
+    finally:
+        _end(connection)
+
+
+@contextmanager
+def begin_alone(connection: PatientConnection, namespace: str, name: str, after: int) -> Iterator[Snapshot]:
+    """Run a block in a transaction whose snapshot contains all transactions with an xid before ``after``.
+
+    The table is locked against what would rewrite it (ACCESS SHARE, as any query does); ``export`` releases it.
+    """
+    snapshot = _begin(connection, namespace, name)
+    told, began = "", time.monotonic()
+    while snapshot.xmin < after:
+        _end(connection)
+        older = _older(connection, snapshot, after)
+        if older != told and time.monotonic() - began >= _TOLD_AFTER:
+            told = older
+            _LOG.warning("the copy of %s.%s waits for %s", namespace, name, older or "transactions that write")
+        connection.patience.look_up(float("inf"))
+        time.sleep(_PAUSE)
+        snapshot = _begin(connection, namespace, name)
+    try:
+        yield snapshot
+    finally:
+        _end(connection)
+
+
+def export(connection: Connection) -> str:
+    """Let other connections have the snapshot of ``begin_alone``; return its name.
+
+    The table is no longer locked: a lock that is held while other connections wait for theirs, behind somebody who
+    waits for this one, would never end.
+    """
+    run(connection, "ROLLBACK TO SAVEPOINT locked")
+    run(connection, "RELEASE SAVEPOINT locked")
+    return str(fetch_row(connection, "SELECT pg_export_snapshot()")[0])
+
+
+def _begin(connection: PatientConnection, namespace: str, name: str) -> Snapshot:
+    lsn = current_lsn(connection)
+    connection.execute(_BEGIN)
+    try:
+        connection.execute(b"SAVEPOINT locked")
+        # Before the snapshot: what was rewritten is complete, and is seen as a whole.
+        connection.execute(f"LOCK TABLE {qualified(namespace, name)} IN ACCESS SHARE MODE".encode())
+        return read_snapshot(connection, lsn)
+    except BaseException:
+        _end(connection)
+        raise
+
+
+def _end(connection: Connection) -> None:
+    with suppress(psycopg.Error):  # it is broken: then its transaction has ended
+        if not connection.closed:
+            connection.execute(b"ROLLBACK")
+
+
+def _older(connection: Connection, snapshot: Snapshot, after: int) -> str:
+    xids = [xid % 2**32 for xid in snapshot.xip if xid < after]
+    return "; ".join(str(row[0]) for row in fetch(connection, _OLDER, [xids, xids]))

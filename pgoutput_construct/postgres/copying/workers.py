@@ -1,0 +1,113 @@
+"""Several connections that copy the chunks of tables under one snapshot, each in a thread of its own."""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+import psycopg
+
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.connection import describe_error
+from pgoutput_construct.postgres.copying.chunks import ChunkReader, was_changed
+from pgoutput_construct.postgres.copying.jobs import Chunk, TableJob
+from pgoutput_construct.postgres.copying.session import connect_to_copy
+from pgoutput_construct.postgres.copying.snapshots import LostSnapshotError, imported
+from pgoutput_construct.postgres.waiting import Asked, PatientConnection, Stopped
+
+__all__ = ["Workers", "copying_error"]
+
+_LOG = logging.getLogger("pgoutput_construct")
+_PAUSE: Final = 0.5  # seconds
+_AGAIN: Final = frozenset({"40P01", "55P03"})
+"""A deadlock, a lock that was not to be had."""
+
+
+class Workers:
+    """Copies chunks until none are left, the snapshot is gone, or the end is asked for."""
+
+    def __init__(self, dsn: str, reader: ChunkReader, snapshot: str, asked: Asked) -> None:
+        """Copy over ``dsn`` under the exported ``snapshot``; ``asked`` ends it."""
+        self._dsn, self._reader, self._snapshot, self._asked = dsn, reader, snapshot, asked
+        self._chunks: deque[Chunk] = deque()
+        self._lost = False
+        self._error: BaseException | None = None
+
+    def run(self, jobs: Iterable[TableJob], count: int) -> None:
+        """Copy tables over at most ``count`` connections; those that were changed, or not reached, are void then.
+
+        Raises ReplicationError for what cannot pass by itself.
+        """
+        # Large tables first: at the end no connection is left alone with one.
+        ordered = sorted(jobs, key=lambda job: -job.table.pages)
+        self._chunks.extend(chunk for job in ordered for chunk in job.chunks)
+        names = [f"copy {number}" for number in range(min(count, len(self._chunks)))]
+        threads = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for chunk in self._chunks:
+            chunk.job.void = True
+        if self._error is not None:
+            raise self._error
+
+    def _ended(self) -> str | None:
+        return "the copies end" if self._lost or self._error is not None else self._asked()
+
+    def _work(self) -> None:
+        connection: PatientConnection | None = None
+        while not self._ended() and (chunk := self._next()) is not None:
+            try:
+                connection = connection or connect_to_copy(self._dsn, self._ended)
+                self._copy(connection, chunk)
+            except BaseException as error:
+                self._failed(chunk, error)
+                if connection is not None:
+                    connection.close()
+                connection = None
+        if connection is not None:
+            connection.close()
+
+    def _next(self) -> Chunk | None:
+        try:
+            return self._chunks.popleft()
+        except IndexError:
+            return None
+
+    def _copy(self, connection: PatientConnection, chunk: Chunk) -> None:
+        if not chunk.job.void:
+            with imported(connection, self._snapshot):
+                self._reader.read(connection, chunk)
+
+    def _failed(self, chunk: Chunk, error: BaseException) -> None:
+        """Decide what becomes of a chunk that was not read to its end."""
+        self._lost = self._lost or isinstance(error, LostSnapshotError)
+        if self._lost or isinstance(error, Stopped) or was_changed(error):
+            if was_changed(error):
+                _LOG.info("%s is copied anew: %s", chunk.job.table, error)
+            chunk.job.void = True
+            return
+        found = copying_error(error, str(chunk.job.table))
+        if not isinstance(found, ReplicationError) or not found.transient:
+            self._error, chunk.job.void = found, True
+            return
+        _LOG.warning("%s; trying again", found)
+        self._chunks.append(chunk)
+        time.sleep(_PAUSE)
+
+
+def copying_error(error: BaseException, table: str) -> BaseException:
+    """Return an error that says which table cannot be copied, and what to do."""
+    if not isinstance(error, psycopg.Error):
+        return error
+    found = describe_error(error, f"table {table} cannot be copied")
+    if error.sqlstate == "42501":
+        text = (
+            f"{found}: the role of the capture needs to read every row of it (GRANT SELECT; with row-level security "
+            "the attribute BYPASSRLS, too)"
+        )
+        return ReplicationError(text, sqlstate=error.sqlstate)
+    return ReplicationError(str(found), sqlstate=error.sqlstate, transient=found.transient or error.sqlstate in _AGAIN)

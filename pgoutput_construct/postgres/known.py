@@ -1,0 +1,138 @@
+"""What the log knows of the catalog, and what is new in a reading of it: the events that say so."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS, LogEvent
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.planning import relation_history
+from pgoutput_construct.postgres.catalog import CatalogReading, Facts
+from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire.messages import Relation
+
+__all__ = ["Known", "News", "Shape", "shape_of"]
+
+Shape: TypeAlias = tuple[tuple[str, int, int], ...]
+"""Names, types and modifiers of the columns that a Relation has."""
+
+_READING: Final = ("seq", "since", "unchanged", "snapshot")
+_PASSING: Final = ("recent", "truncated")
+"""What says something of the moment of a reading: it is not told when it alone is another."""
+
+
+class News(NamedTuple):
+    """An event that the log is to have."""
+
+    name: str
+    """TABLE_FACTS or PUBLICATION_FACTS."""
+    lsn: Lsn
+    """All that the reading saw was committed before this position."""
+    details: Facts
+    """The facts."""
+
+
+def shape_of(relation: Relation) -> Shape:
+    """Return what a Relation says of columns."""
+    return tuple((column.name, column.type_oid, column.type_modifier) for column in relation.columns)
+
+
+@dataclass
+class Known:
+    """The latest facts that were said, or are about to be."""
+
+    tables: dict[int, Facts] = field(default_factory=dict)
+    """By OID; those that are gone are not among them."""
+    publications: dict[str, Facts] = field(default_factory=dict)
+    """By name, also those that are no longer captured."""
+    confirmed: dict[int, Shape] = field(default_factory=dict)
+    """The latest description of each table, where its facts were said after it."""
+    unconfirmed: dict[int, Shape] = field(default_factory=dict)
+    """The latest description of each table in the log where they were not."""
+    since: dict[int, int] = field(default_factory=dict)
+    """When all messages before this seq had been received, the facts of a table were still as they are here."""
+
+    @classmethod
+    def of(cls, index: SegmentIndex) -> "Known":
+        """Return what a log says."""
+        known, said = cls(), dict[int, int]()
+        for row in index.entries("events").to_pylist():
+            event = LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"])
+            if event.name == PUBLICATION_FACTS:
+                known.publications[event.details["publication"]] = _facts(event.details)
+            elif event.name == TABLE_FACTS:
+                oid = event.details["oid"]
+                said[oid] = max(said.get(oid, -1), event.details["since"])
+                known._keep(oid, _facts(event.details))
+        for description in relation_history(index).descriptions if said else ():
+            oid = description.relation.relation_oid
+            after, other = known.confirmed, known.unconfirmed
+            if description.seq >= said.get(oid, -1):
+                after, other = other, after
+            after[oid] = shape_of(description.relation)
+            other.pop(oid, None)
+        return known
+
+    def news(
+        self, reading: CatalogReading, start: int, locked: Collection[int], described: Mapping[int, Shape]
+    ) -> list[News]:
+        """Return the events that say what is new in a reading, which is known from now on.
+
+        ``start`` is the seq before which all was received when the reading began; ``locked`` are tables that were being
+        altered; ``described`` are those whose descriptions wait for a reading.
+        """
+        found = [*self._publication_news(reading), *self._table_news(reading, locked, described)]
+        for _, facts in found:
+            oid = facts.get("oid", 0)
+            facts["since"] = -1 if oid in locked else start
+            facts["unchanged"] = self.since.get(oid, -1)
+        self.passed(start, locked)
+        lsn, snapshot = reading.snapshot.lsn, reading.snapshot
+        said = {"snapshot": [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]}
+        return [News(name, lsn, facts | said) for name, facts in found]
+
+    def passed(self, start: int, locked: Collection[int]) -> None:
+        """Note that nothing else is new, at a look that began when all before ``start`` was received."""
+        self.since |= {oid: start for oid in self.tables if oid not in locked}
+
+    def _table_news(
+        self, reading: CatalogReading, locked: Collection[int], described: Mapping[int, Shape]
+    ) -> Iterator[tuple[str, Facts]]:
+        for oid, facts in reading.tables.items():
+            confirms = oid in described and oid not in locked
+            if confirms:
+                self.confirmed[oid] = described[oid]
+            if confirms or _lasting(facts) != _lasting(self.tables.get(oid)):
+                self.tables[oid] = facts
+                yield TABLE_FACTS, dict(facts)
+        for oid in [*self.tables.keys() - reading.tables.keys()]:
+            gone = self.tables.pop(oid)
+            yield TABLE_FACTS, {"oid": oid, "schema": gone["schema"], "name": gone["name"], "gone": True}
+
+    def _publication_news(self, reading: CatalogReading) -> Iterator[tuple[str, Facts]]:
+        for name, facts in reading.publications.items():
+            if facts != self.publications.get(name):
+                self.publications[name] = facts
+                yield PUBLICATION_FACTS, dict(facts)
+        for name, facts in self.publications.items():
+            if name not in reading.publications and facts.get("captured", True):
+                self.publications[name] = {"publication": name, "captured": False}
+                yield PUBLICATION_FACTS, dict(self.publications[name])
+
+    def _keep(self, oid: int, facts: Facts) -> None:
+        if facts.get("gone"):
+            self.tables.pop(oid, None)
+        else:
+            self.tables[oid] = facts
+
+
+def _facts(details: Mapping[str, Any]) -> Facts:
+    return {name: value for name, value in details.items() if name not in _READING}
+
+
+def _lasting(facts: Facts | None) -> Facts | None:
+    if facts is None:
+        return None
+    columns: Iterable[Facts] = facts["columns"]
+    kept = [{name: value for name, value in column.items() if name not in _PASSING} for column in columns]
+    return {name: value for name, value in facts.items() if name not in _PASSING} | {"columns": kept}

@@ -1,0 +1,165 @@
+"""Which columns a table has over all its alterations: told apart by attribute number, where the log knows it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from pgoutput_construct.columnar import columns_schema, unify
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.wire.messages import RelationColumn, Type
+
+__all__ = ["Columns", "Missing", "Numbering", "Used", "find_columns", "used_ones"]
+
+Identity: TypeAlias = int | str
+"""What a column is, among those of one OID: its attribute number, or its name where that is not known."""
+
+
+class Numbering(Protocol):
+    """What is known of columns beside their names (changelog/lineage.py)."""
+
+    def numbers(self, description: Description) -> tuple[int, ...] | None:
+        """Return the attribute number of each column, None where they are not known."""
+
+    def missing(self, relation_oid: int, number: int) -> str | None:
+        """Return the text of what a column has in rows that are older than it; None for NULL."""
+
+
+class Used(NamedTuple):
+    """Descriptions of a table that say the same, and describe some of its rows."""
+
+    indexes: list[int]
+    """Their indexes in the history."""
+    description: Description
+    """The first of them in the log."""
+    numbers: tuple[int, ...] | None
+    """The attribute numbers of its columns, None where they are not known."""
+    copied: bool
+    """Whether the rows were copied from the table."""
+
+    @property
+    def oid(self) -> int:
+        """The OID of the table."""
+        return self.description.relation.relation_oid
+
+    @property
+    def columns(self) -> tuple[RelationColumn, ...]:
+        """The columns as they were described."""
+        return self.description.relation.columns
+
+
+class Missing(NamedTuple):
+    """What rows have in a column that is younger than they are."""
+
+    column: RelationColumn
+    """The column as it was described first."""
+    types: Mapping[int, Type]
+    text: str
+    """The value as PostgreSQL's text."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table."""
+
+    schema: pa.Schema
+    """All that it ever had in the log, typed; those it has now come first, in their order."""
+    names: Mapping[int, tuple[str, ...]]
+    """What the columns of each description are called here, by its index in the history."""
+    missing: Mapping[int, Mapping[str, Missing]]
+    """What the rows of a description have in columns that came later, by the names of these."""
+
+
+def used_ones(descriptions: Iterable[tuple[int, Description, bool]], numbering: Numbering) -> list[Used]:
+    """Put descriptions together that say the same; each is given by its index, and whether its rows were copied.
+
+    They stay in their order, each where the first of it is.
+    """
+    found: dict[tuple[object, ...], Used] = {}
+    for index, description, copied in descriptions:
+        relation, types = description.relation, sorted(description.types.items())
+        numbers = numbering.numbers(description)
+        said = relation.relation_oid, relation.namespace, relation.name, relation.replica_identity, relation.columns
+        known = found.setdefault((*said, *types, numbers, copied), Used([], description, numbers, copied))
+        known.indexes.append(index)
+        if description.seq < known.description.seq:
+            found[*said, *types, numbers, copied] = known._replace(description=description)
+    return list(found.values())
+
+
+def find_columns(used: Sequence[Used], numbering: Numbering) -> Columns:
+    """Return the columns of a table, given the descriptions of its rows, the latest first.
+
+    A column that was renamed has its latest name. One that was dropped, whose name another one has now, is called
+    ``name_dropped_number``. Tables that had one name after the other share columns of equal names. Types become wide
+    enough for all values.
+    """
+    names: dict[int, tuple[str, ...]] = {}
+    missing: dict[int, dict[str, Missing]] = {}
+    for oid in dict.fromkeys(each.oid for each in used):
+        mine = [each for each in used if each.oid == oid]
+        identities = [_identities(each, mine) for each in mine]
+        called = _called(mine, identities)
+        for each, own, late in zip(mine, identities, _missing(mine, identities, called, numbering), strict=True):
+            names |= dict.fromkeys(each.indexes, tuple(called[one] for one in own))
+            missing |= dict.fromkeys(each.indexes, late) if late else {}
+    return Columns(_united(used, names), names, missing)
+
+
+def _identities(used: Used, all_used: Iterable[Used]) -> tuple[Identity, ...]:
+    """Return what columns are; of which only the names are known, what has them in the nearest description."""
+    if used.numbers is not None:
+        return used.numbers
+    seq, numbers = used.description.seq, dict[str, Identity]()
+    for other in sorted(all_used, key=lambda other: abs(other.description.seq - seq)):
+        for column, number in zip(other.columns, other.numbers or (), strict=False):
+            numbers.setdefault(column.name, number)
+    return tuple(numbers.get(column.name, column.name) for column in used.columns)
+
+
+def _called(used: Sequence[Used], identities: Sequence[tuple[Identity, ...]]) -> dict[Identity, str]:
+    """Return the name of each column, which is that of no other."""
+    called: dict[Identity, str] = {}
+    for each, own in zip(used, identities, strict=True):
+        for column, identity in zip(each.columns, own, strict=True):
+            if identity not in called:
+                called[identity] = _free(column.name, identity, set(called.values()))
+    return called
+
+
+def _free(name: str, identity: Identity, taken: set[str]) -> str:
+    found = name if name not in taken else f"{name}_dropped_{identity}"
+    while found in taken:
+        found += "_"
+    return found
+
+
+def _missing(
+    used: Sequence[Used],
+    identities: Sequence[tuple[Identity, ...]],
+    called: Mapping[Identity, str],
+    numbering: Numbering,
+) -> list[dict[str, Missing]]:
+    """Return for each description what its rows have in the columns that came later."""
+    first: dict[Identity, tuple[int, Missing]] = {}
+    for each, own in sorted(zip(used, identities, strict=True), key=lambda pair: pair[0].description.seq):
+        for column, number in zip(each.columns, own, strict=True):
+            text = numbering.missing(each.oid, number) if isinstance(number, int) and number not in first else None
+            if text is not None:
+                first[number] = each.description.seq, Missing(column, each.description.types, text)
+    found = []
+    for each, own in zip(used, identities, strict=True):
+        # Rows that are copied under an older snapshot come into the log after the column.
+        given = identities[0] if each.copied else ()
+        late = [one for one, (seq, _) in first.items() if each.description.seq < seq or one in given]
+        found.append({called[one]: first[one][1] for one in late if one not in own})
+    return found
+
+
+def _united(used: Iterable[Used], names: Mapping[int, tuple[str, ...]]) -> pa.Schema:
+    kinds: dict[str, pa.DataType] = {}
+    for each in used:
+        for field, name in zip(columns_schema(each.description), names[each.indexes[0]], strict=True):
+            kinds[name] = unify(kinds.get(name, field.type), field.type)
+    return pa.schema(list(kinds.items()))

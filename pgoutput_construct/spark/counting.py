@@ -1,0 +1,84 @@
+"""Which changes of a table count beside its latest copy: those of transactions that the copy's snapshot did not see."""
+
+from typing import Final
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.spark.plan import Plan
+from pgoutput_construct.spark.tables import Base, Place, Shape
+from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
+from pgoutput_construct.wire.messages import Insert
+
+__all__ = ["BEFORE_ALL", "at_place", "counting", "near", "with_shapes"]
+
+BEFORE_ALL: Final = -1
+"""The ``_commit_lsn`` of rows that stand before all changes that count."""
+
+_XIDS: Final = 2**32
+
+
+def counting(changes: DataFrame, base: Base | None, reach: tuple[int, int] | None) -> DataFrame:
+    """Return the rows of the latest copy, as inserts before everything, and the changes that count beside them.
+
+    Without a copy all changes count. ``reach`` is as ``near`` returns it.
+    """
+    op = F.col("_op")
+    if base is None:
+        return changes.where(op != SNAPSHOT)
+    snapshot, lsn, seq = base.copy.snapshot, F.col("_commit_lsn"), F.col("_seq")
+    of_copy = (op == SNAPSHOT) & (lsn == int(snapshot.lsn)) & (seq > base.after_seq) & (seq < base.copy.seq)
+    counts = (op != SNAPSHOT) & _invisible(snapshot, reach)
+    found = changes.where(of_copy | counts)
+    return found.withColumns(
+        {
+            "_op": F.when(op == SNAPSHOT, OPERATIONS[Insert]).otherwise(op),
+            "_commit_lsn": F.when(op == SNAPSHOT, F.lit(BEFORE_ALL).cast("bigint")).otherwise(lsn),
+        }
+    )
+
+
+def with_shapes(changes: DataFrame, shapes: tuple[Shape, ...]) -> DataFrame:
+    """Add ``_shape``: which of the shapes each change has, counted from 1 on; 0 for rows before all changes."""
+    place, number = F.struct("_commit_lsn", "_seq"), F.lit(min(len(shapes), 1))
+    for index, (first, _) in enumerate(shapes[1:], 2):
+        number = F.when(place >= at_place(first), index).otherwise(number)
+    return changes.withColumn("_shape", F.when(F.col("_commit_lsn") == BEFORE_ALL, 0).otherwise(number))
+
+
+def at_place(place: Place) -> Column:
+    """Return a place that ``struct("_commit_lsn", "_seq")`` can be compared with."""
+    commit_lsn, seq = (F.lit(number).cast("bigint") for number in place)
+    return F.struct(commit_lsn.alias("_commit_lsn"), seq.alias("_seq"))
+
+
+def near(plan: Plan, copy: TableCopy) -> tuple[int, int] | None:
+    """Return the first and last position of the commits that are fewer than 2**31 transactions away from a copy.
+
+    None: all are, which is as far as 32 bits of an xid tell before from after. In a longer log the order of its
+    transactions tells: two that follow each other in it are never that far apart.
+    """
+    xids, lsns = np.array(plan.spans.xid, np.int64), np.array(plan.spans.commit_lsn, np.int64)
+    if not len(xids):
+        return None
+    walk = np.append(0, np.cumsum(_apart(np.diff(xids))))
+    here = min(int(np.searchsorted(np.array(plan.spans.last_seq, np.int64), copy.seq)), len(xids) - 1)
+    away = walk - walk[here] + _apart(xids[here] - copy.snapshot.xmax)
+    is_near = np.abs(away) < _XIDS // 2
+    return None if is_near.all() or not is_near.any() else (int(lsns[is_near].min()), int(lsns[is_near].max()))
+
+
+def _apart(distance: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Return distances of xids that are 32 bits wide: the shorter way around."""
+    return (distance + _XIDS // 2) % _XIDS - _XIDS // 2
+
+
+def _invisible(snapshot: Snapshot, reach: tuple[int, int] | None) -> Column:
+    """Tell whether the snapshot has nothing of the transaction of a change: ``Snapshot.invisible`` in Spark."""
+    xid, lsn = F.col("_xid"), F.col("_commit_lsn")
+    found = F.pmod(xid - snapshot.xmax % _XIDS, F.lit(_XIDS)) < _XIDS // 2
+    if snapshot.xip:
+        found |= xid.isin([number % _XIDS for number in snapshot.xip])
+    return found if reach is None else (lsn > reach[1]) | ((lsn >= reach[0]) & found)

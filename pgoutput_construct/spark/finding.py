@@ -1,0 +1,167 @@
+"""The tables of a log: which names, columns and keys its rows have, over all alterations."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog.facts import TableReading
+from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, used_ones
+from pgoutput_construct.spark.names import qualified_name
+from pgoutput_construct.spark.tables import Base, Identity, Place, Shape, Table, Usage
+from pgoutput_construct.stream.relations import Description, RelationHistory
+from pgoutput_construct.wire.messages import Relation
+from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
+
+__all__ = ["BY_NAME", "find_tables"]
+
+
+class _ByName:
+    """What a log without facts of the catalog knows of columns."""
+
+    def numbers(self, description: Description) -> None:
+        """Know no attribute number."""
+
+    def missing(self, relation_oid: int, number: int) -> None:
+        """Know no default."""
+
+
+BY_NAME: Final = _ByName()
+"""Of columns nothing is known but their names."""
+
+
+def find_tables(
+    history: RelationHistory,
+    usages: Iterable[Usage],
+    copies: Iterable[TableCopy] = (),
+    numbering: Numbering = BY_NAME,
+    readings: Mapping[int, TableReading] = MappingProxyType({}),
+) -> dict[str, Table]:
+    """Return the tables by qualified name, given which descriptions are used where, and the complete ``copies``.
+
+    Tables without any committed change or copy are not among them: PostgreSQL also describes what is not published
+    by itself, the partitions of a table that is published as a whole. A table is an OID under the name it had last,
+    so its changes before a renaming are its own. A table that was dropped and re-created has two OIDs under one name:
+    its changes are those of both, its state is that of the last. ``numbering`` tells columns apart; ``readings`` are
+    the last ones of the catalog, by OID.
+    """
+    found, copied = list(usages), defaultdict[int, list[TableCopy]](list)
+    for copy in copies:
+        copied[copy.relation_oid].append(copy)
+    latest = _latest(history, found, copied)
+    by_oid: dict[int, list[int]] = defaultdict(list)
+    for index in latest:
+        by_oid[history.descriptions[index].relation.relation_oid].append(index)
+    by_name: dict[str, set[int]] = defaultdict(set)
+    names: dict[str, tuple[str, str]] = {}
+    for oid, indexes in by_oid.items():
+        last = max(indexes, key=latest.__getitem__)
+        pair = _name(history.descriptions[last].relation, latest[last], readings.get(oid))
+        names[qualified_name(*pair)] = pair
+        by_name[qualified_name(*pair)].update(indexes)
+    return {
+        name: _table(
+            names[name],
+            history,
+            sorted(by_name[name], key=latest.__getitem__, reverse=True),
+            found,
+            copied,
+            numbering,
+        )
+        for name in sorted(by_name)
+    }
+
+
+def _name(relation: Relation, used: Place, reading: TableReading | None) -> tuple[str, str]:
+    """Return the name that a table had last: the catalog's, if that was read after the last rows."""
+    if reading is None or reading.snapshot.lsn < used[0]:
+        return relation.namespace, relation.name
+    return reading.namespace, reading.name
+
+
+def _latest(
+    history: RelationHistory, usages: Iterable[Usage], copied: Mapping[int, Sequence[TableCopy]]
+) -> dict[int, Place]:
+    """Return where each description is used last; of a table that was copied without a row, those that it has."""
+    latest: dict[int, Place] = {}
+    for usage in usages:
+        latest[usage.description] = max(latest.get(usage.description, usage.last), usage.last)
+    used = {history.descriptions[index].relation.relation_oid for index in latest}
+    for index, description in enumerate(history.descriptions):
+        oid = description.relation.relation_oid
+        if oid not in used and oid in copied:
+            latest[index] = int(copied[oid][-1].snapshot.lsn), description.seq
+    return latest
+
+
+def _table(
+    name: tuple[str, str],
+    history: RelationHistory,
+    order: Sequence[int],
+    usages: Iterable[Usage],
+    copied: Mapping[int, Sequence[TableCopy]],
+    numbering: Numbering,
+) -> Table:
+    """Return a table, given its descriptions, the latest first."""
+    indexes = frozenset(order)
+    mine = [usage for usage in usages if usage.description in indexes]
+    of_copies = {usage.description for usage in mine if usage.copied}
+    used = used_ones([(index, history.descriptions[index], index in of_copies) for index in order], numbering)
+    columns = find_columns(used, numbering)
+    relation = history.descriptions[order[0]].relation
+    return Table(
+        namespace=name[0],
+        name=name[1],
+        columns=columns.schema,
+        current=columns.names[order[0]],
+        key_columns=_key_columns(relation, columns.names[order[0]]),
+        replica_identity=relation.replica_identity,
+        identities=_identities(history, mine, columns),
+        shapes=_shapes(mine, columns),
+        relation_oid=relation.relation_oid,
+        base=_base(copied.get(relation.relation_oid, ()), _of_oid(history, relation.relation_oid, mine), columns),
+        names=columns.names,
+        missing=columns.missing,
+        segments=tuple(sorted({usage.segment for usage in mine})),
+        rows=sum(usage.rows for usage in mine),
+    )
+
+
+def _key_columns(relation: Relation, names: Sequence[str]) -> tuple[str, ...]:
+    pairs = zip(relation.columns, names, strict=True)
+    marked = tuple(name for column, name in pairs if column.flags & RelationColumnFlags.KEY)
+    return () if relation.replica_identity == RelationReplicaIdentity.FULL else marked
+
+
+def _identities(history: RelationHistory, usages: Iterable[Usage], columns: Columns) -> tuple[Identity, ...]:
+    by_description: dict[int, list[Usage]] = defaultdict(list)
+    for usage in usages:
+        if not usage.copied:
+            by_description[usage.description].append(usage)
+    found = []
+    for index, used in by_description.items():
+        relation = history.descriptions[index].relation
+        keys = _key_columns(relation, columns.names[index])
+        first, last = min(usage.first for usage in used), max(usage.last for usage in used)
+        found.append(Identity(relation.relation_oid, relation.replica_identity, keys, first, last))
+    return tuple(sorted(found, key=lambda identity: identity.first))
+
+
+def _shapes(usages: Iterable[Usage], columns: Columns) -> tuple[Shape, ...]:
+    found = sorted((each.first, each.description) for each in usages if not each.copied)
+    shapes = [(first, frozenset(columns.names[index])) for first, index in found]
+    return tuple(shape for number, shape in enumerate(shapes) if not number or shapes[number - 1][1] != shape[1])
+
+
+def _of_oid(history: RelationHistory, oid: int, usages: Iterable[Usage]) -> list[Usage]:
+    return [usage for usage in usages if history.descriptions[usage.description].relation.relation_oid == oid]
+
+
+def _base(copies: Sequence[TableCopy], usages: Iterable[Usage], columns: Columns) -> Base | None:
+    if not copies:
+        return None
+    copy, after = copies[-1], copies[-2].seq if len(copies) > 1 else -1
+    mine = [usage for usage in usages if usage.copied and after < usage.first[1] < copy.seq]
+    described = [frozenset(columns.names[usage.description]) for usage in mine]
+    return Base(copy, after, frozenset(columns.schema.names).intersection(*described))

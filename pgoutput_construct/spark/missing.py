@@ -1,0 +1,44 @@
+"""Rows that are older than a column get what PostgreSQL gives them: the default that the column was added with."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pgoutput_construct.columnar.values import CannotHold, ColumnReader
+from pgoutput_construct.spark.columns import Missing
+from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.wire.messages import Delete, Truncate
+
+__all__ = ["with_missing"]
+
+_WITHOUT_ROW: Final = pa.array([OPERATIONS[Delete], OPERATIONS[Truncate]])
+
+
+def with_missing(batch: pa.RecordBatch, missing: Mapping[str, Missing]) -> pa.RecordBatch:
+    """Put the values that are ``missing`` into the new rows of a batch, by column; they are null there.
+
+    PostgreSQL keeps such a value in pg_attribute.attmissingval, and rewrites no row for it.
+    """
+    if not missing:
+        return batch
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    has_row = pc.invert(pc.is_in(batch.column("_op"), _WITHOUT_ROW))
+    texts: dict[str, str] = {}
+    for name, given in missing.items():
+        kind = batch.schema.field(name).type
+        reader = ColumnReader(given.column, given.types, kind)
+        try:
+            value = pa.scalar(reader.load(given.text.encode()), kind)
+            columns[name] = pc.if_else(has_row, value, pa.scalar(None, kind))
+        except CannotHold:
+            texts[name] = reader.text(given.text.encode())
+    if texts:
+        columns["_untyped"] = _with_texts(columns["_untyped"], texts, has_row.to_pylist())
+    return pa.RecordBatch.from_arrays([columns[name] for name in batch.schema.names], schema=batch.schema)
+
+
+def _with_texts(untyped: pa.Array, texts: Mapping[str, str], chosen: Sequence[bool]) -> pa.Array:
+    rows = zip(untyped.to_pylist(), chosen, strict=True)
+    return pa.array([[*(row or ()), *texts.items()] if more else row for row, more in rows], untyped.type)

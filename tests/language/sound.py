@@ -1,0 +1,80 @@
+"""A specification without a fault, from which the broken ones are made."""
+
+import re
+
+import pytest
+
+from pgoutput_construct import SpecError
+from tools.language import load_text
+
+__all__ = ["SOUND", "assert_refused"]
+
+SOUND = """\
+protocol: demo
+title: Demo
+source: nowhere
+versions:
+  - {version: 1, server: 10}
+  - {version: 2, server: 14}
+parameters:
+  proto_version: {type: int}
+  in_stream: {type: bool}
+states:
+  - {name: idle}
+messages:
+  - name: First
+    in: [idle]
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('F'), name: tag}
+          - {field: Int32, name: xid, when: in_stream, since: 2}
+          - {field: Int8, name: flags, bits: {1: one}}
+          - {field: Int16, name: row_count}
+      - type: repeat_1
+        name: rows
+        count: row_count
+        class: FirstRow
+        blocks:
+          - type: header
+            fields:
+              - {field: String, name: label}
+              - {field: Row, name: row}
+  - name: Second
+    in: [idle]
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('S'), name: tag}
+      - type: choice_1
+        name: old
+        optional: true
+        alternatives:
+          - {field: Byte1('K'), name: key, then: Row}
+          - {field: Byte1('O'), name: row, then: Row}
+      - type: body
+        fields:
+          - {field: Byte1('N'), name: new_tag}
+          - {field: Row, name: new}
+parts:
+  - name: Row
+    blocks:
+      - type: choice_1
+        name: value
+        alternatives:
+          - {field: Byte1('n'), name: "null", python: None}
+          - field: Byte1('t')
+            name: text
+            python: bytes
+            then: [{field: Int32, name: length}, {field: Byten, name: data, length: length}]
+"""
+
+
+def assert_refused(old: str, new: str, problem: str) -> None:
+    """Check that ``new`` in place of ``old`` is a SpecError with file, line, problem and remedy."""
+    assert old in SOUND
+    with pytest.raises(SpecError) as caught:
+        load_text(SOUND.replace(old, new, 1), "broken.yaml")
+    text = str(caught.value)
+    assert re.match(r"broken\.yaml:\d+: .+\. .+", text, re.DOTALL), text
+    assert problem in text

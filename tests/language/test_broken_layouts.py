@@ -1,0 +1,154 @@
+"""The rules of layouts: a field, tag, count or condition that cannot be names its file, its line and the remedy."""
+
+import pytest
+
+from pgoutput_construct import SpecError
+from tests.language.sound import SOUND, assert_refused
+from tools.language import load_text
+
+BROKEN = {
+    "an unknown notation": ("field: Int16,", "field: Int24,", "unknown notation 'Int24'"),
+    "two messages of one tag": ("Byte1('S')", "Byte1('F')", "has the tag"),
+    "a message without a tag": ("{field: Byte1('S'), name: tag}", "{field: Int8, name: tag}", "start with its tag"),
+    "two alternatives of one tag": ("Byte1('O')", "Byte1('K')", "the same tag"),
+    "an alternative without a tag": ("field: Byte1('O')", "field: Int8", "starts with 'Int8'"),
+    "an optional choice before nothing": ("Byte1('N'), name: new_tag", "Int8, name: new_tag", "not followed by a tag"),
+    "an optional choice before its own tag": ("Byte1('N')", "Byte1('K')", "one of its own tags"),
+    "a count that is nowhere": ("count: row_count", "count: row_total", "no earlier field"),
+    "a count that is a flag": ("count: row_count", "count: flags", "not a plain unsigned integer"),
+    "a count that may be absent": ("count: row_count", "count: xid", "not a plain unsigned integer"),
+    "a length on a number": (
+        "name: flags, bits: {1: one}}",
+        "name: size}\n          - {field: Int8, name: flags, length: size}",
+        "no Byten",
+    ),
+    "a length for two": (
+        "length: length}]",
+        "length: length}, {field: Byten, name: more, length: length}]",
+        "measures two",
+    ),
+    "bytes without an end": ("name: data, length: length", "name: data", "has no length"),
+    "a condition that is no parameter": ("when: in_stream", "when: streaming", "no bool parameter"),
+    "a condition on a number": ("when: in_stream", "when: proto_version", "no bool parameter"),
+    "a field that can never be there": (
+        "- {name: idle}",
+        "- {name: idle}\n  - {name: busy, sets: in_stream}",
+        "never be there",
+    ),
+    "a change without a table": (
+        "  - name: Second\n",
+        "  - name: Second\n    group: change\n",
+        "do not find the tables",
+    ),
+    "a version that is none": ("since: 2", "since: 7", "no protocol version"),
+    "versions in disorder": ("{version: 2, server: 14}", "{version: 1, server: 14}", "not in order"),
+    "a state that is none": ("in: [idle]", "in: [busy]", "no state"),
+    "a part that is none": (
+        "name: old\n        optional: true\n        alternatives:\n          - {field: Byte1('K'), name: key, then: Row}",
+        "name: old\n        optional: true\n        alternatives:\n          - {field: Byte1('K'), name: key, then: Gone}",
+        "no part Gone",
+    ),
+    "a part in itself": ("length: length}]", "length: length}, {field: Row, name: again}]", "contains itself"),
+    "a part around itself": (
+        "name: text\n            python: bytes\n            then: [{field: Int32, name: length}, {field: Byten, name: data, length: length}]",
+        "name: text\n            python: Text\n            then: Row",
+        "contains itself",
+    ),
+    "an item without a class": ("        class: FirstRow\n", "", "no class"),
+    "an item that gains a field and has no class": (
+        "        class: FirstRow\n        blocks:\n          - type: header\n            fields:\n"
+        "              - {field: String, name: label}\n",
+        "        blocks:\n          - type: header\n            fields:\n"
+        "              - {field: String, name: label, since: 2}\n",
+        "or one with a condition, and no class",
+    ),
+    "a value that gains a field": (
+        "length: length}]",
+        "length: length}, {field: Int8, name: more, since: 2}]",
+        "has several fields",
+    ),
+    "a value that is no bytes": (
+        "then: [{field: Int32, name: length}, {field: Byten, name: data, length: length}]",
+        "then: [{field: Int32, name: number}]",
+        "holds no bytes alone",
+    ),
+    "an item that can be empty": (
+        "{field: String, name: label}\n              - {field: Row, name: row}",
+        "{field: Int8, name: label, when: in_stream}",
+        "can be empty",
+    ),
+    "a bit that is none": ("bits: {1: one}", "bits: {3: one}", "no bit"),
+    "values that do not fit": ("bits: {1: one}", "values: {256: much}", "not all letters"),
+    "values of two kinds": ("bits: {1: one}", "values: {1: one, d: two}", "not all letters"),
+    "values and bits": ("bits: {1: one}", "bits: {1: one}, values: {1: one}", "values and bits"),
+    "values of a text": (
+        "{field: String, name: label}",
+        "{field: String, name: label, values: {a: b}}",
+        "no plain integer",
+    ),
+    "a constant too large": (
+        "field: Int8, name: flags, bits: {1: one}",
+        "field: Int8(256), name: flags",
+        "does not fit",
+    ),
+    "a conditional constant": (
+        "Byte1('N'), name: new_tag",
+        "Byte1('N'), name: new_tag, when: in_stream",
+        "is conditional",
+    ),
+    "a positional field that is always there": ("name: label", "name: label, positional: true", "is positional"),
+    "a wrong position": ("field: Int8, name: flags", "field: 1_2_Int8, name: flags", "stands at position 1_3"),
+    "python for some": ('name: "null", python: None', 'name: "null"', "only some alternatives"),
+    "python that cannot be": ("python: None", "python: bytes", "python"),
+    "a sign on an OID": (
+        "field: Int8, name: flags, bits: {1: one}",
+        "field: Int32 (Oid), signed: true, name: flags",
+        "unknown notation 'Int32 (Oid)' (signed)",
+    ),
+    "the sign as a bit": (
+        "field: Int8, name: flags, bits: {1: one}",
+        "field: Int8, signed: true, name: flags, bits: {128: one}",
+        "128 is no bit",
+    ),
+    "letters with a sign": (
+        "field: Int8, name: flags, bits: {1: one}",
+        "field: Int8, signed: true, name: flags, values: {d: one}",
+        "not all letters",
+    ),
+    "a constant beyond the sign": (
+        "field: Int8, name: flags, bits: {1: one}",
+        "field: Int8(128), signed: true, name: flags",
+        "does not fit",
+    ),
+    "a sign on a tag": (
+        "{field: Byte1('S'), name: tag}",
+        "{field: Byte1('S'), name: tag, signed: true}",
+        "unknown notation",
+    ),
+    "a state twice": ("- {name: idle}", "- {name: idle}\n  - {name: idle}", "not distinct"),
+    "a state that sets a number": ("- {name: idle}", "- {name: idle, sets: proto_version}", "no bool parameter"),
+    "a constant of a thousand digits": (
+        "field: Int8, name: flags, bits: {1: one}",
+        "field: Int8(" + "9" * 5000 + "), name: flags",
+        "unknown notation",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_layout_names_line_and_remedy(case: str) -> None:
+    """Each broken rule is a SpecError with file, line, problem and remedy."""
+    assert_refused(*BROKEN[case])
+
+
+def test_a_field_of_a_part_is_there_where_one_of_its_messages_is() -> None:
+    """A part's field needs one message, of those that hold the part, that comes in the state."""
+    states = SOUND.replace("- {name: idle}", "- {name: idle}\n  - {name: busy, sets: in_stream}")
+    first = states.replace("    in: [idle]", "    in: [idle, busy]", 1)
+    part = first.replace(
+        "length: length}]",
+        "length: length}]\n      - {type: body, fields: [{field: Int8, name: more, when: in_stream}]}",
+    )
+    assert load_text(part).parts[0].extended
+    with pytest.raises(SpecError, match="more can never be there"):
+        load_text(part.replace("{field: Row, name: row}", "{field: Int8, name: row}"))

@@ -1,0 +1,73 @@
+"""Slots that are lost or dropped while a capture reads them: it ends, and says why and what to do."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pgoutput_construct.demo.server import EmbeddedServer
+from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture(scope="module", params=[16, 18], ids="pg{}".format)
+def forgetful_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
+    """A server that keeps hardly any WAL for slots."""
+    with EmbeddedServer(request.param, {"max_slot_wal_keep_size": "1MB"}) as server:
+        yield server
+
+
+@pytest.fixture
+def forgetful(forgetful_server: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
+    """A shop there."""
+    with Shop.create(forgetful_server, "forgetful", tmp_path / "log", two_phase=False) as shop:
+        yield shop
+
+
+def _drop(shop: Shop) -> None:
+    query = "FROM pg_replication_slots WHERE slot_name = %s"
+    with shop.connect() as connection:
+        for call in ("pg_terminate_backend(active_pid, 10000)", "pg_drop_replication_slot(slot_name)"):
+            connection.execute(f"SELECT {call} {query}".encode(), [shop.slot])
+
+
+def _lose(shop: Shop) -> None:
+    """Fill the WAL behind a transaction that is open, and the slot with it."""
+    with closing(shop.server.connect(dbname=shop.dbname, autocommit=False)) as writer:
+        writer.execute("INSERT INTO item VALUES (0, 'open')")
+        shop.execute("CHECKPOINT")
+        for _ in range(4):
+            shop.execute("CREATE TABLE filling ()", "DROP TABLE filling", "SELECT pg_switch_wal()")
+        shop.execute("CHECKPOINT")
+
+
+@pytest.mark.parametrize(
+    ("take_away", "said"),
+    [
+        (_drop, "there is no slot 'slot_forgetful' any more, and a new one would not have the changes since"),
+        (_lose, "slot 'slot_forgetful' is lost (wal_removed): the server removed what it needs"),
+    ],
+    ids=["dropped", "lost"],
+)
+def test_a_slot_taken_away_ends_its_capture(forgetful: Shop, take_away: Callable[[Shop], None], said: str) -> None:
+    """With status 1, the reason and a remedy that loses nothing more; what came before is in the log."""
+    with _capture(forgetful) as process:
+        end = forgetful.execute("INSERT INTO item VALUES (1, 'a')")
+        wait_until(lambda: forgetful.confirmed() >= end, 60)
+        take_away(forgetful)
+        words = process.communicate(timeout=30)[1].splitlines()[-1]
+    assert process.returncode == 1
+    assert said in words and "begin a new log" in words
+    with _capture(forgetful) as again:
+        assert said in again.communicate(timeout=30)[1].splitlines()[-1] and again.returncode == 1
+    assert committed_ids(forgetful.log()) == [1]
+
+
+def _capture(shop: Shop) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "pgoutput_construct.cli", "capture", shop.dsn, str(shop.directory)]
+    options = ["--slot", shop.slot, "--publication", PUBLICATION]
+    return subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
