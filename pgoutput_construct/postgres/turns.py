@@ -8,8 +8,8 @@ from contextlib import contextmanager
 __all__ = ["quick_turns"]
 
 _SECONDS = 0.0005
-"""The buffer of a local socket is full after about 1.5 ms. With Python's own 5 ms the thread that reads the stream often
-waits longer than that for the one that writes a segment, and the server for both."""
+"""The buffer of a local socket is full after about 1.5 ms. With Python's own 5 ms the thread that reads the stream
+often waits longer than that for the one that writes a segment, and the server for both."""
 
 _lock = threading.Lock()
 _before: list[float] = []
