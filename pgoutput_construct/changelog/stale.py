@@ -1,16 +1,17 @@
 """Changes of tables that the stream does not send: what the log has of a table is then not what the table has."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final
 
 from pgoutput_construct.changelog.copies import Snapshot
-from pgoutput_construct.changelog.facts import PublicationReading, Reading, TableReading
+from pgoutput_construct.changelog.events import LogEvent
+from pgoutput_construct.changelog.facts import PublicationReading, Reading, TableReading, snapshot_of
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 
-__all__ = ["Stale", "partition_changes", "publication_changes", "rewrites", "stale_table"]
+__all__ = ["Stale", "lost_histories", "partition_changes", "publication_changes", "rewrites", "stale_table"]
 
 _TEXTS: Final = frozenset(oid for oid, builtin in BUILTIN_TYPES.items() if builtin.name in ("text", "varchar"))
 
@@ -31,6 +32,8 @@ class Stale:
     """When it was seen: a copy whose snapshot contains all that this one does repairs it."""
     published: bool = True
     """It can be copied as it is published now."""
+    lost: bool = False
+    """The log was begun anew: it is copied whatever is to be done about others."""
 
 
 def rewrites(readings: Iterable[TableReading]) -> Iterator[Stale]:
@@ -49,6 +52,18 @@ def rewrites(readings: Iterable[TableReading]) -> Iterator[Stale]:
             yield stale_table(
                 after, (after.namespace, after.name), f"has other types in {', '.join(changed)} (ALTER TABLE)"
             )
+
+
+def lost_histories(events: Iterable[LogEvent], tables: Mapping[int, list[TableReading]]) -> Iterator[tuple[int, Stale]]:
+    """Yield the OIDs of tables of whose changes some are missing, since the log was begun anew, and where."""
+    for event in events:
+        for oid, readings in tables.items():
+            before = [reading for reading in readings if reading.seq < event.seq][-1:]
+            if before and any(column.published for column in before[0].columns):
+                stale = stale_table(
+                    before[0], (before[0].namespace, before[0].name), "lacks changes: " + event.details["reason"]
+                )
+                yield oid, replace(stale, seq=event.seq, snapshot=snapshot_of(event), lost=True)
 
 
 def partition_changes(readings: Iterable[TableReading]) -> Iterator[Stale]:

@@ -75,6 +75,20 @@ __all__ = ["capture_command"]
     help="For how long a lost connection is tried again.  [default: for ever]",
 )
 @click.option(
+    "--on-rewrite",
+    type=click.Choice(["snapshot", "stop"]),
+    default="snapshot",
+    show_default=True,
+    help="When rows of a table change without messages, as by ALTER TABLE: copy the table again, or end and say so.",
+)
+@click.option(
+    "--on-lost-slot",
+    type=click.Choice(["snapshot", "stop"]),
+    default="stop",
+    show_default=True,
+    help="When the slot, or the server's history, is lost: copy all tables again and go on, or end and say so.",
+)
+@click.option(
     "--metrics",
     type=LISTEN,
     help="Answer Prometheus there, under /metrics, whoever asks.  [default HOST: 127.0.0.1]",

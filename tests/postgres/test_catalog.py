@@ -107,8 +107,6 @@ CASES = {
     "a column that was there for a moment": Case(
         (INSERT, "ALTER TABLE t ADD n int", "ALTER TABLE t DROP n", "ALTER TABLE t ADD m text", MORE),
         [BEFORE, ("id name m", (1, 2, 4))],
-        late="was altered several times in a row",
-        late_numbers=[BEFORE],
     ),
     "several names": Case(
         (
@@ -181,7 +179,7 @@ CASES = {
         stale="is published with insert, update, before with delete,",
     ),
     "a row filter": Case(
-        (INSERT, AGAIN.format(f"{PUBLISHED} WHERE (id > 1)"), MORE), [BEFORE], stale="has another row filter"
+        (INSERT, AGAIN.format(f"{PUBLISHED} WHERE (id > 0)"), MORE), [BEFORE], stale="has another row filter"
     ),
     "more columns": Case(
         (INSERT, AGAIN.format(f"{PUBLISHED} (id, name)"), MORE),
@@ -238,8 +236,8 @@ def named(case: str, statement: str) -> str:
 def oid_of(shop: Shop, case: str) -> int:
     """Ask the server for the OID of a case's table; 0 where there is none in its schema."""
     with shop.connect() as connection:
-        (oid,) = connection.execute("SELECT to_regclass(%s)::oid::bigint", [f"public.{named(case, 't')}"]).fetchone()
-        return int(oid or 0)
+        row = connection.execute("SELECT to_regclass(%s)::oid::bigint", [f"public.{named(case, 't')}"]).fetchone()
+        return int(row[0]) if row and row[0] else 0
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["noticed", "late"])
@@ -250,7 +248,12 @@ def altered(request: pytest.FixtureRequest, server: EmbeddedServer, tmp_path_fac
         shop.execute("CREATE PUBLICATION p FOR TABLE item WITH (publish_via_partition_root)")
         shop.execute(*(named(case, statement) for case in CASES for statement in CASES[case].setup))
         publications = ["p", *(named(case, "p_t") for case in CASES if "p_t" in CASES[case].setup[-1])]
-        options = {"publications": publications, "streaming": "on", "proto_version": 2, "create_slot": True}
+        options: dict[str, Any] = {
+            "publications": publications,
+            "streaming": "on",
+            "proto_version": 2,
+            "create_slot": True,
+        }
         shop.slot += "_later"
         before = {case: oid_of(shop, case) for case in CASES}
         shop.capture(**options)
@@ -334,5 +337,9 @@ def test_names_and_ends(altered: Altered) -> None:
     assert moved.namespace == named("a table and its schema renamed", "t_renamed")
     for name in ("a table dropped", "a name reused"):
         assert last[altered.before[name]].gone
+    words = f"publication 'p' was changed: it publishes also public.{named('published later', 't')}"
+    assert sum(text.startswith("publication 'p' was changed") for text in altered.said) < 9
+    assert any(named("published later", "public.t") in text for text in altered.said if "publishes also" in text), words
+    assert f"table {named('a table dropped', 'public.t')} was dropped" in altered.said
     assert not lineage_of(log.index).stale[altered.before["no longer published"]].published
     assert verify(log.store).problems == ()

@@ -83,6 +83,11 @@ class Wanted:
         chosen = [oid for oid in dict.fromkeys([*missing, *asked]) if oid not in self.open]
         return [WantedTable(oid, *self._published[oid], self._after[oid], tuple(asked.get(oid, ()))) for oid in chosen]
 
+    def begin_anew(self) -> None:
+        """Ask anew which transactions a copy must contain: another slot is read."""
+        self._after.clear()
+        self._due = 0.0
+
     def number(self, chunks: int) -> int:
         """Return the first of so many numbers of chunks that the log does not have."""
         self._read_log()
