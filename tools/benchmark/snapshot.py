@@ -73,9 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         with _written(server) as wal:
             _in_folder(options.directory, lambda folder: _snapshot(server, len(names), folder, options.binary))
-        print(
-            f"with writers: {wal.written / 1e6:,.1f} MB of WAL written, {wal.kept / 1e6:,.1f} MB at most kept for the slot"
-        )
+        print(f"with writers: {wal.written / 1e6:,.1f} MB of WAL, at most {wal.kept / 1e6:,.1f} MB kept for it")
     return 0
 
 
