@@ -210,4 +210,4 @@ def _confirmed(source: Source) -> int:
     query = "SELECT confirmed_flush_lsn - '0/0' FROM pg_replication_slots WHERE slot_name = %s"
     with source.connect() as connection:
         row = connection.execute(query, [f"slot_{source.dbname}"]).fetchone()
-    return int(row[0]) if row else 0
+    return int(row[0] or 0) if row else 0  # NULL while it is created
