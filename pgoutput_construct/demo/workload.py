@@ -1,4 +1,4 @@
-"""What happens in the shop: rows at first, then writers, key changes, rollbacks, large and prepared ones, ALTER TABLE."""
+"""What happens in the shop: concurrent writers, key changes, rollbacks, large and prepared ones, ALTER TABLE."""
 
 import random
 import threading
