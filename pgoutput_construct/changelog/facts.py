@@ -136,6 +136,9 @@ class PublishedTable:
     """The numbers of the columns in its list; None where it has no list."""
     filter: str | None
     """Its row filter; None where it has none."""
+    member: int | None = None
+    """What names its being in the publication, another one each time that it is added; None where it is in it with all
+    tables, or those of a schema."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,4 +209,4 @@ def _read(event: LogEvent) -> dict[str, Any]:
 def _published(table: Mapping[str, Any]) -> PublishedTable:
     columns = table.get("columns")
     numbers = None if columns is None else frozenset(columns)
-    return PublishedTable(table["schema"], table["name"], numbers, table.get("filter"))
+    return PublishedTable(table["schema"], table["name"], numbers, table.get("filter"), table.get("member"))

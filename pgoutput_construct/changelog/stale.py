@@ -90,6 +90,7 @@ class _Published:
     """None where it is not published any more."""
     columns: frozenset[int] | None
     filters: frozenset[str] | None
+    members: frozenset[int | None]
 
 
 def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
@@ -97,7 +98,9 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
     for reading in readings:
         for oid, table in reading.tables.items() if reading.captured else ():
             filters = None if table.filter is None else frozenset({table.filter})
-            own = _Published((table.namespace, table.name), reading.operations, table.columns, filters)
+            own = _Published(
+                (table.namespace, table.name), reading.operations, table.columns, filters, frozenset({table.member})
+            )
             found[oid] = _together(found[oid], own) if oid in found else own
     return found
 
@@ -105,7 +108,7 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
 def _together(one: _Published, other: _Published) -> _Published:
     columns = None if one.columns is None or other.columns is None else one.columns | other.columns
     filters = None if one.filters is None or other.filters is None else one.filters | other.filters
-    return _Published(one.table, one.operations | other.operations, columns, filters)
+    return _Published(one.table, one.operations | other.operations, columns, filters, one.members | other.members)
 
 
 def _difference(before: _Published, after: _Published) -> str | None:
@@ -117,6 +120,7 @@ def _difference(before: _Published, after: _Published) -> str | None:
         "has another row filter in the publication": before.filters != after.filters,
         "has more columns in the publication's list": before.columns is not None
         and (after.columns is None or after.columns - before.columns),
+        "was taken out of the publication and added again": not before.members & after.members,
     }
     return next((reason for reason, happened in reasons.items() if happened), None)
 

@@ -249,7 +249,8 @@ class _Capture:
         return None
 
     def _report(self) -> None:
-        self.callbacks.report(replace(self.progress, health=self.watch.health, copies=self.copier.progress()))
+        self.progress.health, self.progress.copies = self.watch.health, self.copier.progress()
+        self.callbacks.report(replace(self.progress))
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from psycopg import pq
 
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.postgres.gathering import BROKEN, ENDED, FAILED, LARGE, Gatherer
-from pgoutput_construct.postgres.libpq import address_of
+from pgoutput_construct.postgres.libpq import connection_address
 
 __all__ = ["FrameReader"]
 
@@ -96,7 +96,7 @@ class FrameReader:
 
     def _take(self, most: int) -> Frames:
         """Return what libpq has, and what comes while that is gathered."""
-        reason, frames = self._gatherer.gather(address_of(self._pgconn), most, time.monotonic() + self.gather)
+        reason, frames = self._gatherer.gather(connection_address(self._pgconn), most, time.monotonic() + self.gather)
         if reason == LARGE:
             large = self._gatherer.large()
             if not frames:

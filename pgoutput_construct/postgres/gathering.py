@@ -18,9 +18,10 @@ _LARGE_BYTES: Final = 2**18
 """Bytes from which on a frame is left where libpq has put it, and is a batch by itself."""
 _BATCH_BYTES: Final = 3 * 2**20
 
-NOTHING, FULL, LARGE, BROKEN = 0, 1, 2, 3
-ENDED, FAILED = -1, -2
-"""The results of PQgetCopyData, which ends with them, too."""
+NOTHING, ENDED, FAILED = 0, -1, -2
+"""No more frames: these are results of PQgetCopyData."""
+FULL, LARGE, BROKEN = 1, 2, 3
+"""There are enough frames, or the next one stands alone, or PQconsumeInput has failed."""
 
 _NAP: Final = 500_000
 """Nanoseconds. A server sends each message by itself; who wakes up for each takes twice the time. The buffer of a local
@@ -41,39 +42,40 @@ def _now(clock: int, which: int, moment: Any, place: int) -> Any:
 
 
 @kernel
+def _take(calls: Any, connection: int, places: Any, slot: Any, room: Any, ends: Any, count: int, at: int) -> Any:
+    """Add what libpq has read; why that is all, how many frames there are now, and where the last one ends."""
+    while count < len(ends) and at < _BATCH_BYTES:
+        size = _get_copy_data(calls[0], (connection, places[0], 1))
+        if size <= 0:
+            return size, count, at
+        if size >= _LARGE_BYTES:
+            slot[1] = size
+            return LARGE, count, at
+        copy_from(slot[0], size, room, at)
+        _free(calls[2], (slot[0],))
+        at += size
+        ends[count] = at
+        count += 1
+    return FULL, count, at
+
+
+@kernel
 def _gather(calls: Any, connection: int, places: Any, slot: Any, moment: Any, room: Any, ends: Any, until: int) -> Any:
-    """Take frames until there are enough of them, or time is up; the reason, and how many there are."""
-    get_copy_data, consume_input, free, sleep, clock = calls[0], calls[1], calls[2], calls[3], calls[4]
+    """Take frames until there are enough of them, or time is up; why these are all, and how many there are."""
     count, at, nap = 0, 0, _NAP
     while True:
-        before = count
-        while True:
-            size = _get_copy_data(get_copy_data, (connection, places[0], 1))
-            if size <= 0:
-                break
-            if size >= _LARGE_BYTES:
-                slot[1] = size
-                return LARGE, count
-            copy_from(slot[0], size, room, at)
-            _free(free, (slot[0],))
-            at += size
-            ends[count] = at
-            count += 1
-            if count == len(ends) or at >= _BATCH_BYTES:
-                return FULL, count
-        if size < 0:
-            return size, count
-        left = until - _now(clock, places[2], moment, places[1])
-        if count == 0 or left <= 0:
-            return NOTHING, count
-        if count > before:
-            nap = _NAP
+        reason, found, at = _take(calls, connection, places, slot, room, ends, count, at)
+        left = until - _now(calls[4], places[2], moment, places[1])
+        if reason != NOTHING or found == 0 or left <= 0:
+            return reason, found
+        if found > count:
+            count, nap = found, _NAP
         else:
             moment[0], moment[1] = 0, min(nap, left)
-            _nanosleep(sleep, (places[1], 0))
+            _nanosleep(calls[3], (places[1], 0))
             nap *= 2
-        if _consume_input(consume_input, (connection,)) == 0:
-            return BROKEN, count
+        if _consume_input(calls[1], (connection,)) == 0:
+            return BROKEN, found
 
 
 class Gatherer:

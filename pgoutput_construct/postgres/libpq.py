@@ -11,7 +11,7 @@ from psycopg import pq
 
 from pgoutput_construct.errors import ReplicationError
 
-__all__ = ["Libpq", "address_of", "libpq"]
+__all__ = ["Libpq", "connection_address", "libpq"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def libpq() -> Libpq:
         ) from error
 
 
-def address_of(connection: Any) -> int:
+def connection_address(connection: Any) -> int:
     """Return where libpq keeps a connection of psycopg.pq, 0 for one that is closed, which libpq refuses."""
     return int(connection.pgconn_ptr or 0)
 

@@ -97,6 +97,12 @@ class Wanted:
         for request in job.requests:
             self._serve(request, (job.table.namespace, job.table.name))
 
+    def discard(self, job: TableJob) -> None:
+        """Note that a copy did not become complete: whether it is still wanted is looked at anew."""
+        job.void = True
+        self.open.pop(job.table.oid, None)
+        self._due = 0.0
+
     def _look(self, connection: Connection) -> None:
         self._published = read_published(connection, self._publications)
         # Read after they were seen to be published.
