@@ -195,9 +195,9 @@ class _Capture:
         patience = Patience(asked=self.ending.reason)
         with closing(connect(self.dsn, patience=patience)) as asking:
             prepared = prepare(asking, self.plan, self.writer)
+            if prepared.exported is not None:
+                self.copier.use(prepared.exported)
             self.catalog.begin(asking)
-        if prepared.exported is not None:
-            self.copier.use(prepared.exported)
         if not prepared.created_slot:
             self._note_beginning(prepared)
         connection = connect(self.dsn, patience=patience)
