@@ -202,17 +202,11 @@ class _Capture:
         patience = Patience(asked=self.ending.reason)
         with closing(connect(self.dsn, patience=patience)) as asking:
             prepared = prepare(asking, self.plan, self.writer)
-<<<<<<< HEAD
             if prepared.begun_anew:
                 self.copier.begin_anew()
-            self.catalog.begin(asking, prepared.begun_anew)
-        if prepared.exported is not None:
-            self.copier.use(prepared.exported)
-=======
             if prepared.exported is not None:
                 self.copier.use(prepared.exported)
-            self.catalog.begin(asking)
->>>>>>> copying
+            self.catalog.begin(asking, prepared.begun_anew)
         if not prepared.created_slot:
             self._note_beginning(prepared)
         connection = connect(self.dsn, patience=patience)
