@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.described import Descriptions, Sent
-from pgoutput_construct.changelog.events import CONNECTED, LogEvent
+from pgoutput_construct.changelog.events import BEGUN_ANEW, CONNECTED, LogEvent
 from pgoutput_construct.changelog.index import SegmentIndex, struct_array
 from pgoutput_construct.changelog.parts import Part
 from pgoutput_construct.changelog.plain import find_plain
@@ -110,6 +110,8 @@ class IndexBuilder:
     def _add_event(self, event: LogEvent) -> None:
         if event.name == CONNECTED:
             self._transactions.reconnect()
+        elif event.name == BEGUN_ANEW:
+            self._transactions.forget()
         numbers = {"seq": self._next_seq, "lsn": int(event.lsn), "time": int(event.time)}
         self._events.append(numbers | {"name": event.name, "payload": event.payload()})
         self._next_seq += 1

@@ -39,11 +39,20 @@ def find_cut(index: SegmentIndex, before: Lsn | Timestamp, readers: Sequence[Reg
             holds.append(f"reader {reader.name!r} has read all before seq {reader.next_seq} only")
             cut = _place(starts, reader.next_seq)
     first, last, names = _lasting(index)
-    while (needed := _needed(first, last, starts[cut])) is not None:
+    clean = int(np.flatnonzero(_crossed(starts, first, last)[: cut + 1] == 0)[-1])
+    if (needed := _needed(first, last, starts[cut])) is not None:
         end = "is open" if last[needed] == _OPEN else f"ended at seq {last[needed]}"
         holds.append(f"transaction {names[needed].as_py()} began at seq {first[needed]}, and {end}")
-        cut = _place(starts, int(first[needed]))
-    return Cut(cut, tuple(holds))
+        if more := _place(starts, int(first[needed])) - clean:
+            holds.append(f"{more:,} segments before it each begin inside of an earlier transaction")
+    return Cut(clean, tuple(holds))
+
+
+def _crossed(starts: list[int], first: Numbers, last: Numbers) -> Numbers:
+    """Return inside of how many transactions each segment begins."""
+    after, end = (np.searchsorted(starts, seqs, "right") for seqs in (first, last))
+    steps = np.bincount(after, minlength=len(starts) + 1) - np.bincount(end, minlength=len(starts) + 1)
+    return np.cumsum(steps)[: len(starts)]
 
 
 def _ended_before(index: SegmentIndex, before: Lsn | Timestamp) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":

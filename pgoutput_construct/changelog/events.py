@@ -6,17 +6,21 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 __all__ = [
+    "BEGUN_ANEW",
     "CONNECTED",
     "COPIED_TABLE",
     "OPTIONS_CHANGED",
     "PUBLICATION_FACTS",
     "TABLE_FACTS",
     "LogEvent",
+    "events_of",
     "log_events",
 ]
 
@@ -33,6 +37,10 @@ TABLE_FACTS: Final = "table"
 """What the catalog says of a table, when first seen and whenever it changed: ``changelog/facts.py``."""
 PUBLICATION_FACTS: Final = "publication"
 """What a publication publishes, when first seen and whenever it changed: ``changelog/facts.py``."""
+BEGUN_ANEW: Final = "begun anew"
+"""The slot, or the server's history, was lost, and the log goes on with changes that do not follow from those before:
+``reason``; ``void_after``: earlier transactions that ended after this position are void (null: none is); ``snapshot``
+(xmin, xmax, xip): tables are known again by copies whose snapshot contains this one."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,14 @@ class LogEvent:
         if not isinstance(details, dict) or not isinstance(name := details.pop("event", None), str):
             raise ValueError(f"seq {seq}: the row has no tag, and its payload is no event: {payload!r:.80}")
         return cls(name, Lsn(lsn), Timestamp(time), details, seq)
+
+
+def events_of(index: SegmentIndex, name: str | None = None) -> Iterator[LogEvent]:
+    """Yield the events of a log, or those of one name, in their order."""
+    events = index.entries("events")
+    chosen = events if name is None else events.filter(pc.equal(events["name"], name))
+    for row in chosen.to_pylist():
+        yield LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"])
 
 
 def log_events(table: pa.Table) -> Iterator[LogEvent]:

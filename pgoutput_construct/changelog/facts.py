@@ -4,14 +4,13 @@ The stream describes the columns of a table by name and type. The catalog has mo
 rename keeps, and the value that rows have which are older than the column (pg_attribute).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pgoutput_construct.changelog.copies import Snapshot
-from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS, LogEvent
+from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS, LogEvent, events_of
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.wire import Lsn
 
 __all__ = [
     "Column",
@@ -21,6 +20,7 @@ __all__ = [
     "TableReading",
     "covers",
     "publication_readings",
+    "snapshot_of",
     "table_readings",
 ]
 
@@ -136,6 +136,9 @@ class PublishedTable:
     """The numbers of the columns in its list; None where it has no list."""
     filter: str | None
     """Its row filter; None where it has none."""
+    member: int | None = None
+    """What names its being in the publication, another one each time that it is added; None where it is in it with all
+    tables, or those of a schema."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +182,7 @@ def covers(later: Snapshot, earlier: Snapshot) -> bool:
 def table_readings(index: SegmentIndex) -> dict[int, list[TableReading]]:
     """Return what the catalog said of each table, by OID, in the order of the log."""
     found: dict[int, list[TableReading]] = {}
-    for event in _events(index, TABLE_FACTS):
+    for event in events_of(index, TABLE_FACTS):
         reading = TableReading.of(event)
         found.setdefault(reading.oid, []).append(reading)
     return found
@@ -187,23 +190,21 @@ def table_readings(index: SegmentIndex) -> dict[int, list[TableReading]]:
 
 def publication_readings(index: SegmentIndex) -> list[PublicationReading]:
     """Return what the catalog said of publications, in the order of the log."""
-    return [PublicationReading.of(event) for event in _events(index, PUBLICATION_FACTS)]
+    return [PublicationReading.of(event) for event in events_of(index, PUBLICATION_FACTS)]
 
 
-def _events(index: SegmentIndex, name: str) -> Iterator[LogEvent]:
-    for row in index.entries("events").to_pylist():
-        if row["name"] == name:
-            yield LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"])
+def snapshot_of(event: LogEvent) -> Snapshot:
+    """Return the snapshot that an event has in its details."""
+    xmin, xmax, xip = event.details["snapshot"]
+    return Snapshot(xmin, xmax, tuple(xip), event.lsn)
 
 
 def _read(event: LogEvent) -> dict[str, Any]:
     told = event.details
-    xmin, xmax, xip = told["snapshot"]
-    snapshot = Snapshot(xmin, xmax, tuple(xip), Lsn(event.lsn))
-    return {"seq": event.seq, "snapshot": snapshot, "since": told["since"], "unchanged": told["unchanged"]}
+    return {"seq": event.seq, "snapshot": snapshot_of(event), "since": told["since"], "unchanged": told["unchanged"]}
 
 
 def _published(table: Mapping[str, Any]) -> PublishedTable:
     columns = table.get("columns")
     numbers = None if columns is None else frozenset(columns)
-    return PublishedTable(table["schema"], table["name"], numbers, table.get("filter"))
+    return PublishedTable(table["schema"], table["name"], numbers, table.get("filter"), table.get("member"))

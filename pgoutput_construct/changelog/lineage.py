@@ -14,11 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy, copies_of
+from pgoutput_construct.changelog.events import BEGUN_ANEW, events_of
 from pgoutput_construct.changelog.facts import TableReading, covers, publication_readings, table_readings
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.numbering import find_numbers
 from pgoutput_construct.changelog.planning import committed_spans, relation_history
-from pgoutput_construct.changelog.stale import Stale, partition_changes, publication_changes, rewrites, stale_table
+from pgoutput_construct.changelog.stale import (
+    Stale,
+    lost_histories,
+    partition_changes,
+    publication_changes,
+    rewrites,
+    stale_table,
+)
 from pgoutput_construct.changelog.usage import COPIED
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
@@ -60,7 +68,7 @@ def lineage_of(index: SegmentIndex) -> Lineage:
     numbers, found = _all_numbers(index, readings)
     for oid, of_table in readings.items():
         found += [(oid, stale) for stale in (*rewrites(of_table), *partition_changes(of_table))]
-    found += published
+    found += [*published, *lost_histories(events_of(index, BEGUN_ANEW), readings)]
     gone = {oid for oid, of_table in readings.items() if of_table[-1].gone}
     left = [(oid, each) for oid, each in found if oid not in gone and not _is_repaired(each, copies.get(oid, ()))]
     can_copy = {oid: each.published for oid, each in published}
@@ -73,7 +81,8 @@ def _combined(found: Iterable[tuple[int, Stale]]) -> Iterator[tuple[int, Stale]]
     for oid, together in groupby(sorted(found, key=lambda pair: (pair[0], pair[1].seq)), itemgetter(0)):
         of_table = [each for _, each in together]
         reasons = "; ".join(dict.fromkeys(each.reason for each in of_table))
-        yield oid, replace(of_table[-1], seq=of_table[0].seq, reason=reasons)
+        lost = any(each.lost for each in of_table)
+        yield oid, replace(of_table[-1], seq=of_table[0].seq, reason=reasons, lost=lost)
 
 
 def _is_repaired(stale: Stale, copies: Iterable[TableCopy]) -> bool:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.described import Sent, described
+from pgoutput_construct.changelog.events import BEGUN_ANEW, events_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.stream.relations import RelationHistory
@@ -23,7 +24,8 @@ _INT64_MAX: Final = 2**63 - 1
 def committed_spans(index: SegmentIndex) -> Spans:
     """Return where the committed transactions of a log stand."""
     transactions = index.transactions
-    transactions = transactions.filter(pc.equal(transactions["outcome"], COMMITTED)).combine_chunks()
+    transactions = transactions.filter(pc.equal(transactions["outcome"], COMMITTED))
+    transactions = _that_count(transactions, index).combine_chunks()
     spans, parents = _flat(transactions["spans"])
     first, last = (pc.struct_field(spans, name).to_numpy() for name in ("first", "last"))
     xid = _numbers(transactions["xid"])
@@ -41,6 +43,15 @@ def committed_spans(index: SegmentIndex) -> Spans:
     }
     columns = {name: array("q", column.astype(np.int64).tobytes()) for name, column in numbers.items()}
     return Spans(**columns, aborted=_aborted(transactions["aborted"], owners))
+
+
+def _that_count(transactions: pa.Table, index: SegmentIndex) -> pa.Table:
+    """Leave out those of a history of the server that was lost."""
+    for event in events_of(index, BEGUN_ANEW):
+        if (end := event.details["void_after"]) is not None:
+            before = pc.less(transactions["seq"], event.seq)
+            transactions = transactions.filter(pc.invert(pc.and_(before, pc.greater(transactions["end_lsn"], end))))
+    return transactions
 
 
 def relation_history(index: SegmentIndex) -> RelationHistory:

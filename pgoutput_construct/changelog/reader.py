@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.events import LogEvent
+from pgoutput_construct.changelog.events import LogEvent, events_of
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import indexes_of
@@ -150,8 +150,7 @@ class ChangeLog:
 
     def events(self) -> Iterator[LogEvent]:
         """Iterate over what the capture wrote beside the messages."""
-        for row in self.index.entries("events").to_pylist():
-            yield LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"])
+        return events_of(self.index)
 
     def transactions(self) -> pa.Table:
         """Return the transactions that ended, in the order of their ends: see ``SegmentIndex.transactions``."""

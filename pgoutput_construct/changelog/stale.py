@@ -1,16 +1,17 @@
 """Changes of tables that the stream does not send: what the log has of a table is then not what the table has."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final
 
 from pgoutput_construct.changelog.copies import Snapshot
-from pgoutput_construct.changelog.facts import PublicationReading, Reading, TableReading
+from pgoutput_construct.changelog.events import LogEvent
+from pgoutput_construct.changelog.facts import PublicationReading, Reading, TableReading, snapshot_of
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 
-__all__ = ["Stale", "partition_changes", "publication_changes", "rewrites", "stale_table"]
+__all__ = ["Stale", "lost_histories", "partition_changes", "publication_changes", "rewrites", "stale_table"]
 
 _TEXTS: Final = frozenset(oid for oid, builtin in BUILTIN_TYPES.items() if builtin.name in ("text", "varchar"))
 
@@ -31,6 +32,8 @@ class Stale:
     """When it was seen: a copy whose snapshot contains all that this one does repairs it."""
     published: bool = True
     """It can be copied as it is published now."""
+    lost: bool = False
+    """The log was begun anew: it is copied whatever is to be done about others."""
 
 
 def rewrites(readings: Iterable[TableReading]) -> Iterator[Stale]:
@@ -49,6 +52,18 @@ def rewrites(readings: Iterable[TableReading]) -> Iterator[Stale]:
             yield stale_table(
                 after, (after.namespace, after.name), f"has other types in {', '.join(changed)} (ALTER TABLE)"
             )
+
+
+def lost_histories(events: Iterable[LogEvent], tables: Mapping[int, list[TableReading]]) -> Iterator[tuple[int, Stale]]:
+    """Yield the OIDs of tables of whose changes some are missing, since the log was begun anew, and where."""
+    for event in events:
+        for oid, readings in tables.items():
+            before = [reading for reading in readings if reading.seq < event.seq][-1:]
+            if before and any(column.published for column in before[0].columns):
+                stale = stale_table(
+                    before[0], (before[0].namespace, before[0].name), "lacks changes: " + event.details["reason"]
+                )
+                yield oid, replace(stale, seq=event.seq, snapshot=snapshot_of(event), lost=True)
 
 
 def partition_changes(readings: Iterable[TableReading]) -> Iterator[Stale]:
@@ -90,6 +105,7 @@ class _Published:
     """None where it is not published any more."""
     columns: frozenset[int] | None
     filters: frozenset[str] | None
+    members: frozenset[int | None]
 
 
 def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
@@ -97,7 +113,9 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
     for reading in readings:
         for oid, table in reading.tables.items() if reading.captured else ():
             filters = None if table.filter is None else frozenset({table.filter})
-            own = _Published((table.namespace, table.name), reading.operations, table.columns, filters)
+            own = _Published(
+                (table.namespace, table.name), reading.operations, table.columns, filters, frozenset({table.member})
+            )
             found[oid] = _together(found[oid], own) if oid in found else own
     return found
 
@@ -105,7 +123,7 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
 def _together(one: _Published, other: _Published) -> _Published:
     columns = None if one.columns is None or other.columns is None else one.columns | other.columns
     filters = None if one.filters is None or other.filters is None else one.filters | other.filters
-    return _Published(one.table, one.operations | other.operations, columns, filters)
+    return _Published(one.table, one.operations | other.operations, columns, filters, one.members | other.members)
 
 
 def _difference(before: _Published, after: _Published) -> str | None:
@@ -117,6 +135,7 @@ def _difference(before: _Published, after: _Published) -> str | None:
         "has another row filter in the publication": before.filters != after.filters,
         "has more columns in the publication's list": before.columns is not None
         and (after.columns is None or after.columns - before.columns),
+        "was taken out of the publication and added again": not before.members & after.members,
     }
     return next((reason for reason, happened in reasons.items() if happened), None)
 

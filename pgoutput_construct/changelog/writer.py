@@ -14,7 +14,7 @@ from pgoutput_construct.changelog.flush import Durable, Flush, Handed
 from pgoutput_construct.changelog.footer import Position, Segment
 from pgoutput_construct.changelog.keeper import ManifestKeeper
 from pgoutput_construct.changelog.listing import list_log
-from pgoutput_construct.changelog.note import read_note
+from pgoutput_construct.changelog.note import Note, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
@@ -217,6 +217,17 @@ class LogWriter:
         self.cut(position)
         durable = self.collect(wait=True)
         return durable.segment if durable else None
+
+    def begin_anew(self, position: Position | None = None) -> None:
+        """Make what was appended durable, and have the log go on from ``position``, also from an earlier one.
+
+        Without one it goes on from wherever the next slot begins, as an empty log does. An event should say why
+        (BEGUN_ANEW).
+        """
+        position = position or Position()
+        self.publish(position)
+        self._note = Note(position.complete_lsn, self.next_seq, self.options.timeline if self.options else None)
+        write_note(self.store, self._note)
 
     def close(self) -> None:
         """Wait for what was handed over, and release the log; what was not handed over is gone."""

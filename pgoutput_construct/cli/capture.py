@@ -52,6 +52,12 @@ __all__ = ["capture_command"]
     metavar="TABLE,...",
     help="Create the publication for these tables, unless it exists.",
 )
+@click.option(
+    "--snapshot", is_flag=True, help="Copy each published table that LOG has no copy of, now and when it comes later."
+)
+@click.option(
+    "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Over how many connections it copies."
+)
 @click.option("--until-lsn", type=LSN, help="End when everything before this position is durable.")
 @click.option("--until-idle", type=SECONDS, metavar="SECONDS", help="End when nothing has come for so long.")
 @click.option("--duration", type=SECONDS, metavar="SECONDS", help="End after so long.")
@@ -67,6 +73,20 @@ __all__ = ["capture_command"]
     type=SECONDS,
     metavar="SECONDS",
     help="For how long a lost connection is tried again.  [default: for ever]",
+)
+@click.option(
+    "--on-rewrite",
+    type=click.Choice(["snapshot", "stop"]),
+    default="snapshot",
+    show_default=True,
+    help="When rows of a table change without messages, as by ALTER TABLE: copy the table again, or end and say so.",
+)
+@click.option(
+    "--on-lost-slot",
+    type=click.Choice(["snapshot", "stop"]),
+    default="stop",
+    show_default=True,
+    help="When the slot, or the server's history, is lost: copy all tables again and go on, or end and say so.",
 )
 @click.option(
     "--metrics",
@@ -102,6 +122,9 @@ def capture_command(
     again. Ctrl-C or SIGTERM finishes the segment, confirms it and ends; a second one ends at once, and loses nothing
     either, since the server sends again what was not confirmed.
 
+    With --snapshot LOG holds every published table from its first row: rows that are there already are copied beside
+    the stream, and so are tables that are published later; --until-lsn and --until-idle wait for that.
+
     \b
     Exit status:
       0    ended as asked: by --until-lsn, --until-idle, --duration, Ctrl-C or SIGTERM
@@ -112,7 +135,7 @@ def capture_command(
     \b
     Examples:
       pgoutput capture service=shop changelog/ --slot warehouse --publication shop
-          --create-slot --create-publication public.orders,public.customers
+          --create-slot --create-publication public.orders,public.customers --snapshot
       pgoutput capture "" s3://bucket/shop --slot warehouse --publication shop --metrics 9187 --log-format json
       pgoutput capture service=shop changelog/ --slot warehouse --publication shop --until-idle 5
     """

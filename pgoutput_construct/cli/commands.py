@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "inspect": Place("pgoutput_construct.cli.inspect", "inspect_command"),
     "log": Place("pgoutput_construct.cli.log", "log_command", ("cli", "changelog")),
     "slots": Place("pgoutput_construct.cli.slots", "slots_command", ("cli", "postgres")),
+    "snapshot": Place("pgoutput_construct.cli.snapshot", "snapshot_command", ("cli", "postgres")),
     "tail": Place("pgoutput_construct.cli.tail", "tail_command", ("cli", "postgres")),
     "tables": Place("pgoutput_construct.cli.tables", "tables_command", ("cli", "spark")),
 }

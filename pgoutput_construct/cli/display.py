@@ -4,11 +4,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.cli.logs import LOGGER, EchoHandler
 from pgoutput_construct.cli.meter import Meter
 from pgoutput_construct.cli.words import counted, sized
+
+if TYPE_CHECKING:
+    from pgoutput_construct.postgres import CopyProgress
 
 __all__ = ["describe", "showing"]
 
@@ -27,7 +30,14 @@ def describe(meter: Meter) -> str:
         f"lag {sized(speed.lag_bytes)}, {speed.lag_seconds:.1f} s",
         f"{counted(progress.open_transactions, 'open transaction')}",
     ]
+    if progress.copies.waiting:
+        parts.append(_copying(progress.copies))
     return " · ".join(parts)
+
+
+def _copying(copies: "CopyProgress") -> str:
+    tables = f"{copies.tables} of {counted(copies.tables + copies.waiting, 'table')}"
+    return f"copied {tables}, {counted(copies.rows, 'row')}, {sized(copies.payload_bytes)}, {copies.percent:.0f} %"
 
 
 @contextmanager
@@ -83,4 +93,6 @@ def _fields(meter: Meter) -> dict[str, Any]:
         "lag_bytes": speed.lag_bytes,
         "lag_seconds": round(speed.lag_seconds, 3),
         "open_transactions": progress.open_transactions,
+        "copied_rows": progress.copies.rows,
+        "copied_percent": round(progress.copies.percent, 1),
     }

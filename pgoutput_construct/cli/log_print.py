@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pgoutput_construct.cli.grid import print_grid, print_lines
+from pgoutput_construct.cli.values import told
 from pgoutput_construct.cli.words import counted, sized
 from pgoutput_construct.stream.rows import OPS
 
@@ -21,7 +22,7 @@ def print_report(report: Mapping[str, Any], segments: Iterable[Mapping[str, Any]
     _copies(report["copies"])
     _descriptions(report["tables"], everything)
     _open(report["open_transactions"])
-    _events(report["events"] if everything else report["events"][-SHOWN:])
+    _events(report["events"] if everything else report["events"][-SHOWN:], everything)
     _readers(report["readers"])
     _segments(segments, report["segments"])
 
@@ -58,9 +59,7 @@ def _copies(copies: Sequence[Mapping[str, Any]]) -> None:
     if copies:
         columns = ("table", "seq", "rows", "chunks", "lsn", "xmin", "xmax")
         rows = ([f"{each[name]:,}" if name == "rows" else each[name] for name in columns] for each in copies)
-        print_grid(
-            "Copies of tables", ("table", "seq", "rows", "chunks", "LSN", "xmin", "xmax"), rows, right=columns[1:]
-        )
+        print_grid("Copies of tables", columns, rows, right=columns[1:])
 
 
 def _descriptions(tables: Sequence[Mapping[str, Any]], everything: bool) -> None:
@@ -79,13 +78,10 @@ def _open(transactions: Sequence[Mapping[str, Any]]) -> None:
         print_grid("Open transactions", columns, rows, right=("xid", "first_seq"))
 
 
-def _events(events: Sequence[Mapping[str, Any]]) -> None:
+def _events(events: Sequence[Mapping[str, Any]], everything: bool) -> None:
     if events:
-        said = (", ".join(f"{key}={value}" for key, value in each["details"].items()) for each in events)
-        rows = (
-            (each["seq"], each["time"], each["lsn"], each["event"], text)
-            for each, text in zip(events, said, strict=True)
-        )
+        columns = ("seq", "time", "lsn", "event")
+        rows = ((*(each[name] for name in columns), told(each["details"], everything)) for each in events)
         print_grid("Events", ("seq", "time", "LSN", "event", "details"), rows, right=("seq",))
 
 

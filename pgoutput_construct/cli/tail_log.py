@@ -85,10 +85,8 @@ class _Reader:
         """Say what the log lacks of the wanted tables."""
         from pgoutput_construct.changelog.wholeness import lacks_of
 
-        oids = self.relations.oids(self.wanted.tables)
-        warn_of_lacks(
-            [lack for lack in lacks_of(self.log.index) if not self.wanted.tables or lack.relation_oid in oids]
-        )
+        lacks, oids = lacks_of(self.log.index), self.relations.oids(self.wanted.tables)
+        warn_of_lacks([lack for lack in lacks if not self.wanted.tables or lack.relation_oid in oids])
 
     def show(self, after_seq: int, from_lsn: Lsn) -> int:
         """Show what ended after a seq, and at a position or later; return the seq up to which the log was read."""

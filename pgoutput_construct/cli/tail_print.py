@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from pgoutput_construct.cli.values import ABSENT, Values, printable, quoted
+from pgoutput_construct.cli.values import ABSENT, Values, printable, quoted, told
 from pgoutput_construct.cli.words import qualified
 from pgoutput_construct.stream.rows import RowChange
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -77,7 +77,7 @@ class _TextPrinter(Printer):
         click.echo(f"{place}message {quoted(message.prefix)} {content}")
 
     def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
-        said = ", ".join(f"{key}={value}" for key, value in details.items())
+        said = told(details, self.everything)
         click.secho(printable(f"{time}  {lsn}  {name}{said and f': {said}'}"), fg="cyan")
 
     def _begin(self, header: Header | None) -> None:

@@ -1,6 +1,7 @@
 """Values of rows as people and JSON have them: PostgreSQL's own text, and numbers where JSON's are exact."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
@@ -8,7 +9,7 @@ from pgoutput_construct.stream.values import ValueLoader, base_oid
 from pgoutput_construct.wire import UNCHANGED
 from pgoutput_construct.wire.messages import Binary, Type
 
-__all__ = ["ABSENT", "Values", "printable", "quoted"]
+__all__ = ["ABSENT", "Values", "printable", "quoted", "told"]
 
 ABSENT: Final = UNCHANGED
 """Stands for a value that was not sent."""
@@ -76,6 +77,16 @@ def quoted(value: Any, everything: bool = False) -> str:
     shown = value[:_LONGEST] if rest else value
     escaped = printable(shown).replace("'", "''")
     return f"'{escaped}'{rest}"
+
+
+def told(details: Mapping[str, Any], everything: bool = False) -> str:
+    """Return what an event tells; long lists are counted unless ``everything``."""
+    pairs = ((key, str(value), value) for key, value in details.items())
+    return ", ".join(f"{key}={text if everything else _short(text, value)}" for key, text, value in pairs)
+
+
+def _short(text: str, value: Any) -> str:
+    return text if len(text) <= _LONGEST or not isinstance(value, list | dict) else f"({len(value):,} items)"
 
 
 def printable(text: str) -> str:

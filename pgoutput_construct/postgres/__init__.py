@@ -20,6 +20,8 @@ with needing("postgres"):
     from pgoutput_construct.errors import ReplicationError
     from pgoutput_construct.postgres.capture import capture
     from pgoutput_construct.postgres.connection import SESSION_SETTINGS, connect, redact
+    from pgoutput_construct.postgres.copying.copier import CopyProgress
+    from pgoutput_construct.postgres.copying.request import snapshot
     from pgoutput_construct.postgres.health import SlotHealth, slot_health
     from pgoutput_construct.postgres.publications import (
         PublicationFacts,
@@ -38,6 +40,7 @@ __all__ = [
     "SESSION_SETTINGS",
     "CaptureProgress",
     "ChangeLog",
+    "CopyProgress",
     "LogEntry",
     "LogOptions",
     "LogWriter",
@@ -65,4 +68,5 @@ __all__ = [
     "read_publications",
     "redact",
     "slot_health",
+    "snapshot",
 ]

@@ -4,20 +4,20 @@ import logging
 from typing import Any
 
 from pgoutput_construct.changelog.events import CONNECTED, OPTIONS_CHANGED
+from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.writer import LogWriter
-from pgoutput_construct.postgres.preparation import Prepared
 
 __all__ = ["announce"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 
 
-def announce(writer: LogWriter, prepared: Prepared) -> None:
-    """Let ``writer`` go on under the options of this connection, and write into the log what is different from before.
+def announce(writer: LogWriter, options: LogOptions) -> None:
+    """Let ``writer`` go on under ``options``, and write into the log what is different from before.
 
     Raises ChangeLogError when the log cannot go on with them.
     """
-    before, now = writer.options, prepared.options
+    before, now = writer.options, options
     changes = {} if before is None else before.changes(now)
     changes.pop("log_format", None)
     writer.use(now, said=changes)

@@ -20,6 +20,7 @@ from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.copying.copier import Copier
 from pgoutput_construct.postgres.copying.session import connect_to_keep
 from pgoutput_construct.postgres.ending import Ending
+from pgoutput_construct.postgres.gaps import OnLostSlot
 from pgoutput_construct.postgres.intake import Intake, warm_up
 from pgoutput_construct.postgres.memory import return_large_buffers
 from pgoutput_construct.postgres.preparation import Plan, Prepared, check_same_server, prepare
@@ -63,6 +64,7 @@ def capture(
     snapshot: bool = False,
     workers: int = 2,
     on_rewrite: OnRewrite = "snapshot",
+    on_lost_slot: OnLostSlot = "stop",
     handle_signals: bool = True,
     **options: Unpack[GivenOptions],
 ) -> CaptureProgress:
@@ -110,6 +112,9 @@ def capture(
         workers: Over how many connections tables are copied.
         on_rewrite: What to do when rows of a table change that the stream does not send, as where ALTER TABLE rewrites
             them: ``snapshot`` has the table copied again, ``stop`` ends with the reason and the remedy.
+        on_lost_slot: What to do when changes are missing, since the slot is gone, was invalidated or moved, or the
+            server has another history: ``snapshot`` goes on, with a new slot where that is needed, and has all tables
+            copied again; ``stop`` ends with the reason and the remedy.
         handle_signals: Whether SIGINT and SIGTERM end the capture (only in the main thread).
         options: The options of START_REPLICATION, such as binary, messages and two_phase (ReplicationOptions).
             proto_version and streaming that are left open are as the log has them; in a new log, the best that the
@@ -126,14 +131,16 @@ def capture(
     writes = heartbeat is not None
     asked = Patience()
     holder = partial(connect_to_keep, dsn, asked) if snapshot else None
-    plan = Plan(slot, names, options, create_slot, failover, slot_timeout, new_log, tables, holder, writes)
+    plan = Plan(
+        slot, names, options, create_slot, failover, slot_timeout, new_log, tables, holder, on_lost_slot, writes
+    )
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
     callbacks = Callbacks(stop, on_progress)
     return_large_buffers()
     warm_up()
     with LogWriter(directory, limits) as writer, collected_signals(handle_signals) as received, callbacks:
         catalog = CatalogWatch(writer, slot, names, on_rewrite)
-        watch = Watch(dsn, slot, names, status_interval, beat, catalog)
+        watch = Watch(dsn, slot, names, status_interval, beat, catalog, on_lost_slot == "snapshot")
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
         with Copier(dsn, writer.store, names, workers, snapshot, status_interval) as copier, watch:
             catalog.asked_for_copies = copier.look
@@ -195,7 +202,9 @@ class _Capture:
         patience = Patience(asked=self.ending.reason)
         with closing(connect(self.dsn, patience=patience)) as asking:
             prepared = prepare(asking, self.plan, self.writer)
-            self.catalog.begin(asking)
+            if prepared.begun_anew:
+                self.copier.begin_anew()
+            self.catalog.begin(asking, prepared.begun_anew)
         if prepared.exported is not None:
             self.copier.use(prepared.exported)
         if not prepared.created_slot:
@@ -210,7 +219,7 @@ class _Capture:
         self.progress.connected = True
         self.progress.confirmed_lsn = max(stream.confirmed_lsn, prepared.confirmed_lsn)
         self._note_beginning(prepared)
-        announce(self.writer, prepared)
+        announce(self.writer, prepared.options)
         self.watch.start()
         self.copier.start(prepared.options)
         self.ending.connected(prepared.current_lsn)
@@ -249,7 +258,8 @@ class _Capture:
         return None
 
     def _report(self) -> None:
-        self.callbacks.report(replace(self.progress, health=self.watch.health, copies=self.copier.progress()))
+        self.progress.health, self.progress.copies = self.watch.health, self.copier.progress()
+        self.callbacks.report(replace(self.progress))
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

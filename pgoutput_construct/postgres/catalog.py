@@ -31,16 +31,16 @@ _LOCKED = """SELECT DISTINCT relation::bigint FROM pg_locks
     WHERE locktype = 'relation' AND granted AND mode = 'AccessExclusiveLock'
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
 
-# The column list of a partition's table counts for the partition, too.
-_HAS_LIST = """EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prattrs IS NOT NULL
-    AND r.prrelid IN (SELECT c.oid UNION ALL SELECT relid FROM pg_partition_ancestors(c.oid)))"""
+# A partitioned table stands there for its partitions, with its list of columns (PostgreSQL 15).
+_MEMBER = """(SELECT {what} FROM pg_publication_rel r WHERE r.prpubid = p.oid
+    AND r.prrelid IN (SELECT c.oid UNION ALL SELECT relid FROM pg_partition_ancestors(c.oid)) ORDER BY r.oid LIMIT 1)"""
 
 _PUBLICATIONS = """SELECT p.pubname, array_remove(ARRAY[
         CASE WHEN pubinsert THEN 'insert' END, CASE WHEN pubupdate THEN 'update' END,
         CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL),
     coalesce((to_jsonb(p) ->> 'pubviaroot')::bool, false), puballtables,
     (SELECT json_agg(json_build_object('oid', c.oid::bigint, 'schema', t.schemaname, 'name', t.tablename,
-        'filter', to_jsonb(t) ->> 'rowfilter', 'has_list', {has_list}, 'published',
+        'filter', to_jsonb(t) ->> 'rowfilter', 'member', {member}, 'has_list', {has_list}, 'published',
         (SELECT json_agg(attnum ORDER BY attnum) FROM pg_attribute a
          WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND CASE WHEN to_jsonb(t) ? 'attnames'
          THEN to_jsonb(t) -> 'attnames' ? attname ELSE attgenerated = '' END)) ORDER BY c.oid)
@@ -136,7 +136,8 @@ def _read(connection: Connection, publications: Sequence[str], slot: str, known:
 
 
 def _read_publications(connection: Connection, publications: Sequence[str]) -> dict[str, Facts]:
-    query = _PUBLICATIONS.format(has_list=_HAS_LIST if connection.info.server_version >= 150000 else "false")
+    has_list = _MEMBER.format(what="to_jsonb(r) ->> 'prattrs' IS NOT NULL")
+    query = _PUBLICATIONS.format(member=_MEMBER.format(what="r.oid::bigint"), has_list=has_list)
     rows = fetch(connection, query, [list(publications)], doing="the publications cannot be read")
     names = ("operations", "via_root", "all_tables")
     return {

@@ -77,12 +77,14 @@ class CatalogWatch:
         """Whether somebody waits until the events that were appended are durable."""
         return self._is_hurried and self._said > self._writer.durable_seq
 
-    def begin(self, connection: Connection) -> None:
-        """Read the catalog for the first time, before the stream begins; a reconnection changes nothing.
+    def begin(self, connection: Connection, anew: bool = False) -> None:
+        """Read the catalog for the first time, before the stream begins.
+
+        A reconnection changes nothing, unless the log is begun ``anew``.
 
         Raises ReplicationError, also where the log says that ``on_rewrite`` keeps the capture from going on.
         """
-        if self._known is None:
+        if self._known is None or anew:
             index = _index_of(self._writer)
             self._known = Known.of(index)
             self._described = dict(self._known.unconfirmed)
@@ -128,8 +130,10 @@ class CatalogWatch:
         if digest != self._digest or described:
             asked = {*self._known.tables, *described}
             reading = read_catalog(connection, self._publications, self._slot, asked)
-            now = time.monotonic()
-            self._news += [(now, news) for news in self._known.news(reading, start, locked, described)]
+            found, now = self._known.news(reading, start, locked, described), time.monotonic()
+            self._news += [(now, news) for news in found]
+            for words in filter(None, (news.words for news in found)):
+                _LOG.warning("%s", words)
             self._digest = digest
             self._forget(described, locked)
         else:
@@ -155,16 +159,19 @@ class CatalogWatch:
         new = [stale for oid, stale in self._stale.items() if before.get(oid) != stale]
         for stale in new:
             _LOG.warning("%s, which the stream does not say; %s", stale.reason, self._what_follows(stale))
-        wanted = [stale for stale in new if stale.published]
-        if wanted and self._on_rewrite == "stop":
-            reasons = "; ".join(f"{stale.reason}: {stale.remedy}" for stale in wanted)
+        refused = [stale for stale in new if stale.published and not self._copies(stale)]
+        if refused:
+            reasons = "; ".join(f"{stale.reason}: {stale.remedy}" for stale in refused)
             self._problem = ReplicationError(f"rows changed that the stream does not send: {reasons}")
-        elif wanted:
-            tables = {stale.table: stale.reason for stale in wanted}
+        else:
+            tables = {stale.table: stale.reason for stale in new if self._copies(stale)}
             self._request({table: reason for table, reason in tables.items() if table not in asked})
 
     def _what_follows(self, stale: Stale) -> str:
-        return "it is copied again" if stale.published and self._on_rewrite == "snapshot" else stale.remedy
+        return "it is copied again" if self._copies(stale) else stale.remedy
+
+    def _copies(self, stale: Stale) -> bool:
+        return stale.published and (stale.lost or self._on_rewrite == "snapshot")
 
     def _request(self, wanted: Mapping[tuple[str, str], str]) -> None:
         if wanted:

@@ -16,7 +16,8 @@ REFUSED = "the server refused START_REPLICATION"
 _REMEDIES = {
     "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
     "55006": "stop the other reader of this slot, or wait until the server notices that it is gone",
-    "55000": "if the slot was invalidated: drop it, create it, begin a new log with an initial copy of the tables",
+    "55000": "if the slot was invalidated: drop it, create it, begin a new log with an initial copy of the tables, "
+    "or capture with --on-lost-slot snapshot (on_lost_slot='snapshot')",
     "42501": "the role needs the attribute REPLICATION: ALTER ROLE ... REPLICATION",
 }
 _TOO_LARGE = ("invalid memory alloc request size", "Cannot enlarge string buffer")

@@ -80,7 +80,7 @@ class SlotHealth:
             return (
                 f"slot {self.name!r} is lost ({reason}): the server removed what it needs to go on; drop it (SELECT "
                 f"pg_drop_replication_slot({self.name!r})), create a new one, and begin a new log with an initial copy "
-                "of the tables"
+                "of the tables; or have a capture do so in its log (--on-lost-slot snapshot, on_lost_slot='snapshot')"
             )
         if self.wal_status == "unreserved":
             return f"slot {self.name!r} is about to be lost (max_slot_wal_keep_size): let its reader catch up"

@@ -4,10 +4,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS, LogEvent
+from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS, events_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.postgres.catalog import CatalogReading, Facts
+from pgoutput_construct.postgres.catalog_words import publication_words, table_words
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import Relation
 
@@ -15,6 +16,8 @@ __all__ = ["Known", "News", "Shape", "shape_of"]
 
 Shape: TypeAlias = tuple[tuple[str, int, int], ...]
 """Names, types and modifiers of the columns that a Relation has."""
+
+_Found: TypeAlias = tuple[str, Facts, str | None]
 
 _READING: Final = ("seq", "since", "unchanged", "snapshot")
 _PASSING: Final = ("recent", "truncated")
@@ -30,6 +33,8 @@ class News(NamedTuple):
     """All that the reading saw was committed before this position."""
     details: Facts
     """The facts."""
+    words: str | None
+    """What is worth telling the operator."""
 
 
 def shape_of(relation: Relation) -> Shape:
@@ -56,8 +61,7 @@ class Known:
     def of(cls, index: SegmentIndex) -> "Known":
         """Return what a log says."""
         known, said = cls(), dict[int, int]()
-        for row in index.entries("events").to_pylist():
-            event = LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"])
+        for event in events_of(index):
             if event.name == PUBLICATION_FACTS:
                 known.publications[event.details["publication"]] = _facts(event.details)
             elif event.name == TABLE_FACTS:
@@ -82,14 +86,14 @@ class Known:
         altered; ``described`` are those whose descriptions wait for a reading.
         """
         found = [*self._publication_news(reading), *self._table_news(reading, locked, described)]
-        for _, facts in found:
+        for _, facts, _ in found:
             oid = facts.get("oid", 0)
             facts["since"] = -1 if oid in locked else start
             facts["unchanged"] = self.since.get(oid, -1)
         self.passed(start, locked)
         lsn, snapshot = reading.snapshot.lsn, reading.snapshot
         said = {"snapshot": [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]}
-        return [News(name, lsn, facts | said) for name, facts in found]
+        return [News(name, lsn, facts | said, words) for name, facts, words in found]
 
     def passed(self, start: int, locked: Collection[int]) -> None:
         """Note that nothing else is new, at a look that began when all before ``start`` was received."""
@@ -97,27 +101,30 @@ class Known:
 
     def _table_news(
         self, reading: CatalogReading, locked: Collection[int], described: Mapping[int, Shape]
-    ) -> Iterator[tuple[str, Facts]]:
+    ) -> Iterator[_Found]:
         for oid, facts in reading.tables.items():
             confirms = oid in described and oid not in locked
             if confirms:
                 self.confirmed[oid] = described[oid]
             if confirms or _lasting(facts) != _lasting(self.tables.get(oid)):
+                words = table_words(self.tables.get(oid), facts)
                 self.tables[oid] = facts
-                yield TABLE_FACTS, dict(facts)
+                yield TABLE_FACTS, dict(facts), words
         for oid in [*self.tables.keys() - reading.tables.keys()]:
             gone = self.tables.pop(oid)
-            yield TABLE_FACTS, {"oid": oid, "schema": gone["schema"], "name": gone["name"], "gone": True}
+            facts = {"oid": oid, "schema": gone["schema"], "name": gone["name"], "gone": True}
+            yield TABLE_FACTS, facts, table_words(gone, facts)
 
-    def _publication_news(self, reading: CatalogReading) -> Iterator[tuple[str, Facts]]:
+    def _publication_news(self, reading: CatalogReading) -> Iterator[_Found]:
         for name, facts in reading.publications.items():
             if facts != self.publications.get(name):
+                words = publication_words(self.publications.get(name), facts)
                 self.publications[name] = facts
-                yield PUBLICATION_FACTS, dict(facts)
+                yield PUBLICATION_FACTS, dict(facts), words
         for name, facts in self.publications.items():
             if name not in reading.publications and facts.get("captured", True):
                 self.publications[name] = {"publication": name, "captured": False}
-                yield PUBLICATION_FACTS, dict(self.publications[name])
+                yield PUBLICATION_FACTS, dict(self.publications[name]), None
 
     def _keep(self, oid: int, facts: Facts) -> None:
         if facts.get("gone"):

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgoutput_construct.changelog.options import LogOptions, best_proto_version
@@ -12,6 +12,7 @@ from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres import publications, server, slots
 from pgoutput_construct.postgres.copying.snapshots import check_primary
 from pgoutput_construct.postgres.copying.tables import read_published
+from pgoutput_construct.postgres.gaps import LogGapError, OnLostSlot, begin_anew
 from pgoutput_construct.postgres.health import slot_health
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.postgres.timeline import check_timeline, read_timeline
@@ -21,7 +22,10 @@ from pgoutput_construct.wire.protocol import OPTIONS
 __all__ = ["Plan", "Prepared", "check_same_server", "prepare"]
 
 _LOG = logging.getLogger("pgoutput_construct")
-_NEW_LOG = "begin a new log in an empty directory, with a new slot and an initial copy of the tables"
+_NEW_LOG = (
+    "begin a new log in an empty directory, with a new slot and an initial copy of the tables, or have all tables "
+    "copied again into this one (--on-lost-slot snapshot, on_lost_slot='snapshot')"
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Plan:
     """Create the publication for these tables where there is none."""
     copies: Callable[[], Connection] | None = None
     """Opens a connection that keeps the snapshot of a slot that is created, for the first copies of tables."""
+    on_lost_slot: OnLostSlot = "stop"
+    """What to do where changes are missing between the log and its slot."""
     writes: bool = False
     """The server must take what is written (a heartbeat)."""
     said: set[str] = field(default_factory=set)
@@ -66,6 +72,8 @@ class Prepared:
     """The slot was created just now."""
     exported: slots.ExportedSnapshot | None = None
     """The snapshot of the slot that was created."""
+    begun_anew: bool = False
+    """The log goes on after a gap."""
 
 
 def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
@@ -76,6 +84,16 @@ def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
     pg_logical_slot_get_changes() empties these caches before it decodes, START_REPLICATION does not). Raises
     ReplicationError and ChangeLogError.
     """
+    try:
+        return _prepare(connection, plan, writer)
+    except (LogGapError, slots.LostSlotError) as gap:
+        if plan.on_lost_slot == "stop":
+            raise
+        begin_anew(connection, _resolve(plan, server.identify(connection), writer.options), writer, gap)
+    return replace(_prepare(connection, plan, writer), begun_anew=True)
+
+
+def _prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
     facts = server.identify(connection)
     server.check_wal_level(connection)
     standby = server.is_standby(connection)
@@ -153,11 +171,11 @@ def _make_slot(
     if slot_health(connection, plan.slot):
         return False, None
     if writer.noted_lsn:  # also where none is to be created: who then made one by hand would have a gap
-        raise ChangeLogError(
+        raise LogGapError(
             f"there is no slot {plan.slot!r} any more, and a new one would not have the changes since the log in "
             f"{writer.store} ended, at {writer.noted_lsn}; {_NEW_LOG}"
         )
-    if not plan.create_slot:
+    if not plan.create_slot and (writer.durable_seq < 0 or plan.on_lost_slot == "stop"):
         return False, None
     wanted: Any = {"two_phase": options.two_phase, "failover": plan.failover, "timeout": plan.slot_timeout}
     if plan.copies is None:
@@ -182,7 +200,7 @@ def _check_slot_position(connection: Connection, plan: Plan, confirmed: Lsn, wri
             "volume that is not mounted, bring it back; to begin a new log all the same, give --new-log (new_log=True)"
         )
     if noted and confirmed > noted:
-        raise ChangeLogError(
+        raise LogGapError(
             f"slot {plan.slot!r} is at {confirmed}, but the log in {writer.store} ends at {noted}: the slot was "
             "re-created, or moved by another reader, or the log lost its last segments, and the changes between are "
             f"not in the log; {_NEW_LOG}"
@@ -200,7 +218,8 @@ def _check_server_position(current: Lsn, standby: bool, writer: LogWriter) -> No
             f"ends at {noted}: waiting until it has caught up",
             transient=True,
         )
-    raise ChangeLogError(
+    raise LogGapError(
         f"the server's WAL ends at {current}, before the log in {writer.store} does ({noted}): the server has lost "
-        f"WAL, or was restored from a backup; {_NEW_LOG}"
+        f"WAL, or was restored from a backup; {_NEW_LOG}",
+        void_after=current,
     )

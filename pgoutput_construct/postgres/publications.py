@@ -8,7 +8,14 @@ from psycopg import sql
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.queries import Connection, fetch, run
 
-__all__ = ["PublicationFacts", "check_publications", "ensure_publication", "missing_publications", "read_publications"]
+__all__ = [
+    "PublicationFacts",
+    "check_publications",
+    "ensure_publication",
+    "find_table",
+    "missing_publications",
+    "read_publications",
+]
 
 OPERATIONS = ("insert", "update", "delete", "truncate")
 
@@ -85,7 +92,9 @@ def ensure_publication(connection: Connection, name: str, tables: Sequence[str])
     """
     if not tables:
         raise ReplicationError(f"name the tables of the publication {name!r}")
-    found = [_find_table(connection, table) for table in tables]
+    found = [find_table(connection, table) for table in tables]
+    for table, names in zip(tables, found, strict=True):
+        _check_identity(connection, table, names)
     if missing_publications(connection, [name]):
         _create(connection, name, found)
         return True
@@ -98,22 +107,31 @@ def ensure_publication(connection: Connection, name: str, tables: Sequence[str])
     return False
 
 
-def _find_table(connection: Connection, table: str) -> tuple[str, str]:
-    query = f"""WITH parts AS (SELECT parse_ident(%s) AS name)
-        SELECT n.nspname, c.relname, {_WITHOUT_IDENTITY} FROM parts
+def find_table(connection: Connection, table: str) -> tuple[str, str]:
+    """Return schema and name of a table that is written as in SQL, ``public`` where no schema is named.
+
+    Raises ReplicationError where there is none.
+    """
+    query = """WITH parts AS (SELECT parse_ident(%s) AS name)
+        SELECT n.nspname, c.relname FROM parts
         JOIN pg_class c ON c.relname = name[array_upper(name, 1)] AND c.relkind IN ('r', 'p')
         JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = CASE array_length(name, 1) WHEN 1 THEN 'public' ELSE name[1] END"""
     rows = fetch(connection, query, [table], doing=f"{table!r} is not the name of a table")
     if not rows:
         raise ReplicationError(f"there is no table {table!r} in database {connection.info.dbname!r}")
-    namespace, name, without_identity = rows[0]
-    if without_identity:
+    namespace, name = rows[0]
+    return str(namespace), str(name)
+
+
+def _check_identity(connection: Connection, table: str, names: tuple[str, str]) -> None:
+    query = f"""SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = %s AND c.relname = %s AND {_WITHOUT_IDENTITY}"""
+    if fetch(connection, query, names):
         raise ReplicationError(
             f"table {table!r} has no replica identity: once it is published the server refuses UPDATE and DELETE on "
             "it; give it a primary key, or run ALTER TABLE ... REPLICA IDENTITY FULL, before it is published"
         )
-    return str(namespace), str(name)
 
 
 def _create(connection: Connection, name: str, tables: Sequence[tuple[str, str]]) -> None:

@@ -18,6 +18,7 @@ from pgoutput_construct.wire import Lsn
 
 __all__ = [
     "ExportedSnapshot",
+    "LostSlotError",
     "check_slot",
     "create_slot",
     "create_slot_with_snapshot",
@@ -34,6 +35,10 @@ _ARGUMENTS = {"temporary": 0, "twophase": 140000, "failover": 170000}
 _COMMAND_OPTIONS = {"twophase": "TWO_PHASE", "failover": "FAILOVER"}
 _COUNTED_SINCE = 140000
 _PARENTHESES_SINCE = 150000
+
+
+class LostSlotError(ReplicationError):
+    """A slot that never gives changes again: the server removed what it needs."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ def check_slot(connection: Connection, slot: str) -> Lsn:
     if health.database != connection.info.dbname:
         raise ReplicationError(f"slot {slot!r} is of database {health.database!r}, not {connection.info.dbname!r}")
     if health.lost:
-        raise ReplicationError(str(health.problem), sqlstate="55000")
+        raise LostSlotError(str(health.problem), sqlstate="55000")
     return health.confirmed_lsn or Lsn(0)
 
 

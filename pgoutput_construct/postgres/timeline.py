@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.postgres.gaps import LogGapError
 from pgoutput_construct.postgres.queries import Connection, fetch_row
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["Timeline", "check_timeline", "parse_history", "read_timeline"]
 
 _REMEDY = (
-    "; begin a new log in an empty directory, with a new slot and an initial copy of the tables (to keep standbys "
-    "ahead of the readers of slots, name their physical slots in synchronized_standby_slots, PostgreSQL 17)"
+    "; begin a new log in an empty directory, with a new slot and an initial copy of the tables, or have all tables "
+    "copied again into this one (--on-lost-slot snapshot, on_lost_slot='snapshot'; to keep standbys ahead of the "
+    "readers of slots, name their physical slots in synchronized_standby_slots, PostgreSQL 17)"
 )
 
 
@@ -45,7 +46,7 @@ def parse_history(content: Any) -> dict[int, Lsn]:
 
 
 def check_timeline(server: Timeline, logged: int | None, position: Lsn, log: object) -> None:
-    """Raise ChangeLogError unless ``position``, which ``log`` reached on timeline ``logged``, is in the server's past.
+    """Raise LogGapError unless ``position``, which ``log`` reached on timeline ``logged``, is in the server's past.
 
     ``logged`` is None for a log that does not say: then only positions can be compared.
     """
@@ -53,13 +54,15 @@ def check_timeline(server: Timeline, logged: int | None, position: Lsn, log: obj
         return
     end = server.ends.get(logged)
     if end is None:
-        raise ChangeLogError(
+        raise LogGapError(
             f"the log in {log} is on timeline {logged}, from which the server's timeline {server.number} does not "
-            f"descend: it is not the server that was captured, such as an old primary after a failover{_REMEDY}"
+            f"descend: it is not the server that was captured, such as an old primary after a failover{_REMEDY}",
+            void_after=Lsn(0),
         )
     if position > end:
-        raise ChangeLogError(
+        raise LogGapError(
             f"the log in {log} ends at {position} on timeline {logged}, but the server left that timeline at {end} for "
             f"timeline {server.number}: it was promoted or restored before it had received {position - end} bytes that "
-            f"the log holds, and wrote other changes in their place{_REMEDY}"
+            f"the log holds, and wrote other changes in their place{_REMEDY}",
+            void_after=end,
         )

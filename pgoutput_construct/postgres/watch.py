@@ -61,8 +61,12 @@ class Watch:
         interval: float,
         heartbeat: Heartbeat | None = None,
         catalog: CatalogWatch | None = None,
+        renews: bool = False,
     ) -> None:
-        """Look every ``interval`` seconds, at the ``catalog`` each second or more often and whenever it asks."""
+        """Look every ``interval`` seconds, at the ``catalog`` each second or more often and whenever it asks.
+
+        ``renews``: a slot that is lost is another one's business.
+        """
         self.synchronous = False
         """Commits wait for what the slot's reader confirms (synchronous_standby_names)."""
         self.health: SlotHealth | None = None
@@ -72,7 +76,7 @@ class Watch:
         if heartbeat is not None:
             self._tasks.append(_Task(heartbeat.write, heartbeat.seconds))
         self._hurried = threading.Event()
-        self._watched = catalog
+        self._watched, self._renews = catalog, renews
         if catalog is not None:
             self._catalog = _Task(catalog.look, min(interval, _CATALOG_SECONDS))
             self._tasks.append(self._catalog)
@@ -138,7 +142,7 @@ class Watch:
             self._problem = ReplicationError(lost_publication(f"there is no publication {names} any more"))
         self.health = next(iter(slot_health(connection, self._slot)), None)
         problem = self.health.problem if self.health else None
-        if self.health and self.health.lost:
+        if self.health and self.health.lost and not self._renews:
             self._problem = ReplicationError(str(problem))
         query = "SELECT FROM pg_stat_replication WHERE pid = %s AND sync_state IN ('sync', 'quorum')"
         pid = self.health.active_pid if self.health else None

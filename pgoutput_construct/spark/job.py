@@ -15,6 +15,7 @@ from pgoutput_construct.changelog.facts import table_readings
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of, present_copies
 from pgoutput_construct.columnar import rows_schema
@@ -107,21 +108,29 @@ class OpenLog:
 
         They are those of the latest copy, and what the changes that are not in it made of them, each replayed by the
         replica identity that the table had then; see ``state_over``. Raises ChangeLogError where that cannot be done,
-        and where older changes were pruned and no copy stands in their place, unless ``changes`` are given: then they
-        must have them. Warns (IncompleteTableWarning) of a table among ``lacks``.
+        and where older changes were pruned and no copy came after them, unless ``changes`` are given: then they must
+        have them. Warns (IncompleteTableWarning) of a table among ``lacks``.
         """
         table = self.table(name)
-        if changes is None and not table.base and (begin := self.log.segments[0].first_seq):
-            raise ChangeLogError(
-                f"{self.log.store}: all before seq {begin} was pruned, without which the log does not say what "
-                f"{table.qualified} holds: give changes that begin with its first one, such as those that were "
-                "written before and the log's together, or have the table copied again (pgoutput snapshot)"
-            )
+        if changes is None:
+            self._check_kept(table)
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
         reach = near(self._plan.value, table.base.copy) if table.base else None
         return state_over(self.changes(name) if changes is None else changes, table, reach)
+
+    def _check_kept(self, table: Table) -> None:
+        """Raise ChangeLogError when changes were pruned that a table's state needs."""
+        pruned = read_pruned(self.log.store)
+        if not pruned.first_seq or (table.base is not None and pruned.lsn <= table.base.copy.snapshot.lsn):
+            return
+        raise ChangeLogError(
+            f"{self.log.store}: all before seq {pruned.first_seq} was pruned, without which the log does not say what "
+            f"{table.qualified} holds: give changes that begin with its first one, such as those that were "
+            "written before and the log's together, or copy the table: pgoutput snapshot DSN LOG --table "
+            f"{table.namespace}.{table.name}"
+        )
 
 
 def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:

@@ -115,6 +115,11 @@ class TransactionReader:
         self.interrupt()
         self._streams.clear()
 
+    def forget(self) -> None:
+        """Void all that has no end, what is prepared, too."""
+        self.reconnect()
+        self._prepared.clear()
+
     @property
     def since(self) -> int | None:
         """Where the piece begins that is open, None between pieces."""

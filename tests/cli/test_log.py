@@ -29,7 +29,7 @@ def test_what_a_log_holds(run: Run, shop: Shop) -> None:
     report = _report(run, shop.directory, "--dsn", shop.dsn)
     [table] = report["tables"]
     assert table["table"] == "public.item"
-    assert table["rows"] == {"insert": 11, "update": 2, "delete": 0, "truncate": 1}
+    assert table["rows"] == {"snapshot": 0, "insert": 11, "update": 2, "delete": 0, "truncate": 1}
     first, second = table["descriptions"]
     assert first["columns"] == ["id int8 key", "name text"] and first["replica_identity"] == "default"
     assert second["columns"][2] == "note varchar key" and second["seq"] > first["seq"]

@@ -15,6 +15,6 @@ def test_tables_are_the_same_before_and_after(server18: EmbeddedServer, spark: A
     from tools.faults.rebuilt import Rebuilder
     from tools.faults.upkeep_tables import attack
 
-    report = attack(server18, Rebuilder(spark, tmp_path / "scratch"), tmp_path, 300, print)
-    assert report.segments >= 300 and report.removed_from_copy > 50 and report.removed > 0
-    assert report.comparisons >= 7 and report.told >= 10 and min(report.captured, report.rows) > 1000
+    report = attack(server18, Rebuilder(spark), tmp_path, 300, print, copy=False)
+    assert report.segments >= 300 > report.compacted_to and report.removed > 0
+    assert report.comparisons >= 5 and report.told >= 5 and min(report.captured, report.rows) > 500

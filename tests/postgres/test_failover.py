@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.changelog.events import OPTIONS_CHANGED
+from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import ReplicationError, create_slot, slot_health
 from pgoutput_construct.postgres.timeline import parse_history
 from pgoutput_construct.wire import Lsn
+from tests.postgres.lost import ids, oid_of
 from tests.postgres.shop import Shop, committed_ids, wait_until
 from tests.postgres.standby import Standby
 
@@ -49,6 +51,11 @@ def test_an_old_primary_ahead_of_its_standby_is_refused(shop: Shop) -> None:
         with pytest.raises(ChangeLogError, match=r"on timeline 1, but the server left .* for timeline 2.*initial copy"):
             there.capture()
         assert committed_ids(shop.log()) == [*range(1, 111)]
+        there.capture(on_lost_slot="snapshot")
+        there.execute(ROWS.format(11, 20))
+        there.capture()
+        assert ids(there.log(), oid_of(there)) == [*range(1, 21), *range(1001, 9001)]
+        assert not lineage_of(there.log().index).stale
         shop.server.start()
 
 

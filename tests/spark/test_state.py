@@ -141,6 +141,17 @@ def test_duplicates_and_nulls(spark: Any) -> None:
     assert found(current_state(frame(spark, source.changes), (), "f")) == expected([row, row])
 
 
+def test_the_order_of_full_rows(spark: Any) -> None:
+    """The delete of a row that never came takes nothing from one that comes later; an update keeps the number."""
+    source = Source(random.Random(0), full=True)
+    row, other = {"a": 1, "b": None, "n": 1, "big": "x"}, {"a": 2, "b": None, "n": 1, "big": "x"}
+    source.emit("delete", None, row)
+    source.emit("insert", row, None)
+    source.emit("update", other, row)
+    source.emit("update", other, other, ["big"])
+    assert found(current_state(frame(spark, source.changes), (), "f")) == expected([other])
+
+
 def test_columns_that_were_dropped(spark: Any) -> None:
     """The state has the columns asked for."""
     source = Source(random.Random(0))

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark import OpenLog, compare, open_log, plain_errors, read_table, write_tables
 from pgoutput_construct.wire import Lsn
@@ -34,7 +36,6 @@ class Rebuilder:
     """Rebuilds and compares; ``comparisons`` counts how often all tables were equal."""
 
     spark: "SparkSession"
-    scratch: Path
     comparisons: int = 0
 
     def open(self, log: Path) -> OpenLog:
@@ -51,16 +52,21 @@ class Rebuilder:
 
         ``base`` has what the log lacks.
         """
-        rows = 0
         for name, source in moment.tables.items():
-            changes = self._changes(log, name, base).where(f"_commit_lsn < {int(moment.lsn)}")
-            with plain_errors():
-                found = compare(log.state(name, changes), source)
-            if not found.equal:
-                raise FaultsError(f"{log.log.store}: {name} is not what it was at {moment.lsn}: {found}")
-            rows += found.rows
+            changes = log.changes(name).persist()  # they are asked for more than once
+            try:
+                self._check(log, name, self._whole(log, name, changes, base), moment.lsn, source)
+            finally:
+                changes.unpersist()
         self.comparisons += 1
-        return rows
+        return sum(source.num_rows for source in moment.tables.values())
+
+    def _check(self, log: OpenLog, name: str, changes: "DataFrame", lsn: Lsn, source: pa.Table) -> None:
+        with plain_errors():
+            state = log.state(name, changes.where(f"_commit_lsn < {int(lsn)}"))
+            found = state.toArrow()
+            if not _ordered(found).equals(_ordered(source)):
+                raise FaultsError(f"{log.log.store}: {name} is not what it was at {lsn}: {compare(state, source)}")
 
     def lacks(self, read: Callable[[], object]) -> int:
         """Return 1: a reader that lacks what was pruned is told so; raises FaultsError where it is not."""
@@ -73,13 +79,19 @@ class Rebuilder:
             raise
         raise FaultsError("a reader lacks what was pruned, and was not told")
 
-    def _changes(self, log: OpenLog, name: str, base: Base | None) -> "DataFrame":
-        """Return all changes of a table, as datasets: rebuilding reads them more than once."""
-        write_tables(log, self.scratch, [name], "overwrite")
-        changes = read_table(self.spark, self.scratch / log.table(name).directory)
+    def _whole(self, log: OpenLog, name: str, changes: "DataFrame", base: Base | None) -> "DataFrame":
+        """Return the changes of a log, and before them those that a reader has taken out of it."""
         if base is None:
             return changes
         earlier = read_table(self.spark, base.directory / log.table(name).directory)
-        return earlier.where(f"_commit_lsn < {int(base.lsn)}").unionByName(
-            changes.where(f"_commit_lsn >= {int(base.lsn)}")
-        )
+        lsn = int(base.lsn)
+        return earlier.where(f"_commit_lsn < {lsn}").unionByName(changes.where(f"_commit_lsn >= {lsn}"))
+
+
+def _ordered(table: pa.Table) -> pa.Table:
+    """Return the rows in an order of their own; no value of these tables is untyped."""
+    if table["_untyped"].null_count < table.num_rows:
+        raise FaultsError(f"values are not of their type: {table['_untyped'].drop_null()[0]}")
+    columns = [name for name in table.schema.names if name != "_untyped"]
+    rows = table.select(columns).combine_chunks()
+    return rows.sort_by([(name, "ascending") for name in columns])

@@ -85,6 +85,12 @@ class Copier:
         self._let_go()
         self._exported = exported
 
+    def begin_anew(self) -> None:
+        """Void the copies that are not complete: the changes from their snapshots on are not all in the log."""
+        for job in [job for job in self._wanted.open.values() if job.event_seq is None]:
+            job.void = True
+        self._wanted.begin_anew()
+
     def check(self) -> None:
         """Raise what keeps a table from being copied."""
         if self._problem is not None:

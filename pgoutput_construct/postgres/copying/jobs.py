@@ -20,6 +20,10 @@ _QUEUE_BYTES: Final = 16 * 2**20
 """Bytes of payload that wait to be appended to the log."""
 _TID_RANGES_SINCE: Final = 140000
 
+Part = tuple[Leaf | None, tuple[int | None, int | None]]
+"""The pages of a chunk: of which leaf, the first, and the first that is not of it; None for no bound."""
+_NOTHING: Final[Part] = (None, (None, None))
+
 
 @dataclass
 class TableJob:
@@ -52,7 +56,7 @@ class TableJob:
     ) -> "TableJob":
         """Divide a table into chunks; ``number`` returns the first of so many numbers that they can have."""
         job = cls(table, snapshot, tuple(requests))
-        parts = list(_parts(table, server_version)) or [(None, (None, None))]
+        parts = list(_parts(table, server_version)) or [_NOTHING]
         first = number(len(parts))
         job.chunks = tuple(Chunk(job, first + place, leaf, pages) for place, (leaf, pages) in enumerate(parts))
         job.missing = len(parts)
@@ -89,7 +93,7 @@ class Chunk:
         return 1 + (self.leaf.pages if end is None and self.leaf else end or 0) - (first or 0)
 
 
-def _parts(table: PublishedTable, server_version: int) -> Iterator[tuple[Leaf, tuple[int | None, int | None]]]:
+def _parts(table: PublishedTable, server_version: int) -> Iterator[Part]:
     """Yield the chunks of a table; the last one of a leaf has the rows that came since it was measured, too."""
     for leaf in table.leaves:
         # Older servers read all pages for any range of them.

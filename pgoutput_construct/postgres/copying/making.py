@@ -85,9 +85,9 @@ class CopyMaker:
             self._tried(wanted.oid)
 
     def _copy(self, connection: PatientConnection, job: TableJob) -> None:
-        if len(job.chunks) > 1 < self._workers and self._tries.get(job.table.oid, 0) < _FREE_TRIES:
-            workers = [request.workers or self._workers for request in job.requests]
-            self._run([job], export(connection), max(workers, default=self._workers))
+        workers = max((request.workers or self._workers for request in job.requests), default=self._workers)
+        if min(len(job.chunks), workers) > 1 and self._tries.get(job.table.oid, 0) < _FREE_TRIES:
+            self._run([job], export(connection), workers)
         else:
             for chunk in job.chunks:
                 self._reader.read(connection, chunk)
@@ -109,8 +109,7 @@ class CopyMaker:
                     self._tried(job.table.oid)
 
     def _discard(self, job: TableJob) -> None:
-        job.void = True
-        self._wanted.open.pop(job.table.oid, None)
+        self._wanted.discard(job)
         self.jobs = [other for other in self.jobs if other is not job]
 
     def _tried(self, oid: int) -> None:

@@ -1,4 +1,4 @@
-"""Connections that copy: they read what a person would, in one order, and nobody ends their transactions."""
+"""Connections that copy: they read all or fail, in one order, and nobody ends their transactions."""
 
 from typing import Any, Final
 
@@ -10,12 +10,13 @@ __all__ = ["connect_to_copy", "connect_to_keep"]
 
 _ENDLESS: Final = (
     "statement_timeout",
-    "lock_timeout",
     "idle_in_transaction_session_timeout",
     "idle_session_timeout",
     "transaction_timeout",
 )
 _SETTINGS: Final = {
+    # Who waits for a lock gives way to another table; and others wait behind who waits.
+    "lock_timeout": "10s",
     # An error where a policy would leave rows out: they would be missing without a word.
     "row_security": "off",
     # Rows come in the order of their pages, each time the same, so that a copy can go on where it was broken off.
@@ -32,7 +33,7 @@ def connect_to_copy(dsn: str, asked: Asked | None) -> PatientConnection:
     connection = connect(dsn, replication=False, patience=Patience(asked=asked))
     _keep_transactions(connection)
     for name, value in _SETTINGS.items():
-        run(connection, f"SET {name} = {value}")
+        run(connection, f"SET {name} = '{value}'")
     return connection
 
 

@@ -9,7 +9,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.queries import Connection, fetch
 from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
 from pgoutput_construct.wire import Relation, Type, build
-from pgoutput_construct.wire.messages import RelationColumn
+from pgoutput_construct.wire.messages import PgoutputMessage, RelationColumn
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
@@ -33,7 +33,7 @@ _COLUMNS: Final = """WITH RECURSIVE bases AS (
         SELECT oid, oid AS base FROM pg_type WHERE oid IN (SELECT atttypid FROM pg_attribute WHERE attrelid = ANY(%s))
         UNION ALL SELECT b.oid, t.typbasetype FROM bases b JOIN pg_type t ON t.oid = b.base WHERE t.typtype = 'd')
     SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attgenerated <> '', y.typsend <> 0,
-        nullif(n.nspname, 'pg_catalog'), t.typname, c.relreplident = 'f' OR EXISTS (
+        b.base, nullif(n.nspname, 'pg_catalog'), t.typname, c.relreplident = 'f' OR EXISTS (
             SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid AND i.indimmediate
             AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END
             AND a.attnum = ANY((i.indkey::int2[])[0:{keys}-1]))
@@ -69,8 +69,10 @@ class Column:
     """It is part of the replica identity."""
     has_send: bool
     """Its type has a binary form."""
+    base_oid: int
+    """Its type; of a domain the type below it."""
     base_namespace: str
-    """The schema of its type (of a domain: of the type below it), empty for pg_catalog."""
+    """The schema of that type, empty for pg_catalog."""
     base_name: str
     """The name of that type."""
 
@@ -112,7 +114,7 @@ class PublishedTable:
     def descriptions(self, layout: Mapping[str, Any]) -> list[bytes]:
         """Return the messages that the server sends before its first row, under options (``StreamOptions.layout``)."""
         # A Type for each column whose type is not built in, also again (maybe_send_schema).
-        types = [
+        types: list[PgoutputMessage] = [
             Type(type_oid=column.type_oid, namespace=column.base_namespace, name=column.base_name)
             for column in self.columns
             if column.type_oid >= FIRST_USER_OID
@@ -135,7 +137,7 @@ class PublishedTable:
             columns=columns,
         )
         options = dict.fromkeys(STATE_PARAMETERS, False) | dict(layout)
-        return [build(message, **options) for message in (*types, relation)]
+        return [build(message, **options) for message in [*types, relation]]
 
 
 @dataclass(frozen=True)
@@ -200,8 +202,8 @@ def _read_columns(connection: Connection, oids: list[int]) -> dict[int, list[tup
     keys = "i.indnatts" if connection.info.server_version >= 140000 else "i.indnkeyatts"
     found = defaultdict[int, list[tuple[bool, Column]]](list)
     for row in fetch(connection, _COLUMNS.format(keys=keys), [oids, oids], doing="the columns cannot be read"):
-        oid, number, name, type_oid, modifier, generated, has_send, namespace, base, is_key = row
-        column = Column(number, name, type_oid, modifier, is_key, has_send, namespace or "", base)
+        oid, number, name, type_oid, modifier, generated, has_send, base_oid, namespace, base, is_key = row
+        column = Column(number, name, type_oid, modifier, is_key, has_send, base_oid, namespace or "", base)
         found[oid].append((generated, column))
     return found
 

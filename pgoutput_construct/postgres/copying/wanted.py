@@ -83,6 +83,11 @@ class Wanted:
         chosen = [oid for oid in dict.fromkeys([*missing, *asked]) if oid not in self.open]
         return [WantedTable(oid, *self._published[oid], self._after[oid], tuple(asked.get(oid, ()))) for oid in chosen]
 
+    def begin_anew(self) -> None:
+        """Ask anew which transactions a copy must contain: another slot is read."""
+        self._after.clear()
+        self._due = 0.0
+
     def number(self, chunks: int) -> int:
         """Return the first of so many numbers of chunks that the log does not have."""
         self._read_log()
@@ -96,6 +101,12 @@ class Wanted:
         self._read_log().add(job.table.oid)
         for request in job.requests:
             self._serve(request, (job.table.namespace, job.table.name))
+
+    def discard(self, job: TableJob) -> None:
+        """Note that a copy did not become complete: whether it is still wanted is looked at anew."""
+        job.void = True
+        self.open.pop(job.table.oid, None)
+        self._due = 0.0
 
     def _look(self, connection: Connection) -> None:
         self._published = read_published(connection, self._publications)

@@ -94,8 +94,8 @@ class Workers:
         if not isinstance(found, ReplicationError) or not found.transient:
             self._error, chunk.job.void = found, True
             return
-        _LOG.warning("%s; going on with another connection", found)
-        self._chunks.appendleft(chunk)
+        _LOG.warning("%s; trying again", found)
+        self._chunks.append(chunk)
         time.sleep(_PAUSE)
 
 

@@ -1,0 +1,49 @@
+"""``pgoutput snapshot``: tables as they are now into a change log, beside its capture."""
+
+import click
+
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.logs import LOGGER, logging_to_stderr
+from pgoutput_construct.cli.words import counted
+from pgoutput_construct.extras import require
+
+__all__ = ["snapshot_command"]
+
+
+@click.command("snapshot", short_help="Copy tables, as they are now, into a change log.")
+@click.argument("dsn")
+@click.argument("log")
+@click.option("--table", "tables", required=True, multiple=True, metavar="SCHEMA.TABLE", help="One; can be repeated.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Over how many connections it copies."
+)
+def snapshot_command(dsn: str, log: str, tables: tuple[str, ...], workers: int) -> None:
+    """Copy the rows that tables have now into the change log LOG: of tables published later, or to be repaired.
+
+    DSN is a connection string of libpq or a URL; "" takes everything from the environment. The tables are named as in
+    SQL, and must be published. Where a capture writes LOG, it makes the copies within a second or so; where none does,
+    this command captures until they are durable. Readers take the latest copy of each table, and the changes that came
+    after it. Nothing is locked against writes. Ctrl-C withdraws the wish.
+
+    \b
+    Examples:
+      pgoutput snapshot service=shop changelog/ --table public.orders
+      pgoutput snapshot "" s3://bucket/shop --table sales.customers --table sales.countries --workers 4
+    """
+    require(*COMMANDS["snapshot"].extras)
+    from pgoutput_construct.cli.display import showing
+    from pgoutput_construct.cli.meter import Meter
+    from pgoutput_construct.postgres import CaptureProgress, snapshot
+
+    meter = Meter(CaptureProgress())
+    with logging_to_stderr("text") as logged:
+        LOGGER.info("asked for copies of %s", ", ".join(tables))
+        with showing(meter, logged, True) as show:
+
+            def report(progress: CaptureProgress) -> None:
+                meter.report(progress)
+                show()
+
+            copies = snapshot(dsn, log, tables, workers=workers, on_progress=report)
+        for copy in copies:
+            LOGGER.info("table %s.%s is in the log: %s", copy.namespace, copy.name, counted(copy.rows, "row"))

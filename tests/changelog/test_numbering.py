@@ -1,0 +1,71 @@
+"""Which number a column has: what is said to be certain is so, for any history of a table."""
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgoutput_construct.changelog.copies import Snapshot
+from pgoutput_construct.changelog.facts import Column, TableReading
+from pgoutput_construct.changelog.numbering import find_numbers
+from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire.messages import RelationColumn
+
+STEPS = st.lists(st.tuples(st.sampled_from(["add", "drop", "rename"]), st.integers(0, 3)), max_size=8)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a table at one moment: name by number, None for one that was dropped."""
+
+    names: tuple[str | None, ...] = ("a",)
+
+    def after(self, step: tuple[str, int], fresh: str) -> "Table":
+        """Return the table after one ALTER TABLE, or as it is where that cannot be."""
+        what, place = step
+        names = list(self.names)
+        if what == "add" and "abcd"[place] not in names:
+            return Table((*names, "abcd"[place]))
+        if place < len(names) and names[place] is not None and what != "add":
+            names[place] = None if what == "drop" else fresh
+        return Table(tuple(names))
+
+    def reading(self) -> TableReading:
+        """Return what the catalog says."""
+        columns = [
+            Column(place + 1, dropped=True) if name is None else Column(place + 1, name, 25, published=True)
+            for place, name in enumerate(self.names)
+        ]
+        snapshot = Snapshot(1, 1, (), Lsn(0))
+        return TableReading(snapshot=snapshot, oid=1, namespace="s", name="t", columns=tuple(columns))
+
+    def described(self) -> tuple[list[RelationColumn], tuple[int, ...]]:
+        """Return the columns as a Relation has them, and their numbers."""
+        live = [(place + 1, name) for place, name in enumerate(self.names) if name is not None]
+        return [RelationColumn(0, name, 25, -1) for _, name in live], tuple(number for number, _ in live)
+
+
+@given(STEPS, st.data())
+def test_what_is_certain_is_so(steps: list[tuple[str, int]], data: st.DataObject) -> None:
+    """Between two readings, or three, whatever was added, dropped and renamed: the numbers, or none."""
+    tables = [Table()]
+    for place, step in enumerate(steps):
+        tables.append(tables[-1].after(step, f"new{place}"))
+    moments = sorted(data.draw(st.lists(st.integers(0, len(steps)), min_size=2, max_size=3)))
+    then = tables[data.draw(st.integers(moments[0], moments[-1]))]
+    columns, numbers = then.described()
+    found = find_numbers(columns, [tables[moment].reading() for moment in moments])
+    names = [column.name for column in columns]
+    # What looks like a reading as a whole is taken for it: a name would have had to be taken away and given again.
+    alike = any(names == [name for name in tables[moment].names if name] for moment in moments)
+    assert found in (None, numbers) or alike
+
+
+@given(STEPS)
+def test_a_table_that_stays_is_certain(steps: list[tuple[str, int]]) -> None:
+    """Where the catalog says the same before and after, the numbers are those."""
+    table = Table()
+    for place, step in enumerate(steps):
+        table = table.after(step, f"new{place}")
+    columns, numbers = table.described()
+    assert find_numbers(columns, [table.reading()]) == find_numbers(columns, [table.reading()] * 2) == numbers

@@ -1,0 +1,123 @@
+"""A database of its own for each test, whose tables are copied in many small pieces."""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.postgres import CaptureProgress, capture, drop_slot
+from pgoutput_construct.postgres.copying import chunks, jobs
+from tests.postgres.copying.source import assert_equal, logged_tables
+
+_NUMBERS = itertools.count()
+
+
+@dataclass
+class Source:
+    """A database, and the log that it is captured into."""
+
+    server: EmbeddedServer
+    dbname: str
+    directory: Path
+
+    @property
+    def dsn(self) -> str:
+        """The connection string."""
+        return psycopg.conninfo.make_conninfo(self.server.dsn, dbname=self.dbname)
+
+    def connect(self) -> "psycopg.Connection[Any]":
+        """Open an autocommit connection."""
+        return self.server.connect(dbname=self.dbname)
+
+    def execute(self, *statements: str) -> None:
+        """Run statements one after the other."""
+        with self.connect() as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    def capture(self, **options: Any) -> CaptureProgress:
+        """Capture with copies until all are durable and nothing comes."""
+        given: dict[str, Any] = {"create_slot": True, "snapshot": True, "handle_signals": False, "status_interval": 0.5}
+        if "stop" not in options:
+            given["until_idle"] = 0.3
+        return capture(self.dsn, f"slot_{self.dbname}", ["p"], self.directory, **{**given, **options})
+
+    @contextmanager
+    def capturing(self, **options: Any) -> Iterator[dict[str, Any]]:
+        """Capture in a thread until the block ends; the dictionary then has ``result`` or ``error``."""
+        done, outcome = threading.Event(), dict[str, Any]()
+
+        def run() -> None:
+            try:
+                outcome["result"] = self.capture(stop=done.is_set, **options)
+            except Exception as error:
+                outcome["error"] = error
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield outcome
+        finally:
+            done.set()
+            thread.join(60)
+
+    @contextmanager
+    def writing(self, *statements: str) -> Iterator[None]:
+        """Run statements again and again, each with ``%s`` as a growing number, until the block ends."""
+        done = threading.Event()
+
+        def write() -> None:
+            with self.connect() as connection:
+                for number in itertools.count(1_000_000):
+                    for statement in statements:
+                        connection.execute(statement.replace("%s", str(number)).encode())
+                    if done.wait(0.005):
+                        return
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join(30)
+
+    def log(self) -> ChangeLog:
+        """Open the log."""
+        return ChangeLog(self.directory)
+
+    def check(self, tables: dict[str, str], where: dict[str, str] | None = None) -> None:
+        """Compare tables, given with their columns, with what the log says that they are."""
+        logged = logged_tables(self.log())
+        for name, columns in tables.items():
+            assert_equal(self.dsn, logged, name, columns, (where or {}).get(name, "true"))
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Divide tables into chunks of few pages, and chunks into pieces of few rows."""
+    monkeypatch.setattr(jobs, "CHUNK_PAGES", 8)
+    monkeypatch.setattr(chunks, "_PIECE_BYTES", 2**14)
+
+
+@pytest.fixture
+def source(server: EmbeddedServer, tmp_path: Path, small_pieces: Callable[[], None]) -> Iterator[Source]:
+    """An empty database with a publication ``p`` of nothing."""
+    source = Source(server, f"source{next(_NUMBERS)}", tmp_path / "log")
+    with server.connect() as admin:
+        admin.execute(f"CREATE DATABASE {source.dbname}".encode())
+    source.execute("CREATE PUBLICATION p WITH (publish_via_partition_root = true)")
+    try:
+        yield source
+    finally:
+        with server.connect() as admin:
+            drop_slot(admin, f"slot_{source.dbname}", missing_ok=True)
+            admin.execute(f"DROP DATABASE {source.dbname} WITH (FORCE)".encode())

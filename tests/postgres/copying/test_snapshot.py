@@ -1,0 +1,213 @@
+"""Tables that had rows before the first change: the log with their copies gives what the source has."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pgoutput_construct.changelog.copies import copies_of
+from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres import ChangeLog, current_lsn, preparation, snapshot
+from pgoutput_construct.postgres.slots import ExportedSnapshot
+from tests.postgres.copying.conftest import Source
+from tests.postgres.shop import wait_until
+
+pytestmark = pytest.mark.server
+
+TABLES = """
+    CREATE TABLE keyed (id int PRIMARY KEY, name text, big text);
+    ALTER TABLE keyed ALTER big SET STORAGE EXTERNAL;
+    INSERT INTO keyed SELECT g, 'name ' || g, CASE WHEN g % 50 = 0 THEN repeat('b', 3000) END
+        FROM generate_series(1, 3000) g;
+    CREATE TABLE keyless (a int, b text);
+    INSERT INTO keyless SELECT g % 7, 'twice' FROM generate_series(1, 1000) g;
+    CREATE TABLE whole (a int, b text);
+    ALTER TABLE whole REPLICA IDENTITY FULL;
+    INSERT INTO whole SELECT g % 300, 'row' FROM generate_series(1, 600) g;
+    CREATE TABLE parts (id int, day int, v text, PRIMARY KEY (id, day)) PARTITION BY LIST (day);
+    CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+    CREATE TABLE parts_2 (v text, gone int, day int NOT NULL, id int NOT NULL, PRIMARY KEY (id, day));
+    ALTER TABLE parts_2 DROP COLUMN gone;
+    ALTER TABLE parts ATTACH PARTITION parts_2 FOR VALUES IN (2);
+    INSERT INTO parts SELECT g, 1 + g % 2, 'part' FROM generate_series(1, 2000) g;
+    CREATE TABLE filtered (id int PRIMARY KEY, v text);
+    INSERT INTO filtered SELECT g, 'f' FROM generate_series(1, 1000) g;
+    CREATE TABLE listed (id int PRIMARY KEY, shown text, hidden text);
+    INSERT INTO listed SELECT g, 's', 'h' FROM generate_series(1, 1000) g;
+    CREATE TABLE generated (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED, v text);
+    INSERT INTO generated (id, v) SELECT g, 'g' FROM generate_series(1, 500) g;
+    CREATE TABLE "Odd ""name"" ü" ("a b" int PRIMARY KEY, "it's" text);
+    INSERT INTO "Odd ""name"" ü" SELECT g, E'tab\\t back\\\\ line\\n' FROM generate_series(1, 100) g;
+    CREATE TABLE empty (id int PRIMARY KEY);
+    ALTER PUBLICATION p SET TABLE keyed, keyless, whole, parts, filtered WHERE (id % 2 = 0), listed (id, shown),
+        generated, "Odd ""name"" ü", empty
+"""
+WRITES = (
+    "INSERT INTO keyed VALUES (%s, 'new', repeat('n', 3000))",
+    "UPDATE keyed SET name = 'changed' WHERE id = %s % 3000",
+    "UPDATE keyed SET id = -%s WHERE id = %s % 2999",
+    "DELETE FROM keyed WHERE id = %s % 2998",
+    "INSERT INTO keyless VALUES (%s, 'new')",
+    "DELETE FROM whole WHERE ctid = (SELECT ctid FROM whole WHERE a = %s % 300 LIMIT 1)",
+    "UPDATE whole SET b = 'new' WHERE a = %s % 299",
+    "UPDATE parts SET v = 'new' WHERE id = %s % 2000",
+    "UPDATE parts SET day = 3 - day WHERE id = %s % 1999",
+    "UPDATE filtered SET v = 'new' WHERE id = %s % 1000",
+    "UPDATE listed SET shown = 'new' WHERE id = %s % 1000",
+    "BEGIN; INSERT INTO generated (id, v) VALUES (%s, 'rolled back'); ROLLBACK",
+    "INSERT INTO generated (id, v) VALUES (%s, 'g')",
+)
+COLUMNS = {
+    "keyed": "id name big",
+    "keyless": "a b",
+    "whole": "a b",
+    "parts": "id day v",
+    "filtered": "id v",
+    "listed": "id shown",
+    "generated": "id v",
+    "empty": "id",
+}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_every_kind_of_table_under_writes(source: Source, workers: int) -> None:
+    """Keys, none, FULL, partitions, TOAST, a filter, a column list, generated columns, odd names, no rows."""
+    source.execute(TABLES)
+    with source.writing(*WRITES):
+        wait_until(lambda: source.connect().execute("SELECT count(*) > 1002 FROM keyless").fetchone() == (True,))
+        with source.capturing(workers=workers):
+            wait_until(lambda: len(_copied(source)) == 9, seconds=60)
+    source.capture()
+    source.check(COLUMNS, {"filtered": "id % 2 = 0"})
+    odd = next(copy for copy in copies_of(source.log().index) if copy.name.startswith("Odd"))
+    assert odd.rows == 100
+    assert verify(source.directory).problems == ()
+
+
+def test_a_table_that_comes_later_and_one_again(source: Source) -> None:
+    """A table is published while the capture runs; one is asked for again, of a capture, and of none."""
+    source.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a SELECT generate_series(1, 100)")
+    source.execute("CREATE TABLE b (id int PRIMARY KEY, v int)", "INSERT INTO b SELECT generate_series(1, 3000)")
+    source.execute("ALTER PUBLICATION p ADD TABLE a")
+    with source.writing("INSERT INTO b VALUES (%s)", "UPDATE b SET v = %s WHERE id = %s % 3000"):
+        with source.capturing():
+            wait_until(lambda: _copied(source) == ["a"], seconds=30)
+            source.execute("ALTER PUBLICATION p ADD TABLE b")
+            wait_until(lambda: _copied(source) == ["a", "b"], seconds=30)
+            (again,) = snapshot(source.dsn, source.directory, ["public.b"], handle_signals=False)
+            assert again.name == "b" and again.rows >= 3000
+        twice = snapshot(source.dsn, source.directory, ["b", "a"], workers=1, handle_signals=False)
+        assert [copy.name for copy in twice] == ["b", "a"]
+    source.capture()
+    assert _copied(source) == ["a", "b", "b", "b", "a"] or _copied(source) == ["a", "b", "b", "a", "b"]
+    source.check({"a": "id", "b": "id v"})
+    with pytest.raises(ReplicationError, match="table 'c' is not published by 'p'"):
+        source.execute("CREATE TABLE c ()")
+        snapshot(source.dsn, source.directory, ["c"], handle_signals=False)
+
+
+def test_altered_before_it_is_read(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was rewritten, truncated or altered since the snapshot of the slot is copied anew, what is gone is not."""
+    source.execute("CREATE TABLE a (id int PRIMARY KEY, v int)")
+    source.execute("INSERT INTO a SELECT g, g FROM generate_series(1, 3000) g")
+    source.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 3000)")
+    source.execute("CREATE TABLE r (x int, y int)", "INSERT INTO r SELECT g, -g FROM generate_series(1, 3000) g")
+    source.execute("CREATE TABLE d (id int)", "CREATE TABLE n (id int)", "INSERT INTO n VALUES (1)")
+    source.execute("ALTER PUBLICATION p SET TABLE a, t, r, d, n")
+
+    def alter() -> None:
+        source.execute("ALTER TABLE a ALTER v TYPE text USING 'v' || v", "TRUNCATE t", "DROP TABLE d")
+        source.execute("ALTER TABLE r RENAME x TO z", "ALTER TABLE r RENAME y TO x", "ALTER TABLE n RENAME TO m")
+
+    _when_the_slot_is_there(monkeypatch, alter)
+    source.capture()
+    assert sorted(_copied(source)) == ["a", "m", "r", "t"]
+    source.check({"a": "id v", "t": "id", "r": "z x", "m": "id"})
+
+
+def test_the_slot_goes_on_while_a_copy_waits(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that somebody has locked holds up its copy, but neither the stream nor what the server may remove."""
+    source.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
+    source.execute("INSERT INTO a VALUES (1)", "ALTER PUBLICATION p SET TABLE a, b")
+    with source.connect() as holder:
+        holder.execute("BEGIN")
+        _when_the_slot_is_there(monkeypatch, lambda: holder.execute("LOCK TABLE a IN ACCESS EXCLUSIVE MODE"))
+        with source.capturing():
+            wait_until(lambda: _confirmed(source) > 0, seconds=30)
+            source.execute("INSERT INTO b VALUES (1)")
+            end = current_lsn(source.connect())
+            wait_until(lambda: _confirmed(source) >= end, seconds=30)
+            assert _copied(source) == []
+            holder.execute("COMMIT")
+            wait_until(lambda: sorted(_copied(source)) == ["a", "b"], seconds=30)
+    source.check({"a": "id", "b": "id"})
+
+
+def test_what_the_role_may_not_read(source: Source) -> None:
+    """Rows that a policy would leave out, and a table without the right to read it, end the capture with the remedy."""
+    source.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a VALUES (1)", "ALTER PUBLICATION p ADD TABLE a")
+    role = f"reader_{source.dbname}"
+    source.execute(f"CREATE ROLE {role} LOGIN REPLICATION", f"GRANT CREATE ON DATABASE {source.dbname} TO {role}")
+    dsn = f"{source.dsn} user={role}"
+    try:
+        with pytest.raises(ReplicationError, match=r"public\.a cannot be copied: permission denied.*GRANT SELECT"):
+            _capture_as(source, dsn)
+        source.execute(f"GRANT SELECT ON a TO {role}", "ALTER TABLE a ENABLE ROW LEVEL SECURITY")
+        with pytest.raises(ReplicationError, match="row-level security"):
+            _capture_as(source, dsn)
+    finally:
+        source.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_a_later_copy_waits_for_who_wrote_before(source: Source) -> None:
+    """A transaction that wrote before its table was published is in the copy: the stream does not have all of it."""
+    source.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
+    source.execute("ALTER PUBLICATION p ADD TABLE a")
+    with source.connect() as writer, source.capturing():
+        wait_until(lambda: _copied(source) == ["a"], seconds=30)
+        writer.execute("BEGIN")
+        writer.execute("INSERT INTO a VALUES (1)")  # it has an xid before b is published, and writes b then, too
+        writer.execute("INSERT INTO b VALUES (1)")
+        publisher = threading.Thread(target=source.execute, args=("ALTER PUBLICATION p SET TABLE a, b",))
+        publisher.start()
+        publisher.join(2)
+        assert _copied(source) == ["a"]
+        writer.execute("COMMIT")
+        publisher.join(30)
+        wait_until(lambda: _copied(source) == ["a", "b"], seconds=30)
+    source.capture()
+    source.check({"a": "id", "b": "id"})
+
+
+def _when_the_slot_is_there(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    """Do something between the creation of the slot and the first copy."""
+    create = preparation.slots.create_slot_with_snapshot
+
+    def create_and_act(*arguments: Any, **options: Any) -> ExportedSnapshot:
+        exported = create(*arguments, **options)
+        action()
+        return exported
+
+    monkeypatch.setattr(preparation.slots, "create_slot_with_snapshot", create_and_act)
+
+
+def _capture_as(source: Source, dsn: str) -> None:
+    from pgoutput_construct.postgres import capture
+
+    given = {"create_slot": True, "snapshot": True, "until_idle": 0.1, "handle_signals": False}
+    capture(dsn, f"slot_{source.dbname}", ["p"], source.directory, **given)  # type: ignore[arg-type]
+
+
+def _copied(source: Source) -> list[str]:
+    if not list(source.directory.glob("segment*")):
+        return []
+    return [copy.name for copy in copies_of(ChangeLog(source.directory).index)]
+
+
+def _confirmed(source: Source) -> int:
+    query = "SELECT confirmed_flush_lsn - '0/0' FROM pg_replication_slots WHERE slot_name = %s"
+    with source.connect() as connection:
+        row = connection.execute(query, [f"slot_{source.dbname}"]).fetchone()
+    return int(row[0] or 0) if row else 0  # NULL while it is created

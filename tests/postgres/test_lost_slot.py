@@ -1,0 +1,112 @@
+"""A slot that is gone, moved or invalidated, and another history: refused with the remedy, or begun anew."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pgoutput_construct.changelog.events import BEGUN_ANEW
+from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.postgres import ReplicationError, create_slot, drop_slot, slot_health
+from tests.postgres.lost import ids, oid_of
+from tests.postgres.shop import Shop, is_active, wait_until
+
+pytestmark = pytest.mark.server
+
+ROWS = "INSERT INTO item SELECT g, 'x' FROM generate_series({}, {}) g"
+
+
+@pytest.fixture
+def either(server: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
+    """A shop on each of the servers, with ten rows in its log."""
+    with Shop.create(server, "losing", tmp_path / "log") as shop:
+        shop.execute(ROWS.format(1, 10))
+        shop.capture()
+        yield shop
+
+
+def check(shop: Shop, oid: int, last: int, gaps: int = 1) -> None:
+    """The log holds the rows 1 to ``last``, and says how often it was begun anew."""
+    log = shop.log()
+    assert ids(log, oid) == [*range(1, last + 1)]
+    assert sum(event.name == BEGUN_ANEW for event in log.events()) == gaps
+    assert not lineage_of(log.index).stale and verify(log.store).problems == ()
+
+
+def test_a_slot_that_was_dropped(either: Shop) -> None:
+    """What was written while there was no slot is copied; then the stream goes on, and so does the next capture."""
+    oid = oid_of(either)
+    with either.connect() as connection:
+        drop_slot(connection, either.slot)
+    either.execute(ROWS.format(11, 20))
+    with pytest.raises(ChangeLogError, match=r"no slot .* any more.*--on-lost-slot snapshot"):
+        either.capture()
+    either.capture(on_lost_slot="snapshot")
+    check(either, oid, 20)
+    either.execute(ROWS.format(21, 30))
+    either.capture()
+    check(either, oid, 30)
+    with either.connect() as connection:
+        drop_slot(connection, either.slot)
+        either.execute(ROWS.format(31, 40))
+        create_slot(connection, either.slot, two_phase=True)
+    either.execute(ROWS.format(41, 50))
+    with pytest.raises(ChangeLogError, match="re-created, or moved"):
+        either.capture()
+    either.capture(on_lost_slot="snapshot", on_rewrite="stop")
+    check(either, oid, 50, gaps=2)
+
+
+def test_what_was_prepared_before_is_void(either: Shop) -> None:
+    """A transaction that was prepared when the slot was lost is in the copy, or comes again with the new slot."""
+    oid = oid_of(either)
+    prepared = ("BEGIN", ROWS.format(11, 20), "PREPARE TRANSACTION 'losing'")
+    either.execute("; ".join(prepared))
+    either.capture()
+    with either.connect() as connection:
+        drop_slot(connection, either.slot)
+    either.execute("COMMIT PREPARED 'losing'", ROWS.format(21, 30))
+    either.capture(on_lost_slot="snapshot")
+    check(either, oid, 30)
+    assert not len(either.log().open_transactions())
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["stopped", "running"])
+def test_a_slot_that_was_invalidated(shop: Shop, running: bool) -> None:
+    """The server removed what the slot needs, also while it is read: a new one is made, and the log goes on."""
+    oid = oid_of(shop)
+    shop.execute(ROWS.format(1, 10))
+    shop.capture()
+    if not running:
+        invalidate(shop)
+        with pytest.raises(ReplicationError, match=r"is lost.*--on-lost-slot snapshot"):
+            shop.capture()
+        shop.capture(on_lost_slot="snapshot")
+    else:
+        with shop.capturing(on_lost_slot="snapshot", status_interval=0.1) as outcome, shop.connect() as writer:
+            wait_until(lambda: is_active(shop))
+            with writer.transaction():  # the slot cannot move past its begin
+                writer.execute("INSERT INTO item VALUES (12, 'a')")
+                invalidate(shop)
+            wait_until(lambda: bool(outcome) or BEGUN_ANEW in [event.name for event in shop.log().events()])
+        assert "error" not in outcome, outcome["error"]
+        shop.capture(on_lost_slot="snapshot")
+    shop.execute(ROWS.format(13 if running else 12, 20))
+    shop.capture()
+    check(shop, oid, 20)
+
+
+def invalidate(shop: Shop) -> None:
+    """Let the server remove what the slot needs."""
+    shop.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'", "SELECT pg_reload_conf()")
+    try:
+        shop.execute("INSERT INTO item VALUES (11, 'b')")
+        for _ in range(3):
+            shop.execute("SELECT pg_logical_emit_message(true, 'a', 'b')", "SELECT pg_switch_wal()")
+        shop.execute("CHECKPOINT")
+        wait_until(lambda: any(slot.lost for slot in slot_health(shop.dsn, shop.slot)))
+    finally:
+        shop.execute("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")

@@ -1,0 +1,103 @@
+"""A real server's tables that had rows before, are copied, and altered on the way: what comes out equals the source."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.postgres import create_slot, fetch_table
+from pgoutput_construct.spark import IncompleteTableWarning, OpenLog, compare, open_log, read_table, write_tables
+from tests.postgres.shop import Shop
+from tests.spark.copying import copy_table
+
+pytestmark = pytest.mark.spark
+
+BEFORE = """
+CREATE TABLE keyed (id int PRIMARY KEY, name text, gone text);
+CREATE TABLE whole (a int, b text);
+ALTER TABLE whole REPLICA IDENTITY FULL;
+CREATE TABLE added (a int, b text);
+CREATE TABLE silent (a int);
+CREATE TABLE turned (id int PRIMARY KEY, code text NOT NULL UNIQUE);
+INSERT INTO keyed SELECT i, 'row ' || i, 'x' FROM generate_series(1, 20) i;
+INSERT INTO whole SELECT i % 3, 'same' FROM generate_series(1, 9) i;
+INSERT INTO added SELECT i, 'row ' || i FROM generate_series(1, 5) i;
+INSERT INTO turned SELECT i, 'code ' || i FROM generate_series(1, 5) i;
+"""
+
+ALTERED = """
+ALTER TABLE keyed ADD COLUMN since date DEFAULT '2020-02-02', ADD COLUMN grid int[] DEFAULT '{1,NULL,3}';
+UPDATE keyed SET name = 'changed' WHERE id < 4;
+ALTER TABLE keyed RENAME COLUMN name TO title;
+INSERT INTO keyed VALUES (30, 'new', 'y');
+ALTER TABLE keyed DROP COLUMN gone;
+ALTER TABLE keyed ADD COLUMN gone int;
+UPDATE keyed SET id = id + 100, gone = 7 WHERE id IN (5, 30);
+ALTER TABLE whole ADD COLUMN c text DEFAULT 'dé';
+UPDATE whole SET b = 'other' WHERE ctid IN (SELECT ctid FROM whole LIMIT 4);
+INSERT INTO whole VALUES (0, 'same', 'dé'), (0, 'same', 'own');
+DELETE FROM whole WHERE c = 'own';
+ALTER TABLE whole DROP COLUMN b;
+DELETE FROM whole WHERE ctid IN (SELECT ctid FROM whole WHERE a = 1 LIMIT 1);
+UPDATE whole SET a = 5 WHERE ctid IN (SELECT ctid FROM whole WHERE a = 2 LIMIT 1);
+ALTER TABLE added ADD COLUMN endless timestamptz DEFAULT 'infinity';
+INSERT INTO added VALUES (9, 'last', NULL);
+ALTER TABLE added RENAME TO moved;
+ALTER TABLE turned REPLICA IDENTITY FULL;
+UPDATE turned SET id = 9 WHERE id = 1;
+ALTER TABLE turned REPLICA IDENTITY USING INDEX turned_code_key;
+UPDATE turned SET id = 8 WHERE code = 'code 2';
+DELETE FROM turned WHERE id = 3;
+"""
+
+TABLES = ("public.keyed", "public.whole", "public.moved", "public.silent", "public.turned", "public.item")
+
+
+def test_equal_to_the_source(spark: Any, server: EmbeddedServer, tmp_path: Path) -> None:
+    """Rows that were there, defaults, renamed, dropped and re-added columns, full rows, other identities."""
+    with Shop.create(server, f"following_{server.version}", tmp_path / "log") as shop:
+        shop.execute(*_statements(BEFORE), f"SELECT pg_drop_replication_slot('{shop.slot}')")
+        with shop.connect() as connection:
+            create_slot(connection, shop.slot, two_phase=True)
+        shop.execute("INSERT INTO item VALUES (1, 'seen')")
+        shop.capture()
+        _copy_beside_an_open_transaction(shop)
+        with shop.capturing() as outcome:
+            for statement in _statements(ALTERED):
+                shop.execute(statement)
+        assert "error" not in outcome
+        shop.capture()
+        opened = open_log(spark, shop.directory)
+        assert [str(lack) for lack in opened.lacks] == []
+        _check_equal(opened, shop, tmp_path)
+        assert opened.table("public.keyed").columns.names == ["id", "title", "since", "grid", "gone", "gone_dropped_3"]
+
+
+def _statements(script: str) -> list[str]:
+    return [statement for statement in script.split(";\n") if statement.strip()]
+
+
+def _copy_beside_an_open_transaction(shop: Shop) -> None:
+    """Copy the tables while a transaction has changed them that no snapshot sees; then it commits."""
+    with shop.connect() as open_one:
+        open_one.execute("BEGIN")
+        open_one.execute("UPDATE keyed SET name = 'late' WHERE id > 18")
+        open_one.execute("INSERT INTO whole VALUES (1, 'late')")
+        for name in ("keyed", "whole", "added", "silent", "turned", "item"):
+            copy_table(shop.dsn, shop.directory, name)
+        shop.execute("DELETE FROM keyed WHERE id = 1", "INSERT INTO item VALUES (2, 'later')")
+        open_one.execute("COMMIT")
+
+
+def _check_equal(log: OpenLog, shop: Shop, tmp_path: Path) -> None:
+    written = write_tables(log, tmp_path / "tables")
+    assert set(TABLES) == set(log.tables)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", IncompleteTableWarning)
+        for name in TABLES:
+            table = log.table(name)
+            state = log.state(name, read_table(log.spark, written[name].path))
+            comparison = compare(state, fetch_table(shop.dsn, table.namespace, table.name, table.current_columns))
+            assert comparison.equal, f"{name}: {comparison}"
