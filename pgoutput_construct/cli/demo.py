@@ -34,10 +34,10 @@ VERSION = click.Choice(["16", "18"])
     "--postgres", "version", type=VERSION, default="18", show_default=True, help="Version of the embedded PostgreSQL."
 )
 def demo_command(output: Path | None, scale: float, master: str, binary: bool, version: str) -> None:
-    """Start an embedded PostgreSQL, run a shop on it, capture every change, and rebuild the shop in Spark.
+    """Start an embedded PostgreSQL with a shop, copy its tables, capture every change, and rebuild it in Spark.
 
-    Prints for each table its inserts, updates, deletes and rows, and whether the rebuilt table equals SELECT * from
-    the source. The exit status is 1 if any table differs.
+    Prints for each table its copied rows, inserts, updates, deletes and rows, and whether the rebuilt table equals
+    SELECT * from the source. The exit status is 1 if any table differs.
 
     \b
     Examples:
@@ -88,7 +88,7 @@ def _progress(console: "Console") -> Iterator[Any]:
 def _show(report: "Report", console: "Console") -> None:
     from rich.table import Table
 
-    table = Table(title="The shop's tables, rebuilt from their changes")
+    table = Table(title="The shop's tables, rebuilt from copies and changes")
     table.add_column("table", no_wrap=True)
     for name in (*(f"{op}s" for op in OPS), "rows"):
         table.add_column(name, justify="right")

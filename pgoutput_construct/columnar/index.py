@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from pgoutput_construct.columnar.threads import checked, in_order
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.engine import explain, parse, refused
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
-from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.options import Options, options
 from pgoutput_construct.wire.protocol import CHANGES, Streaming
 from pgoutput_construct.wire.types import bare
 
@@ -82,7 +82,7 @@ class BatchIndex:
         step = max(_LEAST, -(-count // threads))
         parts = (slice(first, first + step) for first in range(0, count, step))
         deque(in_order(self._walk, parts, threads), maxlen=0)
-        unread = tag_table(cls for tag, cls in BY_TAG.items() if refused(tag, self.options))
+        unread = _unread(self.options)
         if unread.any():  # what does not come under the options, or cannot be read with what was said
             self.valid &= ~look_up(self.tags, unread)
 
@@ -184,6 +184,12 @@ class BatchIndex:
     def read(self, rows: Numbers, read: Any, fields: tuple[tuple[str, str], ...]) -> list[tuple[str, pa.Array]]:
         """Return the header fields of messages of one class (an entry of kernels.READERS), by name."""
         return read_header(read, fields, kernels.MESSAGE_SCHEMA, self.given(rows), len(rows))
+
+
+@lru_cache
+def _unread(given: Options) -> Flags:
+    """Return the table of tags whose messages are refused before they are looked at."""
+    return tag_table(cls for tag, cls in BY_TAG.items() if refused(tag, given))
 
 
 def _explained(payload: bytes, given: Mapping[str, Any]) -> DecodeError:

@@ -10,7 +10,7 @@ from typing import Any
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.demo.workload import Workload, create_shop
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.postgres import CaptureProgress, capture, connect, create_slot, current_lsn, fetch_table
+from pgoutput_construct.postgres import CaptureProgress, capture, connect, current_lsn, fetch_table
 from pgoutput_construct.spark import (
     Comparison,
     OpenLog,
@@ -36,7 +36,7 @@ class DemoOptions:
     directory: Path
     """Where the change log and the tables go; it must not contain a log yet."""
     scale: float = 1.0
-    """Amount of work: 1 is about 40,000 changes."""
+    """Amount of work: 1 is about 7,000 rows at first, and 40,000 changes."""
     master: str = "local[*]"
     """Spark's master."""
     binary: bool = False
@@ -80,17 +80,15 @@ def run_demo(options: DemoOptions, step: Tell, detail: Tell) -> Report:
     log = options.directory / "changelog"
     step(f"starting an embedded PostgreSQL {options.version}")
     with EmbeddedServer(options.version) as server:
-        create_shop(server)
-        with connect(server.dsn, replication=False) as connection:
-            create_slot(connection, SLOT, two_phase=True)
-        step("running the shop's workload and capturing its changes")
+        create_shop(server, options.scale)
+        step("copying the shop's tables, running its workload and capturing its changes")
         progress = _capture_workload(server, options, log, detail)
         step("starting Spark")
         with spark_session(options.master) as spark:
             step("decoding the change log into one dataset per table")
             opened = open_log(spark, log)
             written = write_tables(opened, options.directory / "tables")
-            step("rebuilding the tables from their changes and comparing them with the source")
+            step("rebuilding the tables from their copies and changes and comparing them with the source")
             names = sorted({*opened.tables, *SEEN_TABLES})
             tables = tuple(_table(opened, server, name, written, detail) for name in names)
     return Report(log, progress, tables)
@@ -127,10 +125,20 @@ def _capture(
     def tell(progress: CaptureProgress) -> None:
         if progress.connected:
             connected.set()
-        detail(f"{progress.rows:,} messages captured, confirmed up to {progress.confirmed_lsn}")
+        captured = f"{progress.rows:,} messages captured, confirmed up to {progress.confirmed_lsn}"
+        detail(f"{progress.copies.rows:,} rows copied, {captured}")
 
     progress = capture(
-        server.dsn, SLOT, [PUBLICATION], log, binary=options.binary, two_phase=True, on_progress=tell, **ending
+        server.dsn,
+        SLOT,
+        [PUBLICATION],
+        log,
+        create_slot=True,
+        snapshot=True,
+        binary=options.binary,
+        two_phase=True,
+        on_progress=tell,
+        **ending,
     )
     if progress.ended_by not in ("stop", "until_lsn"):
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""What happens in the shop: concurrent writers, key changes, rollbacks, large and prepared transactions."""
+"""What happens in the shop: concurrent writers, key changes, rollbacks, large and prepared ones, ALTER TABLE."""
 
 import random
 import threading
@@ -38,10 +38,33 @@ VIP = "'{\"vip\": true}'"
 WORDS = ("plain", "naïve", "O'Hara", 'say "hi"', "back\\slash", "日本", "comma, brace {}", "", "NULL")
 
 
-def create_shop(server: EmbeddedServer) -> None:
-    """Create the shop's tables and its publication."""
+ROWS_BEFORE = {
+    "customers": (
+        1000,
+        "(name, email, tags, biography) SELECT 'customer ' || g, 'c' || g || '@example.org', ARRAY['old'],"
+        " repeat('x', g %% 4000) FROM generate_series(1, %s) g",
+    ),
+    "orders": (3000, "(customer_id, total) SELECT 1 + g %% greatest(%s / 3, 1), g FROM generate_series(1, %s) g"),
+    "order_lines": (3000, "SELECT id, 1, 'old', 1, total, NULL FROM orders LIMIT %s"),
+    "carts": (100, "SELECT 1000 + g, '{\"items\": []}' FROM generate_series(1, %s) g"),
+}
+"""What the shop has when the capture begins: how many rows of each table, for scale 1."""
+
+ALTERATIONS = (
+    "ALTER TABLE orders ADD COLUMN channel text NOT NULL DEFAULT 'shop window'",
+    "ALTER TABLE carts RENAME COLUMN content TO items",
+    "ALTER TABLE order_lines ADD COLUMN packed boolean DEFAULT false",
+)
+"""What happens to its tables on the way: no row is sent for it."""
+
+
+def create_shop(server: EmbeddedServer, scale: float = 1.0) -> None:
+    """Create the shop's tables with rows, and its publication; ``scale`` 1 gives about 7,000 rows."""
     with server.connect() as connection:
         connection.execute(resources.files(__package__).joinpath("shop.sql").read_text("utf-8"))
+        for table, (rows, values) in ROWS_BEFORE.items():
+            count = max(round(rows * scale), 3)
+            connection.execute(f"INSERT INTO {table} {values}", [count] * values.count("%s"))
 
 
 class Workload:
@@ -54,9 +77,9 @@ class Workload:
 
     def run(self) -> None:
         """Run everything; writers work side by side with the large transactions."""
-        with ThreadPoolExecutor(WRITERS + 2, "shop") as pool:
+        with ThreadPoolExecutor(WRITERS + 3, "shop") as pool:
             jobs = [pool.submit(self._write, number) for number in range(WRITERS)]
-            jobs += [pool.submit(self._large), pool.submit(self._prepared)]
+            jobs += [pool.submit(self._large), pool.submit(self._prepared), pool.submit(self._alter)]
             try:
                 wait(jobs)
             except BaseException:
@@ -110,6 +133,17 @@ class Workload:
                 connection.execute("INSERT INTO carts SELECT g, '{\"items\": [1, 2]}' FROM generate_series(1, 50) g")
                 connection.execute("TRUNCATE carts" if number < 2 else "UPDATE carts SET id = -id")
                 connection.execute(f"{outcome} PREPARED 'shop-{number}'")
+
+    def _alter(self) -> None:
+        """Columns are added and renamed while all others go on."""
+        with self.server.connect() as connection:
+            for statement in ALTERATIONS:
+                while not self._stop.wait(1.0):
+                    try:
+                        connection.execute(statement)
+                        break
+                    except CONFLICTS as conflict:
+                        del conflict
 
 
 def _one(cursor: Cursor) -> int:

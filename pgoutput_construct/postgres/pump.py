@@ -15,6 +15,7 @@ from pgoutput_construct.postgres.health import SlotHealth
 from pgoutput_construct.postgres.intake import Intake, Taken
 from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.postgres.transactions import TransactionTracker
+from pgoutput_construct.postgres.turns import quick_turns
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["CaptureProgress", "Pump"]
@@ -90,6 +91,7 @@ class Pump:
     _next_ask: float = 0.0
     _cut_lsn: Lsn = field(default_factory=Lsn)
 
+    @quick_turns()
     def run(self) -> str:
         """Return the reason of the end; then all that was received is durable, and what is complete is confirmed.
 

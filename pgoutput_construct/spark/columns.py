@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from pgoutput_construct.changelog.facts import TableReading
 from pgoutput_construct.columnar import columns_schema, unify
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.wire.messages import RelationColumn, Type
+from pgoutput_construct.wire.messages import Relation, RelationColumn, Type
 
-__all__ = ["Columns", "Missing", "Numbering", "Used", "find_columns", "used_ones"]
+__all__ = ["Columns", "Missing", "Numbering", "Used", "find_columns", "read_one", "used_ones"]
+
+_NEXT: Final = 2**63 - 1
 
 Identity: TypeAlias = int | str
 """What a column is, among those of one OID: its attribute number, or its name where that is not known."""
@@ -30,7 +33,7 @@ class Used(NamedTuple):
     """Descriptions of a table that say the same, and describe some of its rows."""
 
     indexes: list[int]
-    """Their indexes in the history."""
+    """Their indexes in the history; none for what the catalog says."""
     description: Description
     """The first of them in the log."""
     numbers: tuple[int, ...] | None
@@ -65,6 +68,8 @@ class Columns:
 
     schema: pa.Schema
     """All that it ever had in the log, typed; those it has now come first, in their order."""
+    current: tuple[str, ...]
+    """Those that it has now."""
     names: Mapping[int, tuple[str, ...]]
     """What the columns of each description are called here, by its index in the history."""
     missing: Mapping[int, Mapping[str, Missing]]
@@ -88,6 +93,21 @@ def used_ones(descriptions: Iterable[tuple[int, Description, bool]], numbering: 
     return list(found.values())
 
 
+def read_one(reading: TableReading, known: Sequence[Used]) -> Used:
+    """Return what the catalog says of a table as the description of the rows that come next."""
+    columns = [column for column in reading.columns if column.published and not column.dropped]
+    types = {oid: kind for each in reversed(known) for oid, kind in each.description.types.items()}
+    relation = Relation(
+        None,
+        reading.oid,
+        reading.namespace,
+        reading.name,
+        reading.replica_identity,
+        tuple(RelationColumn(0, *column.shape) for column in columns),
+    )
+    return Used([], Description(_NEXT, relation, types), tuple(column.number for column in columns), False)
+
+
 def find_columns(used: Sequence[Used], numbering: Numbering) -> Columns:
     """Return the columns of a table, given the descriptions of its rows, the latest first.
 
@@ -97,14 +117,16 @@ def find_columns(used: Sequence[Used], numbering: Numbering) -> Columns:
     """
     names: dict[int, tuple[str, ...]] = {}
     missing: dict[int, dict[str, Missing]] = {}
+    named: list[tuple[Used, tuple[str, ...]]] = []
     for oid in dict.fromkeys(each.oid for each in used):
         mine = [each for each in used if each.oid == oid]
         identities = [_identities(each, mine) for each in mine]
         called = _called(mine, identities)
         for each, own, late in zip(mine, identities, _missing(mine, identities, called, numbering), strict=True):
-            names |= dict.fromkeys(each.indexes, tuple(called[one] for one in own))
+            named.append((each, tuple(called[one] for one in own)))
+            names |= dict.fromkeys(each.indexes, named[-1][1])
             missing |= dict.fromkeys(each.indexes, late) if late else {}
-    return Columns(_united(used, names), names, missing)
+    return Columns(_united(named), named[0][1], names, missing)
 
 
 def _identities(used: Used, all_used: Iterable[Used]) -> tuple[Identity, ...]:
@@ -157,9 +179,9 @@ def _missing(
     return found
 
 
-def _united(used: Iterable[Used], names: Mapping[int, tuple[str, ...]]) -> pa.Schema:
+def _united(named: Iterable[tuple[Used, tuple[str, ...]]]) -> pa.Schema:
     kinds: dict[str, pa.DataType] = {}
-    for each in used:
-        for field, name in zip(columns_schema(each.description), names[each.indexes[0]], strict=True):
+    for each, names in named:
+        for field, name in zip(columns_schema(each.description), names, strict=True):
             kinds[name] = unify(kinds.get(name, field.type), field.type)
     return pa.schema(list(kinds.items()))

@@ -7,7 +7,7 @@ from typing import Final
 
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.facts import TableReading
-from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, used_ones
+from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, read_one, used_ones
 from pgoutput_construct.spark.names import qualified_name
 from pgoutput_construct.spark.tables import Base, Identity, Place, Shape, Table, Usage
 from pgoutput_construct.stream.relations import Description, RelationHistory
@@ -54,30 +54,20 @@ def find_tables(
     for index in latest:
         by_oid[history.descriptions[index].relation.relation_oid].append(index)
     by_name: dict[str, set[int]] = defaultdict(set)
-    names: dict[str, tuple[str, str]] = {}
+    newer: dict[int, TableReading] = {}
     for oid, indexes in by_oid.items():
         last = max(indexes, key=latest.__getitem__)
-        pair = _name(history.descriptions[last].relation, latest[last], readings.get(oid))
-        names[qualified_name(*pair)] = pair
-        by_name[qualified_name(*pair)].update(indexes)
-    return {
-        name: _table(
-            names[name],
-            history,
-            sorted(by_name[name], key=latest.__getitem__, reverse=True),
-            found,
-            copied,
-            numbering,
-        )
-        for name in sorted(by_name)
-    }
-
-
-def _name(relation: Relation, used: Place, reading: TableReading | None) -> tuple[str, str]:
-    """Return the name that a table had last: the catalog's, if that was read after the last rows."""
-    if reading is None or reading.snapshot.lsn < used[0]:
-        return relation.namespace, relation.name
-    return reading.namespace, reading.name
+        named: Relation | TableReading = history.descriptions[last].relation
+        # What was read of the catalog after the last rows is how the table is now.
+        if oid in readings and readings[oid].snapshot.lsn >= latest[last][0]:
+            named = newer[oid] = readings[oid]
+        by_name[qualified_name(named.namespace, named.name)].update(indexes)
+    tables = {}
+    for name in sorted(by_name):
+        order = sorted(by_name[name], key=latest.__getitem__, reverse=True)
+        reading = newer.get(history.descriptions[order[0]].relation.relation_oid)
+        tables[name] = _table(history, order, found, copied, numbering, reading)
+    return tables
 
 
 def _latest(
@@ -96,25 +86,27 @@ def _latest(
 
 
 def _table(
-    name: tuple[str, str],
     history: RelationHistory,
     order: Sequence[int],
     usages: Iterable[Usage],
     copied: Mapping[int, Sequence[TableCopy]],
     numbering: Numbering,
+    reading: TableReading | None,
 ) -> Table:
     """Return a table, given its descriptions, the latest first."""
     indexes = frozenset(order)
     mine = [usage for usage in usages if usage.description in indexes]
     of_copies = {usage.description for usage in mine if usage.copied}
     used = used_ones([(index, history.descriptions[index], index in of_copies) for index in order], numbering)
+    if reading is not None and any(column.published for column in reading.columns):
+        used.insert(0, read_one(reading, used))
     columns = find_columns(used, numbering)
     relation = history.descriptions[order[0]].relation
     return Table(
-        namespace=name[0],
-        name=name[1],
+        namespace=(reading or relation).namespace,
+        name=(reading or relation).name,
         columns=columns.schema,
-        current=columns.names[order[0]],
+        current=columns.current,
         key_columns=_key_columns(relation, columns.names[order[0]]),
         replica_identity=relation.replica_identity,
         identities=_identities(history, mine, columns),

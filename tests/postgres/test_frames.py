@@ -14,6 +14,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import ReplicationStream, StreamOptions, connect, gathering, libpq
 from pgoutput_construct.postgres.frames import FrameReader
 from pgoutput_construct.postgres.intake import Intake
+from pgoutput_construct.postgres.turns import quick_turns
 from pgoutput_construct.wire import Message, XLogData, parse, parse_frame
 from tests.postgres.shop import PUBLICATION, Shop
 
@@ -102,3 +103,15 @@ def test_a_libpq_that_cannot_be_found_is_an_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(gathering, "libpq", libpq.libpq.__wrapped__)
     with pytest.raises(ReplicationError, match=r"psycopg's implementation '\w+' cannot be called on .*PQ"):
         gathering.Gatherer()
+
+
+def test_threads_take_turns_more_often_only_while_a_capture_runs() -> None:
+    """Also where one capture ends before another one that began later."""
+    before = sys.getswitchinterval()
+    first, second = quick_turns(), quick_turns()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert sys.getswitchinterval() < before
+    second.__exit__(None, None, None)
+    assert sys.getswitchinterval() == before

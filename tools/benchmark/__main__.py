@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.benchmark import log
+from tools.benchmark import log, snapshot
 from tools.benchmark.batch import Batch
 from tools.benchmark.captures import captures
 from tools.benchmark.cases import CASES, HEADLINE
@@ -28,6 +28,7 @@ examples:
   python -m tools.benchmark --case ten --engine codec --engine peers --repeat 15
   python -m tools.benchmark --messages 2000 --repeat 1       does it run?
   python -m tools.benchmark log --segments 100000 --transactions 1000000    a change log: how fast it opens
+  python -m tools.benchmark snapshot --rows 10000000         tables into a log, against COPY to files
 
 Peers are built where go, cargo or node is on the PATH (the first time: from their registries, some minutes).
 Ctrl-C ends the run; what was measured up to then is reported.
@@ -40,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["log"]:
         return log.main(given[1:])
+    if given[:1] == ["snapshot"]:
+        return snapshot.main(given[1:])
     options = _options(arguments)
     progress = Progress(options.quiet)
     known = engines(options.directory)

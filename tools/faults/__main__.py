@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
-from tools.faults import upkeep, upkeep_tables
+from tools.faults import snapshot, upkeep, upkeep_tables
 from tools.faults.attack import SERVER_SETTINGS, Round, RoundReport
 from tools.faults.counts import Counts, Faults
 from tools.faults.modes import MODES, Mode
@@ -26,19 +26,22 @@ examples:
   python -m tools.faults capture --kills 5 --stops 0 --cuts 1 --stalls 0 --versions 18 --modes v4-parallel
   python -m tools.faults log                                a log is compacted and pruned, and that is killed
   python -m tools.faults tables                             50,000 segments compacted and pruned, tables compared
+  python -m tools.faults snapshot --rows 1000000            tables are copied while they change, and that is killed
 
 exit status: 0 the log says the truth, 1 it does not or cannot be read, or a capture gave up, 2 wrong arguments,
              130 interrupted
 """
 
 
+_OTHERS = {"log": upkeep.main, "tables": upkeep_tables.main, "snapshot": snapshot.main}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["log"]:
-        return upkeep.main(given[1:])
-    if given[:1] == ["tables"]:
-        return upkeep_tables.main(given[1:])
+    for name, command in _OTHERS.items():
+        if given[:1] == [name]:
+            return command(given[1:])
     options = _parser().parse_args(given)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server is left behind
     directory = Path(tempfile.mkdtemp(prefix="faults-", dir=options.directory))
@@ -90,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands.add_parser("log", help="compact and prune a log while it is written and read, and kill that")
+    commands.add_parser("snapshot", help="copy tables while writers change and alter them, and kill the capture")
     commands.add_parser("tables", help="compact and prune a log while it is written and read, and compare its tables")
     _add_faults(capture)
     add = capture.add_argument

@@ -15,7 +15,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.rows import RowChange, RowReader
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader
-from pgoutput_construct.wire import PgoutputMessage, parse
+from pgoutput_construct.wire import PgoutputMessage, Relation, parse
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
 __all__ = ["Tables", "replay"]
@@ -38,8 +38,8 @@ def replay(log: ChangeLog) -> Tables:
     for xid, change in _committed(transactions, found):
         copy = copies.get(change.relation.relation_oid)
         if copy is not None and copy.snapshot.invisible(np.array([xid]))[0]:
-            _apply(tables[copy.relation_oid], change)
-    return tables
+            tables[copy.relation_oid].apply(change)
+    return {oid: table.rows for oid, table in tables.items()}
 
 
 def _message(log: ChangeLog, entry: LogEntry) -> PgoutputMessage:
@@ -48,17 +48,17 @@ def _message(log: ChangeLog, entry: LogEntry) -> PgoutputMessage:
     return message
 
 
-def _copied(log: ChangeLog, copies: Mapping[int, TableCopy]) -> Tables:
+def _copied(log: ChangeLog, copies: Mapping[int, TableCopy]) -> dict[int, "_Table"]:
     readers: dict[int, RowReader] = defaultdict(lambda: RowReader(values="raw"))
     by_chunk = {n: copy for copy in copies.values() for n in range(copy.first_chunk, copy.last_chunk + 1)}
-    tables: Tables = {oid: [] for oid in copies}
+    tables = {oid: _Table() for oid in copies}
     for entry in log.entries(copied=True):
         if entry.snapshot is not None and entry.snapshot in by_chunk:
-            rows = readers[entry.snapshot].read(_message(log, entry))
-            tables[by_chunk[entry.snapshot].relation_oid].extend(row.new or {} for row in rows)
+            for row in readers[entry.snapshot].read(_message(log, entry)):
+                tables[by_chunk[entry.snapshot].relation_oid].add(row.new or {}, row.relation)
     for oid, copy in copies.items():
-        if len(tables[oid]) != copy.rows:
-            raise ChangeLogError(f"the copy of {copy.name} has {len(tables[oid])} rows, and should have {copy.rows}")
+        if (count := len(tables[oid].rows)) != copy.rows:
+            raise ChangeLogError(f"the copy of {copy.name} has {count} rows, and should have {copy.rows}")
     return tables
 
 
@@ -75,26 +75,50 @@ def _committed(
                     yield spans.xid[place], change
 
 
-def _apply(rows: list[Row], change: RowChange) -> None:
-    if change.op == "truncate":
-        rows.clear()
-        return
-    stored = None if change.op == "insert" else _taken(rows, change)
-    if change.new is not None:
-        kept = {name: (stored or {}).get(name) for name in change.unchanged}
-        rows.append(kept | change.new)
+class _Table:
+    """The rows of one table, found by what a change says of the old one."""
 
+    def __init__(self) -> None:
+        self._rows: dict[Any, list[Row]] = defaultdict(list)
+        self._keys: tuple[str, ...] | None = None
 
-def _taken(rows: list[Row], change: RowChange) -> Row:
-    """Take the row out that a change is of."""
-    key = change.old or _key(change)
-    for place, row in enumerate(rows):
-        if all(row.get(name) == value for name, value in key.items()):
-            return rows.pop(place)
-    raise ChangeLogError(f"{change.op} of a row of {change.relation.name} that there is not: {key!r:.200}")
+    @property
+    def rows(self) -> list[Row]:
+        return [row for rows in self._rows.values() for row in rows]
 
+    def add(self, row: Row, relation: Relation) -> None:
+        self._find_by(relation)
+        self._rows[self._identity(row)].append(row)
 
-def _key(change: RowChange) -> Row:
-    assert change.relation.replica_identity != RelationReplicaIdentity.FULL and change.new is not None
-    keys = [column.name for column in change.relation.columns if column.flags & RelationColumnFlags.KEY]
-    return {name: change.new[name] for name in keys}
+    def apply(self, change: RowChange) -> None:
+        self._find_by(change.relation)
+        if change.op == "truncate":
+            self._rows.clear()
+            return
+        stored = None if change.op == "insert" else self._take(change)
+        if change.new is not None:
+            row = {name: (stored or {}).get(name) for name in change.unchanged} | change.new
+            self._rows[self._identity(row)].append(row)
+
+    def _take(self, change: RowChange) -> Row:
+        rows = self._rows[self._identity(change.old or change.new or {})]
+        if not rows:
+            raise ChangeLogError(f"{change.op} of a row of {change.relation.name} that there is not: {change!r:.400}")
+        return rows.pop()
+
+    def _find_by(self, relation: Relation) -> None:
+        """Find rows by the columns of the replica identity; of all columns, by those that are not NULL."""
+        is_full = relation.replica_identity == RelationReplicaIdentity.FULL
+        names = [column.name for column in relation.columns if column.flags & RelationColumnFlags.KEY]
+        keys = None if is_full else tuple(names)
+        if keys != self._keys:
+            rows, self._keys = self.rows, keys
+            self._rows.clear()
+            for row in rows:
+                self._rows[self._identity(row)].append(row)
+
+    def _identity(self, row: Row) -> Any:
+        # A column that was added since is NULL in rows from before.
+        if self._keys is None:
+            return frozenset((name, value) for name, value in row.items() if value is not None)
+        return tuple(row[name] for name in self._keys)

@@ -1,0 +1,194 @@
+"""python -m tools.faults snapshot: tables are copied while writers change them, and the capture is killed meanwhile."""
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from psycopg import errors
+
+from pgoutput_construct.changelog import ChangeLog, SegmentLimits
+from pgoutput_construct.changelog.copies import copies_of
+from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.postgres import capture, snapshot
+from tools.faults.errors import FaultsError
+from tools.faults.snapshot_tables import ALTERATIONS, LATER, TABLES, WRITES, differences, published
+
+__all__ = ["Attack", "attack", "main"]
+
+_WRITERS: Final = 3
+_SLOT: Final = "attacked"
+_EXPECTED: Final = (errors.UniqueViolation, errors.DeadlockDetected, errors.LockNotAvailable)
+"""What writers cause each other."""
+Say = Callable[[str], object]
+_SETTINGS: Final = {"autovacuum": "off", "lock_timeout": "20s", "max_wal_size": "4GB"}
+
+
+@dataclass(frozen=True)
+class Attack:
+    """How much of everything."""
+
+    rows: int = 100_000
+    """Rows of each table."""
+    kills: int = 20
+    """How often the capture is killed."""
+    workers: int = 2
+    """Connections that copy."""
+    seconds: float = 2.0
+    """How long a capture lives in the mean."""
+    binary: bool = False
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.faults snapshot", description=__doc__)
+    defaults = Attack()
+    parser.add_argument("--rows", type=int, default=defaults.rows, help=f"of each table (default {defaults.rows})")
+    parser.add_argument("--kills", type=int, default=defaults.kills, help=f"of the capture (default {defaults.kills})")
+    parser.add_argument("--workers", type=int, default=defaults.workers, help="connections that copy")
+    parser.add_argument("--seconds", type=float, default=defaults.seconds, help="how long a capture lives in the mean")
+    parser.add_argument("--versions", type=int, nargs="+", choices=VERSIONS, default=VERSIONS, help="PostgreSQL's")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")
+    options = parser.parse_args(arguments)
+    print(f"seed {options.seed}", flush=True)
+    good = True
+    for version in options.versions:
+        asked = Attack(options.rows, options.kills, options.workers, options.seconds)
+        with EmbeddedServer(version, _SETTINGS) as server:
+            directory = Path(tempfile.mkdtemp(prefix="snapshot-"))
+            problems = attack(server, "attacked", directory, asked, options.seed, lambda text: print(text, flush=True))
+            print(f"PostgreSQL {version}: {'; '.join(problems) or 'the log has what the source has'}", flush=True)
+            good = good and not problems
+            if not problems:
+                shutil.rmtree(directory)
+    return 0 if good else 1
+
+
+def attack(server: EmbeddedServer, dbname: str, directory: Path, asked: Attack, seed: int, say: Say) -> list[str]:
+    """Copy tables into a log while they change and the capture dies; return what is wrong in the end."""
+    with server.connect() as admin:
+        admin.execute(f"CREATE DATABASE {dbname}".encode())
+    dsn = psycopg.conninfo.make_conninfo(server.dsn, dbname=dbname)
+    with server.connect(dbname=dbname) as connection:
+        for statements in TABLES.values():
+            for statement in statements:
+                connection.execute(statement.replace("{rows}", str(asked.rows)).encode())
+        names = tuple(name for name in TABLES if name != LATER)
+        options = "WITH (publish_via_partition_root = true)"
+        connection.execute(f"CREATE PUBLICATION p FOR TABLE {published(names)} {options}".encode())
+    chance = random.Random(seed)
+    given: dict[str, Any] = {
+        **{"dsn": dsn, "slot": f"{_SLOT}_{dbname}", "publications": ["p"], "directory": str(directory / "log")},
+        **{"create_slot": True, "snapshot": True, "workers": asked.workers, "status_interval": 1.0},
+        **{"binary": asked.binary},
+    }
+    with _writing(server, dbname, asked.rows, seed):
+        for number in range(asked.kills):
+            if number == asked.kills // 2:
+                with server.connect(dbname=dbname) as connection:
+                    connection.execute(f"ALTER PUBLICATION p ADD TABLE {published((LATER,))}".encode())
+            _run_and_kill(server, given, chance.uniform(0, 2 * asked.seconds))
+            say(f"killed {number + 1} times; {_copied(directory)}")
+    capture(**given, until_idle=1.0, handle_signals=False)
+    snapshot(dsn, directory / "log", ["keyed", "whole"], handle_signals=False)
+    capture(**given, until_idle=1.0, handle_signals=False)
+    say(_copied(directory))
+    log = ChangeLog(directory / "log")
+    return [*differences(dsn, log), *verify(directory / "log").problems]
+
+
+def _copied(directory: Path) -> str:
+    try:
+        index = ChangeLog(directory / "log").index
+    except PgoutputError:
+        return "no log"
+    rows = sum(row["rows"] for row in index.entries("snapshots").to_pylist())
+    return f"{len(list(copies_of(index)))} copies complete, {rows:,} rows copied"
+
+
+def _run_and_kill(server: EmbeddedServer, given: dict[str, Any], seconds: float) -> None:
+    """Kill a capture so many seconds after it has connected."""
+    limits = asdict(SegmentLimits(seconds=0.2))
+    arguments = json.dumps({**given, "limits": limits, "until_lsn": None, "duration": 600})
+    with subprocess.Popen([sys.executable, "-m", "tools.faults.child", arguments], stderr=subprocess.PIPE) as child:
+        while child.poll() is None and not _is_read(server, given["slot"]):
+            time.sleep(0.05)
+        time.sleep(seconds)
+        died = child.poll()
+        child.kill()
+        said = child.stderr.read().decode() if child.stderr else ""
+    if died is not None:
+        raise FaultsError(f"the capture ended by itself, with status {died}: {said[-2000:]}")
+
+
+def _is_read(server: EmbeddedServer, slot: str) -> bool:
+    with server.connect() as connection:
+        query = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active AND confirmed_flush_lsn IS NOT NULL"
+        return connection.execute(query, [slot]).fetchone() is not None
+
+
+@contextmanager
+def _writing(server: EmbeddedServer, dbname: str, rows: int, seed: int) -> Iterator[None]:
+    """Write from several connections until the block ends; what fails in a writer is raised then."""
+    done = threading.Event()
+    with ThreadPoolExecutor(_WRITERS + 1, "writer") as pool:
+        chances = [random.Random(f"{seed} {number}") for number in range(_WRITERS + 1)]
+        futures = [pool.submit(_write, server, dbname, rows, chance, done) for chance in chances[:-1]]
+        futures.append(pool.submit(_alter, server, dbname, chances[-1], done))
+        try:
+            yield
+        finally:
+            done.set()
+    for future in futures:
+        future.result()
+
+
+def _write(server: EmbeddedServer, dbname: str, rows: int, chance: random.Random, done: threading.Event) -> None:
+    with server.connect(dbname=dbname) as connection:
+        while not done.wait(chance.uniform(0, 0.02)):
+            with suppress(*_EXPECTED):
+                _transaction(connection, rows, chance)
+
+
+def _transaction(connection: "psycopg.Connection[Any]", rows: int, chance: random.Random) -> None:
+    end = chance.choices(["COMMIT", "ROLLBACK", "PREPARE"], [8, 2, 1])[0]
+    gid = f"g{chance.getrandbits(60)}"
+    try:
+        connection.execute("BEGIN")
+        for _ in range(chance.randrange(1, 6)):
+            if chance.random() < 0.2:
+                connection.execute("SAVEPOINT s")
+            statement = chance.choice(WRITES).replace("{n}", str(chance.randrange(10**6)))
+            connection.execute(statement.replace("{row}", str(chance.randrange(1, min(rows, 10_000)))).encode())
+            if chance.random() < 0.1:
+                connection.execute("SAVEPOINT s; ROLLBACK TO s")
+        if end == "PREPARE":
+            connection.execute(f"PREPARE TRANSACTION '{gid}'".encode())
+            connection.execute(f"{chance.choice(['COMMIT', 'COMMIT', 'ROLLBACK'])} PREPARED '{gid}'".encode())
+        else:
+            connection.execute(end.encode())
+    except psycopg.Error:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _alter(server: EmbeddedServer, dbname: str, chance: random.Random, done: threading.Event) -> None:
+    with server.connect(dbname=dbname) as connection:
+        while not done.wait(chance.uniform(0.5, 3)):
+            with suppress(*_EXPECTED):
+                statement = chance.choice(ALTERATIONS).replace("{n}", str(chance.randrange(10**8)))
+                connection.execute(statement.encode())
