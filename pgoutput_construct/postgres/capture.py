@@ -204,9 +204,9 @@ class _Capture:
             prepared = prepare(asking, self.plan, self.writer)
             if prepared.begun_anew:
                 self.copier.begin_anew()
+            if prepared.exported is not None:
+                self.copier.use(prepared.exported)
             self.catalog.begin(asking, prepared.begun_anew)
-        if prepared.exported is not None:
-            self.copier.use(prepared.exported)
         if not prepared.created_slot:
             self._note_beginning(prepared)
         connection = connect(self.dsn, patience=patience)

@@ -91,7 +91,7 @@ def attack(server: EmbeddedServer, dbname: str, directory: Path, asked: Attack, 
         options = "WITH (publish_via_partition_root = true)"
         connection.execute(f"CREATE PUBLICATION p FOR TABLE {published(names)} {options}".encode())
     chance = random.Random(seed)
-    given = {
+    given: dict[str, Any] = {
         **{"dsn": dsn, "slot": f"{_SLOT}_{dbname}", "publications": ["p"], "directory": str(directory / "log")},
         **{"create_slot": True, "snapshot": True, "workers": asked.workers, "status_interval": 1.0},
         **{"binary": asked.binary},

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from psycopg.pq import TransactionStatus
 
 from pgoutput_construct.changelog.copies import copies_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import ChangeLog, current_lsn, preparation, snapshot
+from pgoutput_construct.postgres.copying import making
 from pgoutput_construct.postgres.slots import ExportedSnapshot
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
@@ -133,7 +135,14 @@ def test_the_slot_goes_on_while_a_copy_waits(source: Source, monkeypatch: pytest
     source.execute("INSERT INTO a VALUES (1)", "ALTER PUBLICATION p SET TABLE a, b")
     with source.connect() as holder:
         holder.execute("BEGIN")
-        _when_the_slot_is_there(monkeypatch, lambda: holder.execute("LOCK TABLE a IN ACCESS EXCLUSIVE MODE"))
+        begin = making.CopyMaker.under
+
+        def lock_and_begin(maker: making.CopyMaker, exported: ExportedSnapshot) -> None:
+            if holder.info.transaction_status == TransactionStatus.INTRANS:
+                holder.execute("LOCK TABLE a IN ACCESS EXCLUSIVE MODE")
+            begin(maker, exported)
+
+        monkeypatch.setattr(making.CopyMaker, "under", lock_and_begin)
         with source.capturing():
             wait_until(lambda: _confirmed(source) > 0, seconds=30)
             source.execute("INSERT INTO b VALUES (1)")
