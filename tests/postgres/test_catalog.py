@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog import ChangeLog, SegmentLimits
 from pgoutput_construct.changelog.copies import latest_copies
 from pgoutput_construct.changelog.facts import table_readings
 from pgoutput_construct.changelog.lineage import Lineage, lineage_of
@@ -263,7 +263,7 @@ def altered(request: pytest.FixtureRequest, server: EmbeddedServer, tmp_path_fac
             for statements in _steps():
                 shop.execute(*statements)
         else:
-            with shop.capturing(status_interval=0.2, **options) as outcome:
+            with shop.capturing(status_interval=0.2, limits=SegmentLimits(seconds=0.1), **options) as outcome:
                 wait_until(lambda: is_active(shop))
                 for statements in _steps():
                     end = shop.execute(*statements, "INSERT INTO item SELECT count(*) FROM item")
