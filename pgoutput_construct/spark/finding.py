@@ -117,6 +117,7 @@ def _table(
         missing=columns.missing,
         segments=tuple(sorted({usage.segment for usage in mine})),
         rows=sum(usage.rows for usage in mine),
+        dropped=reading is not None and reading.gone,
     )
 
 

@@ -31,6 +31,7 @@ from pgoutput_construct.spark.phases import state_over
 from pgoutput_construct.spark.plan import Plan, plan_of
 from pgoutput_construct.spark.rows import index_log, rows_of
 from pgoutput_construct.spark.schemas import CHANGE
+from pgoutput_construct.spark.state import current_state
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.usages import find_usages, visible_runs
 from pgoutput_construct.stream.relations import Description
@@ -109,16 +110,19 @@ class OpenLog:
         They are those of the latest copy, and what the changes that are not in it made of them, each replayed by the
         replica identity that the table had then; see ``state_over``. Raises ChangeLogError where that cannot be done,
         and where older changes were pruned and no copy came after them, unless ``changes`` are given: then they must
-        have them. Warns (IncompleteTableWarning) of a table among ``lacks``.
+        have them. Warns (IncompleteTableWarning) of a table among ``lacks``. A table that was dropped has no rows.
         """
         table = self.table(name)
         if changes is None:
+            changes = self.changes(name)
             self._check_kept(table)
+        if table.dropped:
+            return current_state(changes.where("false"), (), table.replica_identity, table.current)
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
         reach = near(self._plan.value, table.base.copy) if table.base else None
-        return state_over(self.changes(name) if changes is None else changes, table, reach)
+        return state_over(changes, table, reach)
 
     def _check_kept(self, table: Table) -> None:
         """Raise ChangeLogError when changes were pruned that a table's state needs."""

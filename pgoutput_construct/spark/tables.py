@@ -94,6 +94,8 @@ class Table:
     """Indexes of the segments that hold its rows."""
     rows: int
     """How many changes the log has, and rows that were copied."""
+    dropped: bool = False
+    """Whether the table is no more."""
 
     @property
     def qualified(self) -> str:
