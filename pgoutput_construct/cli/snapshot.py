@@ -44,6 +44,10 @@ def snapshot_command(dsn: str, log: str, tables: tuple[str, ...], workers: int) 
                 meter.report(progress)
                 show()
 
-            copies = snapshot(dsn, log, tables, workers=workers, on_progress=report)
+            copies = snapshot(dsn, log, tables, workers=workers, on_progress=report, on_wait=_waiting)
         for copy in copies:
             LOGGER.info("table %s.%s is in the log: %s", copy.namespace, copy.name, counted(copy.rows, "row"))
+
+
+def _waiting(rows: int) -> None:
+    LOGGER.info("the capture makes the copies: %s so far", counted(rows, "row"))

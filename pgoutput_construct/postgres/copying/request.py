@@ -5,8 +5,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog.indexes import index_of
+from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.requests import CopyRequest, TableName, ask, fulfil, was_fulfilled
@@ -26,6 +30,7 @@ OnProgress = Callable[[CaptureProgress], None]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _PAUSE: Final = 0.2  # seconds
+_LOOKS: Final = 2.0  # seconds between two looks at what has come into the log
 _FREE_AFTER: Final = 3.0
 """Seconds after which a slot that nobody reads counts as free: a capture that lost its connection comes back."""
 
@@ -38,6 +43,7 @@ def snapshot(
     workers: int = 2,
     stop: Callable[[], bool] | None = None,
     on_progress: OnProgress | None = None,
+    on_wait: Callable[[int], None] | None = None,
     handle_signals: bool = True,
 ) -> list[TableCopy]:
     """Copy tables into a log as they are now, beside the changes that are there: new ones, or such as must be repaired.
@@ -53,6 +59,7 @@ def snapshot(
         workers: Over how many connections a table is copied.
         stop: Asked now and then; True gives up waiting, and withdraws what was asked for.
         on_progress: Called with the progress of the capture, where this call makes the copies.
+        on_wait: Called now and then where a capture makes the copies, with the rows that are in the log since the call.
         handle_signals: As for capture, where this call makes the copies.
 
     Returns:
@@ -69,8 +76,9 @@ def snapshot(
         found = _find(connection, names, log.options)
     request = ask(store, found, workers=workers)
     asked = stop or (lambda: False)
+    seen = _Seen(log, on_wait)
     try:
-        if not _wait(store, request, asked, dsn, log.options.slot):
+        if not _wait(store, request, asked, dsn, log.options.slot, seen):
             _LOG.info("no capture reads slot %r: capturing until the copies are durable", log.options.slot)
             watched = _Watched(store, request, on_progress)
             given: dict[str, Any] = log.options.replication_options()
@@ -101,7 +109,7 @@ def _find(connection: Connection, names: list[str], options: LogOptions) -> list
     return list(dict.fromkeys(found))
 
 
-def _wait(store: LogStore, request: CopyRequest, asked: Callable[[], bool], dsn: str, slot: str) -> bool:
+def _wait(store: LogStore, request: CopyRequest, asked: Callable[[], bool], dsn: str, slot: str, seen: "_Seen") -> bool:
     """Return True when the request is fulfilled, or ``asked`` says so; False when there is nobody to fulfil it."""
     free_since: float | None = None
     while not was_fulfilled(store, request) and not asked():
@@ -109,8 +117,30 @@ def _wait(store: LogStore, request: CopyRequest, asked: Callable[[], bool], dsn:
         free_since = None if health and health[0].active_pid else free_since or now
         if free_since is not None and now - free_since >= (_FREE_AFTER if _is_held(store) else 0):
             return False
+        seen.look()
         time.sleep(_PAUSE)
     return True
+
+
+class _Seen:
+    """Counts the copied rows that come into a log."""
+
+    def __init__(self, log: ChangeLog, on_wait: Callable[[int], None] | None) -> None:
+        self._store, self._on_wait = log.store, on_wait
+        self._next_seq = log.segments[-1].last_seq + 1
+        self._rows = 0
+        self._due = 0.0
+
+    def look(self) -> None:
+        """Tell how many there are, once in a while."""
+        if self._on_wait is None or time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + _LOOKS
+        segments = list_log(self._store)
+        for place in (segments.first_seqs >= self._next_seq).nonzero()[0].tolist():
+            self._rows += pc.sum(index_of(segments[place]).entries("snapshots")["rows"]).as_py() or 0
+        self._next_seq = segments[-1].last_seq + 1
+        self._on_wait(self._rows)
 
 
 def _is_held(store: LogStore) -> bool:
