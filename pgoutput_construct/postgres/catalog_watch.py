@@ -16,7 +16,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.requests import ask, requests
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.catalog import catalog_digest, locked_tables, read_catalog
+from pgoutput_construct.postgres.catalog import CATALOG_SINCE, catalog_digest, locked_tables, read_catalog
 from pgoutput_construct.postgres.known import Known, News, Shape, shape_of
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.wire.messages import Relation
@@ -65,6 +65,8 @@ class CatalogWatch:
 
         A table that is being altered is not waited for.
         """
+        if self._known is None:
+            return True
         described = self._described.keys() - self._locked
         waits = bool(described or self._news or self._seen < self._received or self._judged < self._said)
         self._is_hurried = waits
@@ -84,6 +86,8 @@ class CatalogWatch:
 
         Raises ReplicationError, also where the log says that ``on_rewrite`` keeps the capture from going on.
         """
+        if connection.info.server_version < CATALOG_SINCE:
+            return
         if self._known is None or anew:
             index = _index_of(self._writer)
             self._known = Known.of(index)
@@ -123,7 +127,8 @@ class CatalogWatch:
 
         The order counts: what was received before the locks were looked at is as the rows say that are read then.
         """
-        assert self._known is not None
+        if self._known is None:
+            return
         start, described = self._writer.next_seq, dict(self._described)
         self._locked = locked = locked_tables(connection)
         digest = catalog_digest(connection)

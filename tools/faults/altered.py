@@ -64,6 +64,8 @@ class Alterations:
     server: EmbeddedServer
     dbname: str
     chance: random.Random
+    phases: int | None = None
+    """How often a capture runs, or is away, for a while; None: two to five times."""
     summary: str = ""
     """What was compared, after ``run``."""
     _numbers: dict[int, tuple[int, ...]] = field(default_factory=dict)  # of the columns that each row was inserted with
@@ -84,7 +86,7 @@ class Alterations:
                 **{"publications": ["p"], "directory": str(directory), "create_slot": True, "status_interval": 0.3},
             }
             capture(**given, until_idle=0.1, handle_signals=False)
-            for _ in range(self.chance.randrange(2, 6)):
+            for _ in range(self.phases or self.chance.randrange(2, 6)):
                 with self._capturing(given, self.chance.random()):
                     for _ in range(self.chance.randrange(3, 25)):
                         self._step(source)
