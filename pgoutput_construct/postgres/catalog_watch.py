@@ -30,6 +30,8 @@ _LOG = logging.getLogger("pgoutput_construct")
 _RELATION: Final = Relation.TAG[0]
 _LONGEST_WAIT: Final = 1.0
 """Seconds for which events wait for a place between two transactions."""
+_PATIENCE: Final = 10.0
+"""Seconds for which the end of a capture waits for a server that cannot be asked, though its stream goes on."""
 
 
 class CatalogWatch:
@@ -49,6 +51,7 @@ class CatalogWatch:
         self._news: list[tuple[float, News]] = []  # by the thread; they wait for the pump
         self._locked: frozenset[int] = frozenset()
         self._is_hurried = False
+        self._failed_at: float | None = None
         self._received = self._seen = -1
         self._said = self._judged = -1
         self._stale: dict[int, Stale] = {}
@@ -63,14 +66,14 @@ class CatalogWatch:
     def settled(self) -> bool:
         """Whether all that was received was looked at, and what it means is known; if not, that is hurried.
 
-        A table that is being altered is not waited for.
+        A table that is being altered is not waited for, nor a server that has not answered for some time.
         """
-        if self._known is None:
+        if self._known is None or (self._failed_at is not None and time.monotonic() - self._failed_at > _PATIENCE):
             return True
         described = self._described.keys() - self._locked
         waits = bool(described or self._news or self._seen < self._received or self._judged < self._said)
         self._is_hurried = waits
-        if waits:
+        if waits and self._failed_at is None:
             self.wake()
         return not waits
 
@@ -122,6 +125,11 @@ class CatalogWatch:
                 self._said = self._writer.next_seq - 1
             self._news.pop(0)
 
+    def failed(self) -> None:
+        """Note that the server could not be asked."""
+        if self._failed_at is None:
+            self._failed_at = time.monotonic()
+
     def look(self, connection: Connection) -> None:
         """Ask the server, and see what is new; called about each second, by one thread at a time.
 
@@ -143,7 +151,7 @@ class CatalogWatch:
             self._forget(described, locked)
         else:
             self._known.passed(start, locked)
-        self._seen = start
+        self._seen, self._failed_at = start, None
         if self._judged < self._said <= self._writer.durable_seq:
             said = self._said
             self._judge(_index_of(self._writer))
