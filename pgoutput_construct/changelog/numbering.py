@@ -18,7 +18,8 @@ def find_numbers(columns: Sequence[RelationColumn], readings: Sequence[TableRead
 
     ``readings`` are consecutive: the table was as it is described at the first one, at the last one, or at some time
     between. What looks as a whole like one of them is that one, if it is like no other; else the numbers alone decide,
-    since names and types may have been others for a moment. PostgreSQL gives a new column the next number, and a
+    since names and types may have been others for a moment. (That a name was taken from a column, given to another one,
+    and taken away again, all between two readings, is not seen.) PostgreSQL gives a new column the next number, and a
     Relation has the columns in their order.
     """
     shapes = [(column.name, column.type_oid, column.type_modifier) for column in columns]
