@@ -11,24 +11,30 @@ from pgoutput_construct.wire.messages import RelationColumn
 __all__ = ["find_numbers"]
 
 Numbers: TypeAlias = tuple[int, ...]
+Shape: TypeAlias = tuple[str, int, int]
 
 
 def find_numbers(columns: Sequence[RelationColumn], readings: Sequence[TableReading]) -> Numbers | None:
     """Return the numbers of a description's columns; None where they are not certain.
 
     ``readings`` are consecutive: the table was as it is described at the first one, at the last one, or at some time
-    between. What looks as a whole like one of them is that one, if it is like no other; else the numbers alone decide,
-    since names and types may have been others for a moment. (That a name was taken from a column, given to another one,
-    and taken away again, all between two readings, is not seen.) PostgreSQL gives a new column the next number, and a
-    Relation has the columns in their order.
+    between. PostgreSQL gives a new column the next number, and a Relation has the columns in their order: so how many
+    there are may leave one answer. Else what looks as a whole like one of the readings is that one, unless a name in it
+    is another column's in another reading. (That a name was taken from a column, given to another one, and taken away
+    again, all between two readings, is not seen.)
     """
-    shapes = [(column.name, column.type_oid, column.type_modifier) for column in columns]
-    published = [[column for column in reading.columns if column.published] for reading in readings]
-    alike = [found for found in published if [column.shape for column in found] == shapes]
-    candidates = {tuple(column.number for column in found) for found in alike}
-    if not candidates and len(readings) > 1:
-        candidates = {numbers for pair in pairwise(readings) for numbers in _between(len(shapes), *pair)}
+    candidates = {numbers for pair in pairwise(readings) for numbers in _between(len(columns), *pair)}
+    if len(candidates) != 1:
+        shapes = [(column.name, column.type_oid, column.type_modifier) for column in columns]
+        published = [{c.shape: c.number for c in reading.columns if c.published} for reading in readings]
+        alike = {tuple(found.values()) for found in published if [*found] == shapes}
+        candidates = {n for n in alike if not any(_contradicts(found, shapes, n) for found in published)}
+        candidates = candidates if len(alike) == 1 else set()
     return candidates.pop() if len(candidates) == 1 else None
+
+
+def _contradicts(found: Mapping[Shape, int], shapes: Sequence[Shape], numbers: Numbers) -> bool:
+    return any(found.get(shape, number) != number for shape, number in zip(shapes, numbers, strict=True))
 
 
 def _between(count: int, before: TableReading, after: TableReading) -> Iterator[Numbers]:
