@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.needed import Need
 from pgoutput_construct.changelog.registry import RegisteredReader
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -28,7 +29,9 @@ class Cut(NamedTuple):
     """What keeps others that are before the position."""
 
 
-def find_cut(index: SegmentIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader]) -> Cut:
+def find_cut(
+    index: SegmentIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader], needs: Sequence[Need] = ()
+) -> Cut:
     """Find the segments that hold only what ended before a position, and what keeps some of them all the same."""
     starts = index.table["first_seq"].to_pylist()
     is_old = _ended_before(index, before)
@@ -38,6 +41,12 @@ def find_cut(index: SegmentIndex, before: Lsn | Timestamp, readers: Sequence[Reg
         if reader.next_seq < starts[cut]:
             holds.append(f"reader {reader.name!r} has read all before seq {reader.next_seq} only")
             cut = _place(starts, reader.next_seq)
+    needed_first = min(needs, default=None)
+    if needed_first is not None and needed_first.seq < starts[cut]:
+        more = sum(need.seq < starts[cut] for need in needs) - 1
+        others = f"; so it is with {more:,} more tables" if more else ""
+        holds.append(f"{needed_first.words}: all from seq {needed_first.seq} on{others}")
+        cut = _place(starts, needed_first.seq)
     first, last, names = _lasting(index)
     clean = int(np.flatnonzero(_crossed(starts, first, last)[: cut + 1] == 0)[-1])
     if (needed := _needed(first, last, starts[cut])) is not None:

@@ -17,6 +17,7 @@ from pgoutput_construct.changelog.listed import Listing
 from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.manifest import manifest_names
 from pgoutput_construct.changelog.names import chosen
+from pgoutput_construct.changelog.needed import needs_of
 from pgoutput_construct.changelog.pruned import Pruned, read_pruned, write_pruned
 from pgoutput_construct.changelog.registry import RegisteredReader, readers
 from pgoutput_construct.changelog.store import Address, LogLock, LogStore
@@ -55,18 +56,20 @@ def prune(
     address: Address | LogStore,
     before: Lsn | Timestamp | datetime,
     *,
+    states: bool = True,
     dry_run: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Prune:
     """Remove the segments that hold only what ended before a position, and that nobody needs.
 
     A segment stays, and all after it, when a transaction that ended later, is open, or is prepared has changes in it,
-    or a registered reader has not read it. The newest one always stays. What stays is decoded without what went; but
-    a table's state can be built only from a copy of the table that is not older than what went.
+    or a registered reader has not read it, or the state of a table is built from it: that needs the latest copy of the
+    table, and what came after it. The newest segment always stays. What stays is decoded without what went.
 
     Args:
         address: The log's.
         before: A position in the WAL, or a time of commits.
+        states: Keep what the state of tables is built from; without it only who has older changes elsewhere has that.
         dry_run: Say what would be removed, and remove nothing.
         on_progress: Called after each file that is removed.
 
@@ -79,14 +82,17 @@ def prune(
         before = Timestamp.from_datetime(before)
     with lock_for_maintenance(store) as lock:
         listing, known = list_log(store), readers(store)
-        done = _planned(listing, known, before, time.time())
+        done = _planned(listing, known, before, time.time(), states)
         done = replace(done, size=sum(_files(store, done.first_seq).values()))
         return done if dry_run else _remove(store, lock, listing, done, on_progress or (lambda done: None))
 
 
-def _planned(listing: Listing, known: tuple[RegisteredReader, ...], before: Lsn | Timestamp, now: float) -> Prune:
+def _planned(
+    listing: Listing, known: tuple[RegisteredReader, ...], before: Lsn | Timestamp, now: float, states: bool
+) -> Prune:
     waited_for = [reader for reader in known if not reader.has_expired(now)]
-    cut = find_cut(indexes_of(listing), before, waited_for)
+    index = indexes_of(listing)
+    cut = find_cut(index, before, waited_for, list(needs_of(index)) if states else ())
     gone, kept = listing[: cut.segments], listing[cut.segments :]
     first_seq = kept[0].first_seq
     silent = [_silent(each) for each in known if each not in waited_for and each.next_seq < first_seq]

@@ -20,7 +20,7 @@ from pgoutput_construct.changelog.planning import committed_spans
 from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.wire.messages import Truncate
 
-__all__ = ["IncompleteTableWarning", "Lack", "lacks_of", "present_copies"]
+__all__ = ["IncompleteTableWarning", "Lack", "begun_without_copy", "lacks_of", "present_copies"]
 
 _TRUNCATES = tag_table({Truncate})
 
@@ -56,7 +56,7 @@ def lacks_of(index: SegmentIndex) -> list[Lack]:
     """
     readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
     published = publication_readings(index)
-    begun = {copy.relation_oid for copy in present_copies(index)} | _truncated(index) | _created(readings, published)
+    begun = {copy.relation_oid for copy in present_copies(index)} | _begun(index, readings, published).keys()
     known = set(index.counts["oid"].to_pylist()) | _published(published)
     names = _names(index, readings)
     gone = {oid for oid, reading in readings.items() if reading.gone}
@@ -91,35 +91,53 @@ def _names(index: SegmentIndex, readings: Mapping[int, TableReading]) -> dict[in
     return names | {oid: reading.title for oid, reading in readings.items()}
 
 
-def _truncated(index: SegmentIndex) -> set[int]:
-    """Return the tables that a committed transaction has emptied: from then on the log has all of them."""
+def begun_without_copy(index: SegmentIndex) -> dict[int, tuple[int, str]]:
+    """Return the tables that a log holds from their first row on although they were not copied: from where, and names.
+
+    That is by their OIDs, where they were truncated, or what shows that they were created later.
+    """
+    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
+    names = _names(index, readings)
+    begun = _begun(index, readings, publication_readings(index))
+    return {oid: (seq, names.get(oid, str(oid))) for oid, seq in begun.items()}
+
+
+def _begun(
+    index: SegmentIndex, readings: Mapping[int, TableReading], published: Iterable[PublicationReading]
+) -> dict[int, int]:
+    return _created(readings, published) | _truncated(index)
+
+
+def _truncated(index: SegmentIndex) -> dict[int, int]:
+    """Return where a committed transaction has emptied tables last: from then on the log has all of them."""
     rows = index.entries("rows")
     rows = rows.filter(look_up(rows["tag"].to_numpy(), _TRUNCATES))
     spans = committed_spans(index)
     first, last = np.asarray(spans.first_seq), np.asarray(spans.last_seq)
     seqs, xids, oids = (rows[name].to_numpy() for name in ("first_seq", "xid", "oid"))
     places = np.searchsorted(first, seqs, "right") - 1
-    found = set()
+    found: dict[int, int] = {}
     for seq, xid, oid, place in zip(seqs.tolist(), xids.tolist(), oids.tolist(), places.tolist(), strict=True):
         if place >= 0 and seq <= last[place] and xid not in spans.aborted.get(place, ()):
-            found.add(oid)
+            found[oid] = max(seq, found.get(oid, 0))
     return found
 
 
-def _created(readings: Mapping[int, TableReading], published: Iterable[PublicationReading]) -> set[int]:
-    """Return the tables that came into being while a publication of all tables was captured.
+def _created(readings: Mapping[int, TableReading], published: Iterable[PublicationReading]) -> dict[int, int]:
+    """Return the tables that came into being while a publication of all tables was captured, and what shows it last.
 
     Such a publication lists what there is: a table that it does not list, and whose creation it does not see, came
     later. Subtransactions are no part of a snapshot: one that is in doubt counts as seen.
     """
-    found: set[int] = set()
+    found: dict[int, int] = {}
     seen: set[int] = set()
     for reading in published:
         seen |= reading.tables.keys()
         if reading.captured and reading.all_tables:
             later = [oid for oid in readings if oid not in seen]
             created = np.array([readings[oid].created for oid in later], np.int64)
-            found |= {oid for oid, new in zip(later, reading.snapshot.invisible(created).tolist(), strict=True) if new}
+            is_new = reading.snapshot.invisible(created).tolist()
+            found |= {oid: reading.seq for oid, new in zip(later, is_new, strict=True) if new}
     return found
 
 

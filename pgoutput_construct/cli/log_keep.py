@@ -58,14 +58,21 @@ def compact_command(log: str, dry_run: bool, **given: Any) -> None:
     required=True,
     help="Remove what ended before this; UTC if no zone.",
 )
+@click.option(
+    "--without-states",
+    "states",
+    flag_value=False,
+    default=True,
+    help="Also remove what the state of tables is built from: their copies, and what came after these.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what keeps the rest.")
 @click.option("--yes", is_flag=True, help="Do not ask. Only on a terminal there is somebody to ask.")
-def prune_command(log: str, before: Lsn | Timestamp, dry_run: bool, yes: bool) -> None:
+def prune_command(log: str, before: Lsn | Timestamp, states: bool, dry_run: bool, yes: bool) -> None:
     """Remove the segments of a change log that hold only what ended before a time or a position.
 
     A segment stays, and all after it, when an open or prepared transaction, a transaction that ended later, or a
-    registered reader needs it; what keeps segments is said. The newest segment always stays. What stays is read as
-    before, but a table's state can then be rebuilt only from a copy of the table that is not older than what went.
+    registered reader needs it, or the state of a table is built from it: that needs the table's latest copy, and what
+    came after it (pgoutput snapshot makes a later one). What keeps segments is said. The newest segment always stays.
 
     \b
     Examples:
@@ -76,13 +83,13 @@ def prune_command(log: str, before: Lsn | Timestamp, dry_run: bool, yes: bool) -
 
     asks = not yes and sys.stdin is not None and sys.stdin.isatty()
     if dry_run or asks:
-        planned = prune(log, before, dry_run=True)
+        planned = prune(log, before, states=states, dry_run=True)
         click.echo(f"would be removed: {_pruned(planned)}")
         if dry_run or not planned.size:
             return
         click.confirm("Remove them?", abort=True)
     with progress_line() as show:
-        done = prune(log, before, on_progress=lambda done: show(f"{done.removed:,} files removed"))
+        done = prune(log, before, states=states, on_progress=lambda done: show(f"{done.removed:,} files removed"))
     click.echo(f"removed: {_pruned(done)}")
 
 

@@ -32,8 +32,8 @@ class Numbering(Protocol):
 class Used(NamedTuple):
     """Descriptions of a table that say the same, and describe some of its rows."""
 
-    indexes: list[int]
-    """Their indexes in the history; none for what the catalog says."""
+    seqs: dict[int, int]
+    """Where they stand in the log, by their indexes in the history; nowhere for what the catalog says."""
     description: Description
     """The first of them in the log."""
     numbers: tuple[int, ...] | None
@@ -86,8 +86,8 @@ def used_ones(descriptions: Iterable[tuple[int, Description, bool]], numbering: 
         relation, types = description.relation, sorted(description.types.items())
         numbers = numbering.numbers(description)
         said = relation.relation_oid, relation.namespace, relation.name, relation.replica_identity, relation.columns
-        known = found.setdefault((*said, *types, numbers, copied), Used([], description, numbers, copied))
-        known.indexes.append(index)
+        known = found.setdefault((*said, *types, numbers, copied), Used({}, description, numbers, copied))
+        known.seqs[index] = description.seq
         if description.seq < known.description.seq:
             found[*said, *types, numbers, copied] = known._replace(description=description)
     return list(found.values())
@@ -105,7 +105,7 @@ def read_one(reading: TableReading, known: Sequence[Used]) -> Used:
         reading.replica_identity,
         tuple(RelationColumn(0, *column.shape) for column in columns),
     )
-    return Used([], Description(_NEXT, relation, types), tuple(column.number for column in columns), False)
+    return Used({}, Description(_NEXT, relation, types), tuple(column.number for column in columns), False)
 
 
 def find_columns(used: Sequence[Used], numbering: Numbering) -> Columns:
@@ -122,22 +122,26 @@ def find_columns(used: Sequence[Used], numbering: Numbering) -> Columns:
         mine = [each for each in used if each.oid == oid]
         identities = [_identities(each, mine) for each in mine]
         called = _called(mine, identities)
-        for each, own, late in zip(mine, identities, _missing(mine, identities, called, numbering), strict=True):
+        missing |= _missing(mine, identities, called, numbering)
+        for each, own in zip(mine, identities, strict=True):
             named.append((each, tuple(called[one] for one in own)))
-            names |= dict.fromkeys(each.indexes, named[-1][1])
-            missing |= dict.fromkeys(each.indexes, late) if late else {}
+            names |= dict.fromkeys(each.seqs, named[-1][1])
     return Columns(_united(named), named[0][1], names, missing)
 
 
 def _identities(used: Used, all_used: Iterable[Used]) -> tuple[Identity, ...]:
-    """Return what columns are; of which only the names are known, what has them in the nearest description."""
+    """Return what columns are; of which only the names are known, what had them last, or has them next."""
     if used.numbers is not None:
         return used.numbers
     seq, numbers = used.description.seq, dict[str, Identity]()
-    for other in sorted(all_used, key=lambda other: abs(other.description.seq - seq)):
+    for other in sorted(all_used, key=lambda other: _distance(other.description.seq, seq)):
         for column, number in zip(other.columns, other.numbers or (), strict=False):
             numbers.setdefault(column.name, number)
     return tuple(numbers.get(column.name, column.name) for column in used.columns)
+
+
+def _distance(seq: int, here: int) -> tuple[bool, int]:
+    return seq > here, abs(seq - here)
 
 
 def _called(used: Sequence[Used], identities: Sequence[tuple[Identity, ...]]) -> dict[Identity, str]:
@@ -162,20 +166,22 @@ def _missing(
     identities: Sequence[tuple[Identity, ...]],
     called: Mapping[Identity, str],
     numbering: Numbering,
-) -> list[dict[str, Missing]]:
-    """Return for each description what its rows have in the columns that came later."""
+) -> dict[int, dict[str, Missing]]:
+    """Return what the rows of each description have in the columns that came later."""
     first: dict[Identity, tuple[int, Missing]] = {}
     for each, own in sorted(zip(used, identities, strict=True), key=lambda pair: pair[0].description.seq):
         for column, number in zip(each.columns, own, strict=True):
             text = numbering.missing(each.oid, number) if isinstance(number, int) and number not in first else None
             if text is not None:
                 first[number] = each.description.seq, Missing(column, each.description.types, text)
-    found = []
+    found: dict[int, dict[str, Missing]] = {}
     for each, own in zip(used, identities, strict=True):
         # Rows that are copied under an older snapshot come into the log after the column.
         given = identities[0] if each.copied else ()
-        late = [one for one, (seq, _) in first.items() if each.description.seq < seq or one in given]
-        found.append({called[one]: first[one][1] for one in late if one not in own})
+        others = {one: value for one, value in first.items() if one not in own}
+        for index, here in each.seqs.items():
+            late = {called[one]: value for one, (seq, value) in others.items() if here < seq or one in given}
+            found |= {index: late} if late else {}
     return found
 
 

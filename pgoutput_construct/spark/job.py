@@ -127,7 +127,11 @@ class OpenLog:
     def _check_kept(self, table: Table) -> None:
         """Raise ChangeLogError when changes were pruned that a table's state needs."""
         pruned = read_pruned(self.log.store)
-        if not pruned.first_seq or (table.base is not None and pruned.lsn <= table.base.copy.snapshot.lsn):
+        if table.base is not None:
+            is_kept = pruned.lsn <= table.base.copy.snapshot.lsn
+        else:
+            is_kept = table.relation_oid not in {lack.relation_oid for lack in self.lacks}
+        if not pruned.first_seq or is_kept:
             return
         raise ChangeLogError(
             f"{self.log.store}: all before seq {pruned.first_seq} was pruned, without which the log does not say what "

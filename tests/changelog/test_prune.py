@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from pgoutput_construct.changelog import ChangeLog, LogWriter, registry
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.prune import Prune, prune
+from pgoutput_construct.changelog.prune import Prune
+from pgoutput_construct.changelog.prune import prune as prune_log
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
@@ -18,6 +20,7 @@ from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
 ALL = Lsn(2**63 - 1)
+prune = partial(prune_log, states=False)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.events import COPIED_TABLE
 from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.spark import OpenLog, open_log, read_table, write_tables
 from tests.changelog.blocks import block_of
 from tests.spark.logs import log_options
@@ -54,16 +55,18 @@ class Log:
         described: bytes = DESCRIBED,
         complete: bool = True,
         oid: int = 1,
+        at: int | None = None,
     ) -> None:
         """A table is copied, each chunk with these rows."""
+        lsn = self._lsn if at is None else at
         first, count = self._chunk, 0
         for inserts in chunks:
             payloads = pa.array([described, *inserts], pa.binary())
-            self._writer.append(Block.copied(payloads, self._chunk, self._lsn, 60, OPTIONS.layout()))
+            self._writer.append(Block.copied(payloads, self._chunk, lsn, 60, OPTIONS.layout()))
             self._chunk += 1
             count += len(inserts)
         if complete:
-            seen = Snapshot(*snapshot, pgo.Lsn(self._lsn))
+            seen = Snapshot(*snapshot, pgo.Lsn(lsn))
             copy = TableCopy(-1, oid, "public", "t", seen, first, self._chunk - 1, count)
             self._writer.append_event(COPIED_TABLE, seen.lsn, **copy.said())
 
@@ -167,3 +170,26 @@ def test_xids_that_wrap_around(spark: Any, log: Log, epoch: int) -> None:
     log.transaction(2**30, insert(b"8", b"not seen"))
     found = rows(log.opened(spark).state("public.t"))
     assert found == [("1", "a"), *((number, "not seen") for number in "35678")]
+
+
+def test_prune_keeps_what_a_state_is_built_from(spark: Any, log: Log) -> None:
+    """The latest copy, and what its snapshot did not see though it came before; unless that is given up."""
+    log.transaction(80, DESCRIBED, insert(b"1", b"old"))
+    log.cut()
+    log.copied((90, 90, ()), [[insert(b"1", b"first")]])
+    log.cut()
+    log.transaction(90, insert(b"2", b"seen"))
+    log.cut()
+    log.transaction(99, insert(b"3", b"not seen"))
+    log.cut()
+    log.copied((95, 95, ()), [[insert(b"1", b"a"), insert(b"2", b"a")]], at=115)
+    log.transaction(100, insert(b"4", b"not seen"))
+    before = rows(log.opened(spark).state("public.t"))
+    planned = prune(log.directory, pgo.Lsn(2**62), dry_run=True)
+    assert "the state of public.t needs its latest copy" in planned.holds[0]
+    done = prune(log.directory, pgo.Lsn(2**62))
+    assert done.removed == 2 and rows(open_log(spark, log.directory).state("public.t")) == before
+    assert before == [("1", "a"), ("2", "a"), ("3", "not seen"), ("4", "not seen")]
+    assert prune(log.directory, pgo.Lsn(2**62), states=False).removed
+    with pytest.raises(pgo.ChangeLogError, match=r"no table|was pruned"):
+        open_log(spark, log.directory).state("public.t")

@@ -117,7 +117,7 @@ def test_the_capture_copies_what_the_stream_does_not_say(spark: Any, server: Emb
     with Shop.create(server, f"copying_{server.version}", tmp_path / "log") as shop:
         shop.execute(*_statements(SHOP), "INSERT INTO item VALUES (1, 'old')")
         shop.execute(f"SELECT pg_drop_replication_slot('{shop.slot}')")
-        options = {"publications": ["following"], "snapshot": True, "status_interval": 1.0}
+        options: dict[str, Any] = {"publications": ["following"], "snapshot": True, "status_interval": 1.0}
         shop.capture(create_slot=True, **options)
         with shop.capturing(**options) as outcome, shop.connect() as connection:
             for statement in _statements(REWRITTEN):

@@ -21,7 +21,7 @@ def main(given: dict[str, Any]) -> None:
     if given["before"] is None:
         compact(given["directory"], CompactionLimits(rows=given["rows"], least=2, grace=0.2))
     else:
-        prune(given["directory"], Lsn(given["before"]))
+        prune(given["directory"], Lsn(given["before"]), states=False)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def attack(log: Path, transactions: int, kills: int, seed: int) -> UpkeepReport:
         report.reads += _check(log)
     if upkeep is not None:
         _kill(upkeep)
-    prune(log, end_of(transactions - 2 * KEPT))
+    prune(log, end_of(transactions - 2 * KEPT), states=False)
     _check(log, transactions)
     compact(log, CompactionLimits(grace=0))
     _check(log, transactions)

@@ -90,7 +90,7 @@ def maintain(address: str, rounds: int, seed: int) -> None:
                 address, CompactionLimits(rows=chance.choice((100, 500, 2000)), least=chance.randint(2, 8), grace=0)
             )
         elif (last := number_before(ChangeLog(address).complete_lsn) - KEPT) > 0:
-            prune(address, end_of(chance.randint(last // 2, last)))
+            prune(address, end_of(chance.randint(last // 2, last)), states=False)
 
 
 if __name__ == "__main__":
