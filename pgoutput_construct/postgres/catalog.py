@@ -9,9 +9,12 @@ from pgoutput_construct.postgres.membership import published_tables
 from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["CatalogReading", "catalog_digest", "locked_tables", "read_catalog"]
+__all__ = ["CATALOG_SINCE", "CatalogReading", "catalog_digest", "locked_tables", "read_catalog"]
 
 Facts = dict[str, Any]
+
+CATALOG_SINCE = 120000
+"""The first server whose catalog is read: the columns of pg_attribute are as they are now."""
 
 # A row of the catalog that is changed gets another xmin, one that is removed changes the sum, too. pg_class has the
 # tables that are created or dropped, of which a publication may be FOR ALL TABLES.

@@ -16,7 +16,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.requests import ask, requests
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.catalog import catalog_digest, locked_tables, read_catalog
+from pgoutput_construct.postgres.catalog import CATALOG_SINCE, catalog_digest, locked_tables, read_catalog
 from pgoutput_construct.postgres.known import Known, News, Shape, shape_of
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.wire.messages import Relation
@@ -30,6 +30,8 @@ _LOG = logging.getLogger("pgoutput_construct")
 _RELATION: Final = Relation.TAG[0]
 _LONGEST_WAIT: Final = 1.0
 """Seconds for which events wait for a place between two transactions."""
+_PATIENCE: Final = 10.0
+"""Seconds for which the end of a capture waits for a server that cannot be asked, though its stream goes on."""
 
 
 class CatalogWatch:
@@ -49,6 +51,7 @@ class CatalogWatch:
         self._news: list[tuple[float, News]] = []  # by the thread; they wait for the pump
         self._locked: frozenset[int] = frozenset()
         self._is_hurried = False
+        self._failed_at: float | None = None
         self._received = self._seen = -1
         self._said = self._judged = -1
         self._stale: dict[int, Stale] = {}
@@ -63,12 +66,14 @@ class CatalogWatch:
     def settled(self) -> bool:
         """Whether all that was received was looked at, and what it means is known; if not, that is hurried.
 
-        A table that is being altered is not waited for.
+        A table that is being altered is not waited for, nor a server that has not answered for some time.
         """
+        if self._known is None or (self._failed_at is not None and time.monotonic() - self._failed_at > _PATIENCE):
+            return True
         described = self._described.keys() - self._locked
         waits = bool(described or self._news or self._seen < self._received or self._judged < self._said)
         self._is_hurried = waits
-        if waits:
+        if waits and self._failed_at is None:
             self.wake()
         return not waits
 
@@ -84,6 +89,8 @@ class CatalogWatch:
 
         Raises ReplicationError, also where the log says that ``on_rewrite`` keeps the capture from going on.
         """
+        if connection.info.server_version < CATALOG_SINCE:
+            return
         if self._known is None or anew:
             index = _index_of(self._writer)
             self._known = Known.of(index)
@@ -118,12 +125,18 @@ class CatalogWatch:
                 self._said = self._writer.next_seq - 1
             self._news.pop(0)
 
+    def failed(self) -> None:
+        """Note that the server could not be asked."""
+        if self._failed_at is None:
+            self._failed_at = time.monotonic()
+
     def look(self, connection: Connection) -> None:
         """Ask the server, and see what is new; called about each second, by one thread at a time.
 
         The order counts: what was received before the locks were looked at is as the rows say that are read then.
         """
-        assert self._known is not None
+        if self._known is None:
+            return
         start, described = self._writer.next_seq, dict(self._described)
         self._locked = locked = locked_tables(connection)
         digest = catalog_digest(connection)
@@ -138,7 +151,7 @@ class CatalogWatch:
             self._forget(described, locked)
         else:
             self._known.passed(start, locked)
-        self._seen = start
+        self._seen, self._failed_at = start, None
         if self._judged < self._said <= self._writer.durable_seq:
             said = self._said
             self._judge(_index_of(self._writer))

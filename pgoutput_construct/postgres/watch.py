@@ -136,6 +136,8 @@ class Watch:
             self._drop()
         except (ReplicationError, psycopg.Error) as error:
             self._drop()
+            if self._watched is not None and task is self._catalog:
+                self._watched.failed()
             self._say(task, f"{error} (beside the stream, which goes on)")
         except Exception as error:  # as where the log cannot be read: the capture must not go on blind
             self._problem = error

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
-from tools.faults import snapshot, upkeep, upkeep_tables
+from tools.faults import altered, snapshot, upkeep, upkeep_tables
 from tools.faults.attack import SERVER_SETTINGS, Round, RoundReport
 from tools.faults.counts import Counts, Faults
 from tools.faults.modes import MODES, Mode
@@ -27,13 +27,14 @@ examples:
   python -m tools.faults log                                a log is compacted and pruned, and that is killed
   python -m tools.faults tables                             50,000 segments compacted and pruned, tables compared
   python -m tools.faults snapshot --rows 1000000            tables are copied while they change, and that is killed
+  python -m tools.faults altered --rounds 100               columns are altered, and the log knows which is which
 
 exit status: 0 the log says the truth, 1 it does not or cannot be read, or a capture gave up, 2 wrong arguments,
              130 interrupted
 """
 
 
-_OTHERS = {"log": upkeep.main, "tables": upkeep_tables.main, "snapshot": snapshot.main}
+_OTHERS = {"log": upkeep.main, "tables": upkeep_tables.main, "snapshot": snapshot.main, "altered": altered.main}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
