@@ -135,7 +135,7 @@ class PublishedTable:
     columns: frozenset[int] | None
     """The numbers of the columns in its list; None where it has no list."""
     filter: str | None
-    """Its row filter; None where it has none."""
+    """What tells its row filter from others; None where it has none."""
     member: int | None = None
     """What names its being in the publication, another one each time that it is added; None where it is in it with all
     tables, or those of a schema."""

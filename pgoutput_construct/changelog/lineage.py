@@ -114,7 +114,7 @@ def _all_numbers(
         window, is_closed = _window(of_table, description.seq, moment)
         if (found := find_numbers(description.relation.columns, window)) is not None:
             numbers[description.seq] = found
-        elif is_closed:
+        elif is_closed and (description.seq > of_table[0].seq or not index.first_seq):
             unknown.append((oid, _unknown(description, window[-1])))
     return numbers, unknown
 
@@ -132,9 +132,9 @@ def _window(readings: Sequence[TableReading], seq: int, moment: Lsn | Snapshot) 
     end = 1 + max(*(after or [len(readings) - 1]), *before, 0)
     if before:
         return [*readings[before[0] : end]], bool(after)
-    # Before all readings: what no transaction changed that the slot has yet to send, was there.
+    # Before all readings: what no transaction changed that the slot had yet to send then, was there.
     first = readings[0]
-    known = tuple(column for column in first.columns if not column.recent)
+    known = tuple(column for column in first.columns if not column.recent and seq > first.seq)
     return [replace(first, columns=known), *readings[:end]], bool(after)
 
 

@@ -220,6 +220,7 @@ class _Capture:
         self.progress.confirmed_lsn = max(stream.confirmed_lsn, prepared.confirmed_lsn)
         self._note_beginning(prepared)
         announce(self.writer, prepared.options)
+        self.catalog.append_news(between=True)
         self.watch.start()
         self.copier.start(prepared.options)
         self.ending.connected(prepared.current_lsn)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgoutput_construct.changelog.copies import Snapshot
-from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row
+from pgoutput_construct.postgres.membership import published_tables
+from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["CatalogReading", "catalog_digest", "locked_tables", "read_catalog"]
@@ -31,22 +32,23 @@ _LOCKED = """SELECT DISTINCT relation::bigint FROM pg_locks
     WHERE locktype = 'relation' AND granted AND mode = 'AccessExclusiveLock'
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
 
-# A partitioned table stands there for its partitions, with its list of columns (PostgreSQL 15).
-_MEMBER = """(SELECT {what} FROM pg_publication_rel r WHERE r.prpubid = p.oid
-    AND r.prrelid IN (SELECT c.oid UNION ALL SELECT relid FROM pg_partition_ancestors(c.oid)) ORDER BY r.oid LIMIT 1)"""
-
-_PUBLICATIONS = """SELECT p.pubname, array_remove(ARRAY[
+# The list of columns and the filter (PostgreSQL 15) are those of the table that is published itself; a filter is told
+# from others by its checksum, since what writes it as SQL locks the table.
+_PUBLICATIONS = """WITH RECURSIVE {published}
+    SELECT p.pubname, array_remove(ARRAY[
         CASE WHEN pubinsert THEN 'insert' END, CASE WHEN pubupdate THEN 'update' END,
-        CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL),
-    coalesce((to_jsonb(p) ->> 'pubviaroot')::bool, false), puballtables,
-    (SELECT json_agg(json_build_object('oid', c.oid::bigint, 'schema', t.schemaname, 'name', t.tablename,
-        'filter', to_jsonb(t) ->> 'rowfilter', 'member', {member}, 'has_list', {has_list}, 'published',
-        (SELECT json_agg(attnum ORDER BY attnum) FROM pg_attribute a
-         WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND CASE WHEN to_jsonb(t) ? 'attnames'
-         THEN to_jsonb(t) -> 'attnames' ? attname ELSE attgenerated = '' END)) ORDER BY c.oid)
-     FROM pg_publication_tables t JOIN pg_namespace n ON n.nspname = t.schemaname
-     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename WHERE t.pubname = p.pubname)
-    FROM pg_publication p WHERE p.pubname = ANY(%s) ORDER BY p.pubname"""
+        CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL), via_root,
+    (SELECT json_agg(json_build_object('oid', c.oid::bigint, 'schema', n.nspname, 'name', c.relname,
+        'member', m.member::bigint, 'filter', {filter}, 'columns', to_jsonb({columns}), 'published',
+        (SELECT json_agg(attnum ORDER BY attnum) FROM pg_attribute
+         WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND CASE WHEN {columns} IS NULL
+         THEN attgenerated = '' OR (with_generated AND attgenerated = 's') ELSE attnum = ANY({columns}) END))
+        ORDER BY c.oid)
+     FROM published m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+     LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid AND NOT m.as_it_is
+     WHERE m.publication = p.oid)
+    FROM wanted p ORDER BY p.pubname"""
+_LISTS_SINCE = 150000
 
 # ctid's row of pg_attribute is written with the table, and never again. A partitioned table has no rows of its own,
 # and so no missing values: its leaves have. reltuples is -1 until somebody looked at a file that is new.
@@ -54,12 +56,13 @@ _TABLES = """WITH RECURSIVE tree AS (
         SELECT oid AS root, oid, NULL::xid AS attached FROM unnest(%s::oid[]) AS wanted (oid)
         UNION ALL SELECT tree.root, i.inhrelid, i.xmin FROM tree JOIN pg_inherits i ON i.inhparent = tree.oid
         JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition),
-    born AS (SELECT attrelid AS oid, xmin FROM pg_attribute WHERE attnum = -1),
     leaves AS (SELECT root, json_agg(json_build_array(oid::bigint, relfilenode::bigint) ORDER BY oid) AS filenodes,
-        json_agg(oid::bigint ORDER BY oid) FILTER (WHERE tree.attached <> born.xmin) AS attached,
+        json_agg(oid::bigint ORDER BY oid) FILTER (WHERE tree.attached <> a.xmin) AS attached,
         json_agg(oid::bigint ORDER BY oid) FILTER (WHERE reltuples < 0) AS truncated
-        FROM tree JOIN pg_class USING (oid) JOIN born USING (oid) WHERE relkind <> 'p' GROUP BY root)
-    SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident, (SELECT xmin::text::bigint FROM born WHERE oid = c.oid),
+        FROM tree JOIN pg_class c USING (oid)
+        JOIN pg_attribute a ON attrelid = c.oid AND attnum = -1 WHERE relkind <> 'p' GROUP BY root)
+    SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident,
+    (SELECT xmin::text::bigint FROM pg_attribute WHERE attrelid = c.oid AND attnum = -1),
     coalesce(leaves.filenodes, '[]'), coalesce(leaves.attached, '[]'), coalesce(leaves.truncated, '[]'),
     (SELECT json_agg(json_build_object('number', attnum, 'name', attname, 'type', atttypid::bigint,
         'modifier', atttypmod, 'xmin', a.xmin::text::bigint, 'dropped', attisdropped,
@@ -112,6 +115,7 @@ def read_catalog(
 
     Row by row it is of one moment: what changes while it is read is read again. Raises ReplicationError.
     """
+    run(connection, "SET jit = off")  # compiling takes longer than the queries do
     reading = _read(connection, publications, slot, known)
     while True:
         again = _read(connection, publications, slot, known)
@@ -125,7 +129,7 @@ def _read(connection: Connection, publications: Sequence[str], slot: str, known:
     numbers: dict[int, set[int]] = {oid: set() for oid in known}
     for facts in published.values():
         for table in facts["tables"]:
-            numbers.setdefault(table["oid"], set()).update(table.pop("published"))
+            numbers.setdefault(table["oid"], set()).update(table.pop("published") or ())
     tables = _read_tables(connection, slot, numbers)
     # Afterwards: who sees all that this snapshot does sees what was read, too.
     current = "pg_current_snapshot" if connection.info.server_version >= 130000 else "txid_current_snapshot"
@@ -136,21 +140,17 @@ def _read(connection: Connection, publications: Sequence[str], slot: str, known:
 
 
 def _read_publications(connection: Connection, publications: Sequence[str]) -> dict[str, Facts]:
-    has_list = _MEMBER.format(what="to_jsonb(r) ->> 'prattrs' IS NOT NULL")
-    query = _PUBLICATIONS.format(member=_MEMBER.format(what="r.oid::bigint"), has_list=has_list)
+    has_lists = connection.info.server_version >= _LISTS_SINCE
+    query = _PUBLICATIONS.format(
+        published=published_tables(connection),
+        filter="md5(r.prqual::text)" if has_lists else "NULL",
+        columns="r.prattrs::int2[]" if has_lists else "NULL::int2[]",
+    )
     rows = fetch(connection, query, [list(publications)], doing="the publications cannot be read")
-    names = ("operations", "via_root", "all_tables")
     return {
-        name: {"publication": name, **dict(zip(names, told, strict=True)), "tables": _listed(tables or [])}
-        for name, *told, tables in rows
+        name: {"publication": name, "operations": operations, "via_root": via_root, "tables": tables or []}
+        for name, operations, via_root, tables in rows
     }
-
-
-def _listed(tables: list[Facts]) -> list[Facts]:
-    for table in tables:
-        table["published"] = table["published"] or []
-        table["columns"] = table["published"] if table.pop("has_list") else None
-    return tables
 
 
 def _read_tables(connection: Connection, slot: str, numbers: Mapping[int, set[int]]) -> dict[int, Facts]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.membership import published_tables
 from pgoutput_construct.postgres.queries import Connection, fetch, run
 
 __all__ = [
@@ -71,14 +72,13 @@ def check_publications(connection: Connection, publications: Iterable[str]) -> N
 
 def read_publications(connection: Connection, publications: Sequence[str]) -> list[PublicationFacts]:
     """Read what ``publications`` publish; those that there are not are left out."""
-    query = f"""SELECT p.pubname, array_remove(ARRAY[
+    query = f"""WITH RECURSIVE {published_tables(connection)} SELECT p.pubname, array_remove(ARRAY[
             CASE WHEN pubinsert THEN 'insert' END, CASE WHEN pubupdate THEN 'update' END,
             CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL),
-        ARRAY(SELECT format('%%I.%%I', t.schemaname, t.tablename) FROM pg_publication_tables t
-              JOIN pg_namespace n ON n.nspname = t.schemaname
-              JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
-              WHERE t.pubname = p.pubname AND {_WITHOUT_IDENTITY} ORDER BY 1)
-        FROM pg_publication p WHERE pubname = ANY(%s) ORDER BY pubname"""
+        ARRAY(SELECT format('%%I.%%I', n.nspname, c.relname) FROM published m JOIN pg_class c ON c.oid = m.oid
+              JOIN pg_namespace n ON n.oid = c.relnamespace
+              WHERE m.publication = p.oid AND {_WITHOUT_IDENTITY} ORDER BY 1)
+        FROM wanted p ORDER BY pubname"""
     rows = fetch(connection, query, [list(publications)], doing="the publications cannot be read")
     return [PublicationFacts(name, tuple(operations), tuple(tables)) for name, operations, tables in rows]
 

@@ -11,7 +11,7 @@ from typing import Self
 
 import psycopg
 
-from pgoutput_construct.errors import ChangeLogError, ReplicationError
+from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.health import SlotHealth, slot_health
@@ -25,6 +25,7 @@ __all__ = ["HEARTBEAT_PREFIX", "Heartbeat", "Watch"]
 _LOG = logging.getLogger("pgoutput_construct")
 
 _CATALOG_SECONDS = 1.0
+_PAUSES = 10  # times as long as a look took is paused after it: a catalog of many tables is not looked at all the time
 _SHORTEST = 0.02  # seconds between two looks, however much they are hurried
 
 HEARTBEAT_PREFIX = "pgoutput_construct"
@@ -81,13 +82,13 @@ class Watch:
             self._catalog = _Task(catalog.look, min(interval, _CATALOG_SECONDS))
             self._tasks.append(self._catalog)
             catalog.wake = self._hurry
-        self._problem: ChangeLogError | ReplicationError | None = None
+        self._problem: Exception | None = None
         self._connection: Connection | None = None
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch of slot {slot}", daemon=True)
 
     def check(self) -> None:
-        """Raise the ReplicationError, or ChangeLogError, that keeps the capture from going on, if there is one."""
+        """Raise what keeps the capture from going on, if there is something: a ReplicationError or ChangeLogError."""
         if self._watched is not None:
             self._watched.check()
         if self._problem is not None:
@@ -124,16 +125,19 @@ class Watch:
 
     def _try(self, task: "_Task") -> None:
         try:
-            task.due = time.monotonic() + task.interval
+            began = time.monotonic()
+            task.due = began + task.interval
             if self._connection is None:
                 self._connection = connect(self._dsn, replication=False, patience=Patience(asked=self._stopped))
             self._say(task, task.action(self._connection))
+            if task.due:  # nobody asked for it meanwhile
+                task.due = max(task.due, time.monotonic() + _PAUSES * (time.monotonic() - began))
         except Stopped:
             self._drop()
         except (ReplicationError, psycopg.Error) as error:
             self._drop()
             self._say(task, f"{error} (beside the stream, which goes on)")
-        except ChangeLogError as error:  # what the log has cannot be read: nothing more may go into it
+        except Exception as error:  # as where the log cannot be read: the capture must not go on blind
             self._problem = error
 
     def _look(self, connection: Connection) -> str | None:

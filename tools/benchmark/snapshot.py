@@ -13,11 +13,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import psutil
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import drop_slot
@@ -43,8 +44,7 @@ class _Kept:
     written: int = 0
     """Bytes that the server wrote in all."""
     kept: int = 0
-    """Bytes that it kept for the slot at most, behind what the slot's reader could have confirmed."""
-    samples: list[int] = field(default_factory=list)
+    """Bytes that it kept for the slot at most."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,20 +59,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     psql = shutil.which("psql")
     if psql is None:
         raise Unavailable("psql is not on the PATH")
-    with EmbeddedServer(18, _SETTINGS, options.directory) as server:
+    place, binary = options.directory, options.binary
+    with EmbeddedServer(18, _SETTINGS, place) as server:
         names = _fill(server, options.rows, options.workers)
         for _ in range(options.repeat):
-            theirs = _in_folder(options.directory, lambda folder: _copy(server, psql, names, folder, options.binary))
-            ours, cpu = _in_folder(
-                options.directory, lambda folder: _snapshot(server, len(names), folder, options.binary)
+            theirs = _measure(
+                server, options.directory, lambda folder: _copy(server, psql, names, folder, options.binary)
+            )
+            ours = _measure(
+                server, options.directory, lambda folder: _snapshot(server, len(names), folder, options.binary)
             )
             print(
-                f"COPY to files {theirs:6.1f} s  snapshot {ours:6.1f} s  {options.rows / ours:10,.0f} rows/s  "
-                f"{cpu / options.rows * 1e6:5.2f} us CPU a row  times {ours / theirs:.2f}",
+                f"COPY to files {theirs[0]:6.1f} s, snapshot {ours[0]:6.1f} s ({options.rows / ours[0]:,.0f} rows/s): "
+                f"{ours[0] / theirs[0]:.2f} times;  CPU with the server's {theirs[1] / options.rows * 1e6:.2f} and "
+                f"{ours[1] / options.rows * 1e6:.2f} us a row: {ours[1] / theirs[1]:.2f} times",
                 flush=True,
             )
         with _written(server) as wal:
-            _in_folder(options.directory, lambda folder: _snapshot(server, len(names), folder, options.binary))
+            _measure(server, place, lambda folder: _snapshot(server, len(names), folder, binary))
         print(f"with writers: {wal.written / 1e6:,.1f} MB of WAL, at most {wal.kept / 1e6:,.1f} MB kept for it")
     return 0
 
@@ -92,17 +96,26 @@ def _fill(server: EmbeddedServer, rows: int, tables: int) -> list[str]:
     return names
 
 
-def _in_folder(directory: Path | None, run: Any) -> Any:
+def _measure(server: EmbeddedServer, directory: Path | None, run: Callable[[Path], None]) -> tuple[float, float]:
+    """Return the seconds that a run took, and the CPU of its processes and of the server's that have ended."""
     folder = Path(tempfile.mkdtemp(prefix="snapshot-", dir=directory))
     try:
-        return run(folder)
+        before, begun = _cpu(server), time.monotonic()
+        run(folder)
+        return time.monotonic() - begun, _cpu(server) - before
     finally:
         shutil.rmtree(folder)
 
 
-def _copy(server: EmbeddedServer, psql: str, names: list[str], folder: Path, binary: bool) -> float:
+def _cpu(server: EmbeddedServer) -> float:
+    pid = int((server.data_directory / "postmaster.pid").read_text().split()[0])
+    time.sleep(0.2)  # so that backends whose clients have gone are gone, too
+    postmaster, own = psutil.Process(pid).cpu_times(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return float(postmaster.children_user + postmaster.children_system + own.ru_utime + own.ru_stime)
+
+
+def _copy(server: EmbeddedServer, psql: str, names: list[str], folder: Path, binary: bool) -> None:
     form = " WITH (FORMAT binary)" if binary else ""
-    begun = time.monotonic()
     commands = [[psql, "-Xqc", f"\\copy {name} to '{folder / name}'{form}", server.dsn] for name in names]
     children = [subprocess.Popen(command) for command in commands]
     for child in children:
@@ -111,19 +124,15 @@ def _copy(server: EmbeddedServer, psql: str, names: list[str], folder: Path, bin
     for name in names:
         with (folder / name).open("rb") as file:
             os.fsync(file.fileno())
-    return time.monotonic() - begun
 
 
-def _snapshot(server: EmbeddedServer, workers: int, folder: Path, binary: bool) -> tuple[float, float]:
+def _snapshot(server: EmbeddedServer, workers: int, folder: Path, binary: bool) -> None:
     command = [sys.executable, "-m", "pgoutput_construct.cli", "capture", server.dsn, str(folder / "log"), "--slot"]
     command += [_SLOT, "--publication", "snapshot", "--create-slot", "--snapshot", "--workers", str(workers)]
     command += ["--until-lsn", "0/1", *(["--binary"] if binary else [])]
-    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-    seconds, after = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
     with server.connect() as connection:
         drop_slot(connection, _SLOT)
-    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 @contextmanager

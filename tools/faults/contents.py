@@ -119,6 +119,6 @@ def _committed(spans: Spans, found: dict[int, list[tuple[int | None, Change]]]) 
             of_stream[xid] = Transaction(xid, spans.commit_lsn[index], spans.commit_time[index])
             transactions.append(of_stream[xid])
         aborted = spans.aborted.get(index, frozenset())
-        rows = (row for seq in range(first, last + 1) for row in found[seq])
+        rows = (row for seq in range(first, last + 1) for row in found.get(seq, ()))  # events stand in between, too
         of_stream[xid].changes.extend(change for subxid, change in rows if subxid not in aborted)
     return sorted(transactions, key=lambda transaction: transaction.commit_lsn)

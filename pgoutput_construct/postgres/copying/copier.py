@@ -67,7 +67,8 @@ class Copier:
         self._exported: ExportedSnapshot | None = None
         self._settled = False
         self._looks = self._seen = 0
-        self._durable_seq = -1
+        self._durable_seq = self._event_seq = -1
+        self._timeline: int | None = None
         self._left = self._tables = self._rows = self._bytes = 0
         self._said = ""
         self._problem: BaseException | None = None
@@ -75,7 +76,10 @@ class Copier:
         self._thread = threading.Thread(target=self._run, name="copies of tables", daemon=True)
 
     def start(self, options: LogOptions) -> None:
-        """Begin to copy under the options of a log; what runs already goes on."""
+        """Begin to copy under the options of a log; what runs already goes on, unless the server was promoted."""
+        if self._timeline not in (None, options.timeline):
+            self.begin_anew()
+        self._timeline = options.timeline
         if self._thread.ident is None:
             self._reader.use(options.layout(), options.binary)
             self._thread.start()
@@ -109,7 +113,7 @@ class Copier:
     @property
     def wants_cut(self) -> bool:
         """Whether somebody waits for what was appended to become durable."""
-        return not self.pieces and any(job.event_seq is not None for job in list(self._wanted.open.values()))
+        return not self.pieces and self._event_seq > self._durable_seq
 
     def append_to(self, writer: LogWriter) -> None:
         """Append what waits, up to the limits of a segment; no transaction of the stream may be open in the log."""
@@ -153,7 +157,7 @@ class Copier:
         job.missing -= 1
         job.done += piece.chunk.size
         if not job.missing:
-            job.event_seq = writer.next_seq
+            job.event_seq = self._event_seq = writer.next_seq
             numbers = [request.number for request in job.requests]
             writer.append_event(COPIED_TABLE, job.snapshot.lsn, **job.copy().said(), requests=numbers)
 
@@ -211,7 +215,9 @@ class Copier:
 
     def _settle_durable(self) -> None:
         for job in list(self._wanted.open.values()):
-            if job.event_seq is not None and job.event_seq <= self._durable_seq:
+            if job.void:
+                self._wanted.discard(job)
+            elif job.event_seq is not None and job.event_seq <= self._durable_seq:
                 self._wanted.copied(job)
                 self._tables += 1
                 _LOG.info("table %s is in the log: %d rows", job.table, job.rows)

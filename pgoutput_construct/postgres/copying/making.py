@@ -90,7 +90,8 @@ class CopyMaker:
             self._run([job], export(connection), workers)
         else:
             for chunk in job.chunks:
-                self._reader.read(connection, chunk)
+                if not job.void:
+                    self._reader.read(connection, chunk)
 
     def _begin(self, table: PublishedTable, snapshot: Snapshot, requests: Iterable[CopyRequest] = ()) -> TableJob:
         version = self.connection.info.server_version

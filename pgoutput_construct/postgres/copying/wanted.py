@@ -18,6 +18,7 @@ from pgoutput_construct.postgres.copying.jobs import TableJob
 from pgoutput_construct.postgres.copying.snapshots import next_xid
 from pgoutput_construct.postgres.copying.tables import read_published
 from pgoutput_construct.postgres.queries import Connection
+from pgoutput_construct.postgres.server import is_standby
 
 __all__ = ["Wanted", "WantedTable"]
 
@@ -45,13 +46,15 @@ class Wanted:
         """Look at the publications every ``interval`` seconds, at all times where ``everything`` is to be copied."""
         self._store, self._publications, self._everything = store, tuple(publications), everything
         self._interval = interval
+        # An object store is asked over the network, and wants to be paid for it.
+        self._pause = _LOOKS if store.keeps_out else max(interval, _LOOKS)
         self._due = self._due_requests = 0.0
         self._requests: list[CopyRequest] = []
         self._served: dict[str, set[TableName]] = {}
         self._published: dict[int, TableName] = {}
         self._after: dict[int, int] = {}
         self._copied: set[int] | None = None
-        self._next_number = 0
+        self._next_number = self._now = 0
         self.open: dict[int, TableJob] = {}
         """The copies that are on their way into the log, by the OIDs of their tables."""
 
@@ -62,26 +65,27 @@ class Wanted:
     def needs_look(self, at_once: bool = False) -> bool:
         """Tell whether a server must be asked to know what is wanted; ``at_once`` reads the requests in any case."""
         if at_once or time.monotonic() >= self._due_requests:
-            # Only while it runs are these read: the log's directory is not listed for them.
             self._requests = requests(self._store)
-            self._due_requests = time.monotonic() + _LOOKS
+            self._due_requests = time.monotonic() + self._pause
         return bool(self._requests) or (self._everything and time.monotonic() >= self._due)
 
     def look(self, connection: Connection) -> list[WantedTable]:
         """Return the tables that are to be copied now."""
+        if self._requests and not self._everything and is_standby(connection):
+            self._refuse_all("the server is a standby")
         if self._requests or time.monotonic() >= self._due:
             self._look(connection)
         asked: dict[int, list[CopyRequest]] = {}
         oids = {name: oid for oid, name in self._published.items()}
-        for request in self._requests:
+        for request in list(self._requests):
             for table in request.tables:
                 if table in oids and table not in self._served.get(request.number, ()):
                     asked.setdefault(oids[table], []).append(request)
                 elif table not in oids:
-                    self._refuse(request, table)
+                    self._refuse(request, table, "it is not published")
         missing = self.missing(self._published) if self._everything else []
         chosen = [oid for oid in dict.fromkeys([*missing, *asked]) if oid not in self.open]
-        return [WantedTable(oid, *self._published[oid], self._after[oid], tuple(asked.get(oid, ()))) for oid in chosen]
+        return [self._wanted(oid, tuple(asked.get(oid, ()))) for oid in chosen]
 
     def begin_anew(self) -> None:
         """Ask anew which transactions a copy must contain: another slot is read."""
@@ -108,11 +112,15 @@ class Wanted:
         self.open.pop(job.table.oid, None)
         self._due = 0.0
 
+    def _wanted(self, oid: int, asked: tuple[CopyRequest, ...]) -> WantedTable:
+        # It may have been taken out of the publication and added again meanwhile: only what is asked now is certain.
+        return WantedTable(oid, *self._published[oid], self._now if asked else self._after[oid], asked)
+
     def _look(self, connection: Connection) -> None:
         self._published = read_published(connection, self._publications)
         # Read after they were seen to be published.
-        after = next_xid(connection)
-        self._after = {oid: self._after.get(oid, after) for oid in self._published}
+        self._now = next_xid(connection)
+        self._after = {oid: self._after.get(oid, self._now) for oid in self._published}
         self._due = time.monotonic() + self._interval
 
     def _read_log(self) -> set[int]:
@@ -129,8 +137,13 @@ class Wanted:
                     self._next_number = copy_scope(lowest) + 1
         return self._copied
 
-    def _refuse(self, request: CopyRequest, table: TableName) -> None:
-        _LOG.warning("table %s.%s, of which a copy was asked for, is not published: none is made", *table)
+    def _refuse_all(self, reason: str) -> None:
+        for request in list(self._requests):
+            for table in request.tables:
+                self._refuse(request, table, reason)
+
+    def _refuse(self, request: CopyRequest, table: TableName, reason: str) -> None:
+        _LOG.warning("no copy is made of table %s.%s, for which somebody asked: %s", *table, reason)
         self._serve(request, table)
 
     def _serve(self, request: CopyRequest, table: TableName) -> None:

@@ -1,0 +1,70 @@
+"""What publications publish is found as PostgreSQL finds it, and without waiting for who has locked a table."""
+
+import pytest
+
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.postgres import connect, read_publications
+from pgoutput_construct.postgres.catalog import catalog_digest, locked_tables, read_catalog
+
+pytestmark = pytest.mark.server
+
+TABLES = """
+    CREATE SCHEMA zoo; CREATE TABLE plain (a int PRIMARY KEY, b text, c int GENERATED ALWAYS AS (a + 1) STORED);
+    CREATE UNLOGGED TABLE unlogged (a int); CREATE TABLE zoo.other (a int, gone int); ALTER TABLE zoo.other DROP gone;
+    CREATE TABLE root (a int, b text) PARTITION BY RANGE (a);
+    CREATE TABLE leaf PARTITION OF root FOR VALUES FROM (0) TO (10);
+    CREATE TABLE zoo.middle PARTITION OF root FOR VALUES FROM (10) TO (20) PARTITION BY RANGE (a);
+    CREATE TABLE deep PARTITION OF zoo.middle FOR VALUES FROM (10) TO (15)
+"""
+PUBLICATIONS = {
+    "everything": "FOR ALL TABLES",
+    "everything_as_roots": "FOR ALL TABLES WITH (publish_via_partition_root)",
+    "schema": "FOR TABLES IN SCHEMA zoo",
+    "schema_as_roots": "FOR TABLES IN SCHEMA zoo WITH (publish_via_partition_root)",
+    "mixed": "FOR TABLE plain WHERE (a > 1), TABLES IN SCHEMA public WITH (publish = 'insert')",
+    "parts": "FOR TABLE root, zoo.middle, plain (b, a) WHERE (a > 1)",
+    "parts_as_roots": "FOR TABLE root (a) WHERE (a > 1), zoo.middle, deep WITH (publish_via_partition_root)",
+    "a_part": "FOR TABLE zoo.middle, leaf WHERE (a > 1) WITH (publish_via_partition_root)",
+    "nothing": "",
+}
+VIEW = """SELECT schemaname || '.' || tablename, attnames::text[], rowfilter IS NOT NULL
+    FROM pg_publication_tables WHERE pubname = %s ORDER BY 1"""
+
+
+def test_the_view_says_the_same(server: EmbeddedServer) -> None:
+    """Tables, columns and filters of every kind of publication; then all again while the tables are locked."""
+    with server.connect() as admin:
+        admin.execute("DROP DATABASE IF EXISTS membership")
+        admin.execute("CREATE DATABASE membership")
+    with server.connect(dbname="membership") as source:
+        source.execute(TABLES)
+        dsn = f"{server.dsn}".replace("/postgres?", "/membership?")
+        for name, what in PUBLICATIONS.items():
+            source.execute(f"CREATE PUBLICATION {name} {what}".encode())
+        with connect(dsn, replication=False) as connection:
+            found = read_catalog(connection, [*PUBLICATIONS], "none")
+            for name in PUBLICATIONS:
+                expected = source.execute(VIEW, [name]).fetchall()
+                names = {
+                    table["oid"]: f"{table['schema']}.{table['name']}" for table in found.publications[name]["tables"]
+                }
+                filters = {table["oid"]: table["filter"] is not None for table in found.publications[name]["tables"]}
+                assert sorted((names[oid], filters[oid]) for oid in names) == [(row[0], row[2]) for row in expected]
+            one = read_catalog(connection, ["parts_as_roots"], "none")
+            published = {
+                facts["name"]: [column["name"] for column in facts["columns"] if column.get("published")]
+                for facts in one.tables.values()
+            }
+            assert published == {row[0].partition(".")[2]: row[1] for row in source.execute(VIEW, ["parts_as_roots"])}
+            before = catalog_digest(connection)
+            with source.transaction():
+                source.execute("LOCK TABLE plain, root, leaf, zoo.other IN ACCESS EXCLUSIVE MODE")
+                assert len(locked_tables(connection)) == 6  # a partitioned table is locked with its partitions
+                again = read_catalog(connection, [*PUBLICATIONS], "none")
+                assert (again.tables, again.publications) == (found.tables, found.publications)
+                assert len(read_publications(connection, [*PUBLICATIONS])) == len(PUBLICATIONS)
+                assert catalog_digest(connection) == before
+            source.execute("ALTER TABLE plain RENAME b TO label")
+            assert catalog_digest(connection) != before
+    with server.connect() as admin:
+        admin.execute("DROP DATABASE membership")

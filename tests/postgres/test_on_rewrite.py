@@ -1,0 +1,75 @@
+"""Rows that change without messages: the capture has the table copied again, or ends and says so."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pgoutput_construct.changelog.copies import copies_of
+from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.requests import ask, requests
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.postgres import ReplicationError, snapshot
+from tests.postgres.lost import ids, oid_of
+from tests.postgres.shop import Shop, is_active, wait_until
+
+pytestmark = pytest.mark.server
+
+REWRITE = "ALTER TABLE item ALTER id TYPE bigint USING id + 100"
+
+
+@pytest.fixture
+def shop(server: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
+    """A shop on each of the servers, with two rows in its log."""
+    with Shop.create(server, "rewriting", tmp_path / "log") as shop:
+        shop.execute("INSERT INTO item VALUES (1, 'a'), (2, 'b')")
+        shop.capture()
+        yield shop
+
+
+def test_it_ends_with_the_remedy(shop: Shop) -> None:
+    """Also when it is started again, until the table is copied."""
+    with shop.capturing(on_rewrite="stop") as outcome:
+        wait_until(lambda: is_active(shop))
+        shop.execute(REWRITE)
+        wait_until(lambda: bool(outcome))
+    words = r"public\.item was rewritten.*copy it again: pgoutput snapshot DSN LOG --table public\.item"
+    assert isinstance(outcome["error"], ReplicationError)
+    with pytest.raises(ReplicationError, match=words):
+        raise outcome["error"]
+    with pytest.raises(ReplicationError, match=words):
+        shop.capture(on_rewrite="stop")
+    snapshot(shop.dsn, shop.directory, ["item"])
+    shop.execute("INSERT INTO item VALUES (3, 'c')")
+    shop.capture(on_rewrite="stop")
+    assert ids(shop.log(), oid_of(shop)) == [3, 101, 102]
+
+
+def test_it_is_copied_as_often_as_it_takes(shop: Shop) -> None:
+    """A table that is rewritten again and again: the last copy counts, and nothing is asked for that is there."""
+    oid = oid_of(shop)
+    with shop.capturing() as outcome:
+        wait_until(lambda: is_active(shop))
+        for number in range(3, 7):
+            shop.execute(REWRITE, f"INSERT INTO item VALUES ({number}, 'x')")
+    assert "error" not in outcome
+    shop.capture()
+    log = shop.log()
+    with shop.connect() as connection:
+        expected = sorted(row[0] for row in connection.execute("SELECT id FROM item"))
+    assert ids(log, oid) == expected == [6, 105, 204, 303, 401, 402]
+    assert not lineage_of(log.index).stale and not requests(log.store)
+    copies = len(list(copies_of(log.index)))
+    shop.capture()
+    assert len(list(copies_of(shop.log().index))) == copies
+
+
+def test_what_is_asked_for_already_is_not_asked_for_twice(shop: Shop) -> None:
+    """A capture that was killed after it had asked: the next one makes one copy."""
+    shop.execute(REWRITE)
+    with pytest.raises(ReplicationError, match="was rewritten"):
+        shop.capture(on_rewrite="stop")
+    ask(shop.log().store, [("public", "item")])
+    shop.capture()
+    assert len(list(copies_of(shop.log().index))) == 1 and not requests(shop.log().store)
+    assert ids(shop.log(), oid_of(shop)) == [101, 102]
