@@ -12,7 +12,7 @@ from pgoutput_construct.changelog.events import BEGUN_ANEW, CONNECTED, LogEvent
 from pgoutput_construct.changelog.index import SegmentIndex, struct_array
 from pgoutput_construct.changelog.parts import Part
 from pgoutput_construct.changelog.plain import find_plain
-from pgoutput_construct.changelog.usage import COPIED, copied_rows, count_rows, settled, spans_of
+from pgoutput_construct.changelog.usage import copied_rows, count_copied, count_rows, settled, spans_of
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.columnar.index import IS_ROW
@@ -123,8 +123,7 @@ class IndexBuilder:
         for row in np.flatnonzero(look_up(block.index.tags, _DESCRIBES)).tolist():
             control = ControlMessage(first_seq + row, scope, block.index.message(row))
             self._descriptions.read(control, block.index.payload(row), block.index.keywords(row))
-        spans = np.full(len(block), COPIED, np.int64)
-        self._rows.append(count_rows(block, first_seq, spans, self._descriptions.history))
+        self._rows.append(count_copied(block, first_seq, self._descriptions.history))
         self._descriptions.leave(scope)
         self._next_seq += len(block)
 

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog.block import Block, Numbers
 from pgoutput_construct.changelog.index import COLUMNS
 from pgoutput_construct.columnar.descriptions import OUTSIDE, find_descriptions
-from pgoutput_construct.columnar.gather import look_up, tag_table
+from pgoutput_construct.columnar.gather import all_same, look_up, tag_table
 from pgoutput_construct.columnar.index import IS_ROW
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.wire.messages import Begin, BeginPrepare, Commit, Prepare, StreamStart, StreamStop
 
-__all__ = ["COPIED", "NO_SPAN", "PLAIN", "copied_rows", "count_rows", "settled", "spans_of"]
+__all__ = ["COPIED", "NO_SPAN", "PLAIN", "copied_rows", "count_copied", "count_rows", "settled", "spans_of"]
 
 PLAIN: Final = -1
 """In place of a span: rows of transactions that begin and end in the segment, were not streamed, and committed."""
@@ -63,6 +63,21 @@ def count_rows(block: Block, first_seq: int, spans: Numbers, history: RelationHi
     }
     ones = {"count": np.ones(len(rows), np.int64), "first_seq": seqs, "last_seq": seqs}
     return _counted(pa.table(columns | ones))
+
+
+def count_copied(block: Block, first_seq: int, history: RelationHistory) -> pa.Table:
+    """Count the rows of a block that was copied: mostly, all are of one table, behind what describes it."""
+    index, rows = block.index, np.flatnonzero(IS_ROW[block.index.tags])
+    oids = index.rows["relation_oid"]
+    is_plain = len(rows) and len(block) - rows[0] == len(rows) and index.valid.all()
+    if is_plain and all_same(index.tags[rows]) and all_same(oids[rows]):
+        found = count_rows(block.take(rows[:1]), first_seq + int(rows[0]), np.full(1, COPIED, np.int64), history)
+        numbers = {"count": len(rows), "last_seq": first_seq + int(rows[-1])}
+        for name, number in numbers.items():
+            place = found.schema.get_field_index(name)
+            found = found.set_column(place, found.schema.field(place), pa.array([number], found.schema.types[place]))
+        return found
+    return count_rows(block, first_seq, np.full(len(block), COPIED, np.int64), history)
 
 
 def settled(counted: Iterable[pa.Table], committed: Numbers) -> pa.Array:

@@ -39,10 +39,13 @@ def server_error(result: Any, what: str) -> ReplicationError:
     detail = result.error_field(pq.DiagnosticField.MESSAGE_DETAIL) or b""
     said = b"; ".join(part.strip() for part in (primary, detail) if part)
     text = f"{what}: {said.decode('utf-8', 'replace')}"
+    transient = state is None or is_transient(state)
     if state == "42704" and what == ENDED:
         text = lost_publication(text)
     elif any(words in text for words in _TOO_LARGE):
         text += f" ({_BINARY})"
     elif state in _REMEDIES:
         text += f" ({_REMEDIES[state]})"
-    return ReplicationError(text, sqlstate=state, transient=state is None or is_transient(state))
+    elif state == "XX000":
+        transient = what == ENDED  # for a few times: see Retry
+    return ReplicationError(text, sqlstate=state, transient=transient)

@@ -59,9 +59,11 @@ def state_over(changes: DataFrame, table: Table, reach: tuple[int, int] | None =
     if table.base is None or begin is not None:
         phases = find_phases(table, begin)
     left = _before(events, table, phases, shapes)
+    # Else there may be older changes than the log has: a reader took them before they were pruned.
+    is_begun_anew = table.base is None and bool(phases) and phases[0].first != table.identities[0].first
     ends = [*(phase.first for phase in phases[1:]), None]
     for number, (phase, end) in enumerate(zip(phases, ends, strict=False)):
-        mine = _between(events, phase.first if number or table.base is None else None, end)
+        mine = _between(events, phase.first if number or is_begun_anew else None, end)
         if left is not None:
             mine = mine.unionAll(_as_inserts(left, events, table, phase))
         columns = table.current if end is None else table.columns.names

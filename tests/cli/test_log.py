@@ -13,6 +13,7 @@ from pgoutput_construct.cli.params import LSN_OR_TIME
 from pgoutput_construct.wire import Lsn, Timestamp
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop
+from tests.spark.copying import copy_table
 
 
 @pytest.mark.server
@@ -107,18 +108,38 @@ def test_a_log_is_pruned(run: Run, change_log: Path) -> None:
     lines = run("decode", change_log).stdout.splitlines()
     report = _report(run, change_log)
     register(change_log, "warehouse", 250)
-    planned = run("log", "prune", change_log, "--before", "7FFFFFFF/0", "--dry-run")
+    planned = run("log", "prune", change_log, "--before", "7FFFFFFF/0", "--without-states", "--dry-run")
     assert planned.exit_code == 0 and "would be removed: 1 of 3 segments, 200 rows" in planned.stdout, planned.output
     assert "'warehouse'" in planned.stdout and _report(run, change_log)["segments"] == report["segments"]
     forget(change_log, "warehouse")
-    done = run("log", "prune", change_log, "--before", "7FFFFFFF/0", "--yes")
+    done = run("log", "prune", change_log, "--before", "7FFFFFFF/0", "--without-states", "--yes")
     kept = _report(run, change_log)
     assert done.exit_code == 0 and f"kept from seq {kept['first_seq']} on" in done.stdout
     assert kept["first_seq"] == 200 and "transaction" in done.stdout  # it began in the second segment
     assert run("decode", change_log).stdout.splitlines() == lines[kept["first_seq"] :]
     assert run("tail", change_log).exit_code == run("log", change_log, "--verify").exit_code == 0
     assert run("log", "prune", change_log, "--before", "yesterday").exit_code == 2
-    assert run("log", "prune", change_log, "--before", "1999-12-31", "--yes").stdout.startswith("removed: 0 of 2")
+    assert run("log", "prune", change_log, "--before", "1999-12-31", "--without-states", "--yes").stdout.startswith(
+        "removed: 0 of 2"
+    )
+
+
+@pytest.mark.server
+def test_what_a_log_lacks(run: Run, shop: Shop) -> None:
+    """Readers say which table the log does not hold from its first row, until it has a copy; that is shown, too."""
+    shop.execute("INSERT INTO item VALUES (1, 'a')")
+    shop.capture()
+    text = "the log has no snapshot of public.item: pgoutput snapshot DSN LOG --table public.item"
+    for command in (["tail", shop.directory], ["tail", shop.directory, "--table", "public.item", "--json"]):
+        assert run(*command).stderr == f"warning: {text}\n"
+    assert text in run("log", shop.directory).stdout
+    assert [each["text"] for each in _report(run, shop.directory)["lacks"]] == [text]
+    copy_table(shop.dsn, shop.directory, "item")
+    report = _report(run, shop.directory)
+    assert report["lacks"] == [] and run("tail", shop.directory).stderr == ""
+    assert [(each["table"], each["rows"], each["chunks"]) for each in report["copies"]] == [("public.item", 1, 1)]
+    assert "Copies of tables" in run("log", shop.directory).stdout
+    assert report["tables"][0]["rows"] == {"snapshot": 1, "insert": 1, "update": 0, "delete": 0, "truncate": 0}
 
 
 def test_readers_are_known(run: Run, change_log: Path) -> None:

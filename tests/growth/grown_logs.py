@@ -75,7 +75,7 @@ def check_spark() -> None:
         state = log.state("public.t").orderBy("id").collect()
         assert [(line["id"], line["note"]) for line in state] == STATE, state
         counts = write_tables(log, "tables")["public.t"].counts
-        assert counts == {"insert": 4, "update": 1, "delete": 1, "truncate": 1, "upsert": 3}, counts
+        assert counts == {"snapshot": 0, "insert": 4, "update": 1, "delete": 1, "truncate": 1, "upsert": 3}, counts
         old = open_log(spark, "old-log")
         for name in old.tables:
             old.changes(name).count()

@@ -28,18 +28,18 @@ def copy_table(dsn: str, directory: Path, name: str) -> None:
     with psycopg.connect(dsn) as connection, connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         seen, lsn = connection.execute(_SNAPSHOT).fetchone() or ("", "")
-        oid, *names = connection.execute(_TABLE, [name]).fetchone() or ()
+        oid, namespace, table, identity = connection.execute(_TABLE, [name]).fetchone() or (0, "", "", "")
         columns = connection.execute(_COLUMNS, [name]).fetchall()
         listed = ", ".join(f'"{column[0]}"' for column in columns)
         result = connection.execute(f"SELECT {listed} FROM {name}".encode()).pgresult
         assert result is not None
         rows = [tuple(result.get_value(row, i) for i in range(len(columns))) for row in range(result.ntuples)]
     fields = tuple(pgo.RelationColumn(key, *column) for *column, key in columns)
-    described = pgo.build(pgo.Relation(None, oid, *names, fields))
+    described = pgo.build(pgo.Relation(None, oid, namespace, table, identity, fields))
     payloads = pa.array([described, *(pgo.build(pgo.Insert(None, oid, row)) for row in rows)], pa.binary())
     xmin, xmax, xip = seen.split(":")
     snapshot = Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in xip.split(",") if xid), pgo.Lsn(lsn))
-    _append(directory, payloads, TableCopy(-1, oid, *names[:2], snapshot, 0, 0, len(rows)))
+    _append(directory, payloads, TableCopy(-1, oid, namespace, table, snapshot, 0, 0, len(rows)))
 
 
 def _append(directory: Path, payloads: pa.Array, copy: TableCopy) -> None:

@@ -56,9 +56,10 @@ DELETE FROM turned WHERE id = 3;
 TABLES = ("public.keyed", "public.whole", "public.moved", "public.silent", "public.turned", "public.item")
 
 
-def test_equal_to_the_source(spark: Any, server: EmbeddedServer, tmp_path: Path) -> None:
+@pytest.mark.server
+def test_equal_to_the_source(spark: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
     """Rows that were there, defaults, renamed, dropped and re-added columns, full rows, other identities."""
-    with Shop.create(server, f"following_{server.version}", tmp_path / "log") as shop:
+    with Shop.create(server18, "following", tmp_path / "log") as shop:
         shop.execute(*_statements(BEFORE), f"SELECT pg_drop_replication_slot('{shop.slot}')")
         with shop.connect() as connection:
             create_slot(connection, shop.slot, two_phase=True)

@@ -128,3 +128,12 @@ def test_names_that_are_not_utf_8(spark: Any, tmp_path: Path) -> None:
     log = opened(spark, tmp_path / "log", [odd, insert(b"1")])
     (written,) = write_tables(log, tmp_path / "tables").values()
     assert Path(written.path).name == "public.caf%E9" and written.insert == 1
+
+
+def test_changes_from_before_the_log(spark: Any, tmp_path: Path) -> None:
+    """A log that was pruned goes on from what a reader took before: also where that is by another identity."""
+    later = [relation(["id"]), insert(b"4", b"d", b"D"), delete("K", b"1", None, None)]
+    whole = opened(spark, tmp_path / "whole", FIRST, later)
+    rest = opened(spark, tmp_path / "rest", later)
+    assert rows(rest.state("public.t", whole.changes("public.t"))) == rows(whole.state("public.t"))
+    assert len(rows(whole.state("public.t"))) == 3

@@ -11,7 +11,7 @@ from pgoutput_construct.changelog.copies import copies_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import ChangeLog, current_lsn, preparation, snapshot
-from pgoutput_construct.postgres.copying import making
+from pgoutput_construct.postgres.copying import chunks, jobs, making
 from pgoutput_construct.postgres.slots import ExportedSnapshot
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
@@ -152,6 +152,28 @@ def test_the_slot_goes_on_while_a_copy_waits(source: Source, monkeypatch: pytest
             holder.execute("COMMIT")
             wait_until(lambda: sorted(_copied(source)) == ["a", "b"], seconds=30)
     source.check({"a": "id", "b": "id"})
+
+
+def test_connections_that_break(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk whose connection is lost goes on with another one behind the rows that it had handed over."""
+    source.execute("CREATE TABLE a (id int PRIMARY KEY, v text)", "ALTER PUBLICATION p ADD TABLE a")
+    source.execute("INSERT INTO a SELECT g, repeat('x', 500) FROM generate_series(1, 5000) g")
+    monkeypatch.setattr(jobs, "CHUNK_PAGES", 10_000)
+    killed: list[int] = []
+    hand_over = chunks.ChunkReader._hand_over
+
+    def break_connections(reader: chunks.ChunkReader, chunk: jobs.Chunk, *arguments: Any, **options: Any) -> None:
+        hand_over(reader, chunk, *arguments, **options)
+        if len(killed) < 3 and chunk.handed > 1000 * (len(killed) + 1):
+            query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY%%' AND datname = %s"
+            with source.connect() as connection:
+                killed.extend(len(row) for row in connection.execute(query, [source.dbname]))
+
+    monkeypatch.setattr(chunks.ChunkReader, "_hand_over", break_connections)
+    source.capture()
+    assert len(killed) >= 2
+    assert [copy.rows for copy in copies_of(source.log().index)] == [5000]
+    source.check({"a": "id v"})
 
 
 def test_what_the_role_may_not_read(source: Source) -> None:

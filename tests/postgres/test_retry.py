@@ -1,0 +1,29 @@
+"""Which failures of a connection are tried again."""
+
+import pytest
+
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.retry import Retry
+
+
+def test_an_internal_error_may_pass_a_few_times() -> None:
+    """It is tried again three times; another one counts for itself."""
+    retry = Retry()
+    for number in (1, 2):
+        error = ReplicationError(f"could not map filenumber {number}", sqlstate="XX000", transient=True)
+        for _ in range(3):
+            retry.begin()
+            assert retry.failed(error) > 0
+    retry.begin()
+    with pytest.raises(ReplicationError, match="filenumber 2"):
+        retry.failed(error)
+
+
+def test_what_passes_is_tried_for_ever() -> None:
+    """However often a connection breaks; what cannot pass is raised at once."""
+    retry = Retry()
+    for _ in range(50):
+        retry.begin()
+        assert retry.failed(ReplicationError("broken", sqlstate="08006", transient=True)) <= 30
+    with pytest.raises(ReplicationError, match="no slot"):
+        retry.failed(ReplicationError("no slot", sqlstate="42704"))
