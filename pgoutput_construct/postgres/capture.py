@@ -143,7 +143,7 @@ def capture(
         watch = Watch(dsn, slot, names, status_interval, beat, catalog, on_lost_slot == "snapshot")
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
         with Copier(dsn, writer.store, names, workers, snapshot, status_interval) as copier, watch:
-            catalog.asked_for_copies = copier.look
+            catalog.asked_for_copies, copier.on_copied = copier.look, catalog.confirm
 
             def check() -> None:
                 watch.check()

@@ -114,6 +114,12 @@ class CatalogWatch:
                 self._described[oid] = shape
                 self.wake()
 
+    def confirm(self, oid: int, shape: Shape) -> None:
+        """Have the facts of a table said again, behind its copy: older ones are pruned with what the copy replaces."""
+        if self._known is not None:
+            self._described[oid] = shape
+            self.wake()
+
     def append_news(self, between: bool) -> None:
         """Append what was noticed to the log: ``between`` transactions, or where it has waited for long."""
         while self._news and (between or time.monotonic() - self._news[0][0] > _LONGEST_WAIT):

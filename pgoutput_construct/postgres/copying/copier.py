@@ -3,10 +3,10 @@
 import logging
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import psycopg
 
@@ -23,6 +23,9 @@ from pgoutput_construct.postgres.copying.snapshots import LostSnapshotError
 from pgoutput_construct.postgres.copying.wanted import Wanted
 from pgoutput_construct.postgres.slots import ExportedSnapshot
 from pgoutput_construct.postgres.waiting import Stopped
+
+if TYPE_CHECKING:
+    from pgoutput_construct.postgres.known import Shape
 
 __all__ = ["Copier", "CopyProgress"]
 
@@ -61,6 +64,8 @@ class Copier:
         """
         self.pieces = Pieces()
         """What waits to be appended."""
+        self.on_copied: Callable[[int, Shape], None] = lambda oid, shape: None
+        """Called with the OID and the columns of each table whose copy was appended as a whole."""
         self._wanted = Wanted(store, publications, everything, interval)
         self._reader = ChunkReader(self.pieces.put)
         self._maker = CopyMaker(dsn, publications, self._wanted, self._reader, workers, self._asked)
@@ -160,6 +165,7 @@ class Copier:
             job.event_seq = self._event_seq = writer.next_seq
             numbers = [request.number for request in job.requests]
             writer.append_event(COPIED_TABLE, job.snapshot.lsn, **job.copy().said(), requests=numbers)
+            self.on_copied(job.table.oid, job.table.shape)
 
     def _asked(self) -> str | None:
         return "the capture ends" if self._closed.is_set() else None

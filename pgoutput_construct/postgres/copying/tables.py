@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.known import Shape
 from pgoutput_construct.postgres.queries import Connection, fetch
 from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
 from pgoutput_construct.wire import Relation, Type, build
@@ -105,6 +106,11 @@ class PublishedTable:
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.name}"
+
+    @property
+    def shape(self) -> Shape:
+        """Its columns as a Relation has them."""
+        return tuple((column.name, column.type_oid, column.modifier) for column in self.columns)
 
     @property
     def pages(self) -> int:
