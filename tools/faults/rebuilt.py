@@ -68,6 +68,26 @@ class Rebuilder:
             if not _ordered(found).equals(_ordered(source)):
                 raise FaultsError(f"{log.log.store}: {name} is not what it was at {lsn}: {compare(state, source)}")
 
+    def told(self, log: OpenLog, moment: Moment | None) -> int:
+        """Return how many states are refused because of what was pruned.
+
+        The others do not need it, as after a truncate: they are right as of a moment, None while the log grows.
+        """
+        refused = {name for name in log.tables if self._is_refused(log, name)}
+        if moment is not None:
+            for name in moment.tables.keys() - refused:
+                self._check(log, name, log.changes(name), moment.lsn, moment.tables[name])
+        return len(refused)
+
+    def _is_refused(self, log: OpenLog, name: str) -> bool:
+        try:
+            log.state(name)
+        except ChangeLogError as error:
+            if "pruned" in str(error):
+                return True
+            raise
+        return False
+
     def lacks(self, read: Callable[[], object]) -> int:
         """Return 1: a reader that lacks what was pruned is told so; raises FaultsError where it is not."""
         try:

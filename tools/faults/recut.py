@@ -26,12 +26,12 @@ def recut(log: ChangeLog, directory: Path, segments: int) -> ChangeLog:
             writer.use(segment.options)
             for part in parts_of(log.table(segment), segment.options.layout()):
                 if isinstance(part, LogEvent):
-                    writer.append_event(part.name, part.lsn, **part.details)
+                    writer.append_fact(part.name, part.lsn, **part.details)
                     continue
                 for first in range(0, len(part), rows):
                     writer.append(part.take(slice(first, first + rows)))
                     complete = lsns[int(np.searchsorted(seqs, writer.next_seq))]
-                    at_end = writer.next_seq == log.segments[-1].last_seq + 1
-                    writer.publish(log.segments[-1].position if at_end else Position(Lsn(complete)))
+                    writer.publish(Position(Lsn(complete)))
+        writer.publish(log.segments[-1].position)
     write_note(store, read_note(log.store))
     return ChangeLog(directory)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -74,6 +73,7 @@ class _Attack:
     directory: Path
     say: Say
     report: TablesReport = field(default_factory=TablesReport)
+    captures: "subprocess.Popen[bytes] | None" = None
 
     @property
     def log(self) -> Path:
@@ -142,8 +142,7 @@ class _Attack:
         self.upkeep(given, log, lambda: self.check_again(log, moment, base))
         after = self.rebuilder.open(log)
         self.rebuilder.check(after, moment, base)
-        for table in moment.tables:
-            self.report.told += self.rebuilder.lacks(partial(after.state, table))
+        self.report.told += self.rebuilder.told(after, moment if log != self.log else None)
         self.report.told += self.rebuilder.lacks(lambda: next(after.log.entries(0)))
         self.report.told += self.rebuilder.lacks(lambda: next(before.entries(0)))
         return before.segments.place(after.log.segments[0].first_seq)
@@ -183,9 +182,11 @@ class _Attack:
             raise FaultsError(f"{log}: {given[0]} ended with status {process.returncode}")
 
     def wait_for(self, moment: Moment) -> None:
-        """Wait until the log has all that ended before a moment."""
+        """Wait until the log has all that ended before a moment; raises FaultsError when the capture has ended."""
         end = time.monotonic() + _SECONDS
         while ChangeLog(self.log).complete_lsn < moment.lsn:
+            if self.captures is not None and self.captures.poll() is not None:
+                raise FaultsError(f"{self.log}: the capture ended with status {self.captures.returncode}")
             if time.monotonic() > end:
                 raise FaultsError(f"{self.log}: the capture did not come to {moment.lsn} in {_SECONDS:.0f} s")
             time.sleep(0.2)
@@ -196,7 +197,7 @@ class _Attack:
         names = {"dsn": self.bank.dsn, "slot": SLOT, "publications": [PUBLICATION], "directory": str(self.log)}
         given = json.dumps({**names, "limits": _LIMITS, "until_lsn": None})
         command = [sys.executable, "-m", "tools.faults.child", given]
-        process = subprocess.Popen(command, cwd=ROOT, env=child_environment())
+        self.captures = process = subprocess.Popen(command, cwd=ROOT, env=child_environment())
         try:
             yield
             if process.poll() is not None:
