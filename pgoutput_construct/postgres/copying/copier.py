@@ -4,7 +4,6 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -17,7 +16,7 @@ from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import describe_error
 from pgoutput_construct.postgres.copying.chunks import ChunkReader
-from pgoutput_construct.postgres.copying.jobs import Piece, Pieces
+from pgoutput_construct.postgres.copying.jobs import CopyProgress, Piece, Pieces
 from pgoutput_construct.postgres.copying.making import CopyMaker
 from pgoutput_construct.postgres.copying.snapshots import LostSnapshotError
 from pgoutput_construct.postgres.copying.wanted import Wanted, WantedTable
@@ -28,29 +27,11 @@ from pgoutput_construct.postgres.waiting import Stopped
 if TYPE_CHECKING:
     from pgoutput_construct.postgres.known import Shape
 
-__all__ = ["Copier", "CopyProgress"]
+__all__ = ["Copier"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _INTERVAL: Final = 0.5  # seconds
 _LONGEST: Final = 30.0  # seconds between two attempts
-
-
-@dataclass(frozen=True)
-class CopyProgress:
-    """How far the copies of tables have come, in this call."""
-
-    tables: int = 0
-    """Tables whose copies are durable."""
-    waiting: int = 0
-    """Tables that are being copied, or are to be copied."""
-    rows: int = 0
-    """Rows that were appended to the log."""
-    payload_bytes: int = 0
-    """Bytes of these as payloads."""
-    percent: float = 100.0
-    """How much of the tables that were begun was appended, by their pages."""
-    settled: bool = False
-    """True when all that is wanted is durable."""
 
 
 class Copier:

@@ -19,8 +19,8 @@ _WRITERS: Final = f"""SELECT {_SESSION} FROM pg_stat_activity
 # lock on its xid says which it is.
 _LOCKS: Final = f"""WITH RECURSIVE tree AS (
         SELECT %s::oid AS oid UNION ALL SELECT inhrelid FROM tree JOIN pg_inherits ON inhparent = oid),
-    locks AS (SELECT pid, virtualtransaction FROM pg_locks JOIN tree ON oid = relation
-        WHERE mode = 'AccessExclusiveLock' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+    locks AS (SELECT pid, virtualtransaction FROM pg_locks JOIN tree ON tree.oid = relation
+        JOIN pg_database d ON d.oid = database AND datname = current_database() WHERE mode = 'AccessExclusiveLock')
     SELECT {_SESSION} FROM pg_stat_activity WHERE pid IN (SELECT pid FROM locks)
     UNION ALL SELECT {_PREPARED} FROM pg_prepared_xacts
     WHERE transaction IN (SELECT x.transactionid FROM pg_locks x JOIN locks USING (virtualtransaction)
