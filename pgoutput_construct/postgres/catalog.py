@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgoutput_construct.changelog.copies import Snapshot
-from pgoutput_construct.postgres.membership import published_tables
+from pgoutput_construct.postgres.membership import column_list, is_published, published_tables
 from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
 from pgoutput_construct.wire import Lsn
 
@@ -43,9 +43,7 @@ _PUBLICATIONS = """WITH RECURSIVE {published}
         CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL), via_root,
     (SELECT json_agg(json_build_object('oid', c.oid::bigint, 'schema', n.nspname, 'name', c.relname,
         'member', m.member::bigint, 'filter', {filter}, 'columns', to_jsonb({columns}), 'published',
-        (SELECT json_agg(attnum ORDER BY attnum) FROM pg_attribute
-         WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND CASE WHEN {columns} IS NULL
-         THEN attgenerated = '' OR (with_generated AND attgenerated = 's') ELSE attnum = ANY({columns}) END))
+        (SELECT json_agg(attnum ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND {is_published}))
         ORDER BY c.oid)
      FROM published m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
      LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid AND NOT m.as_it_is
@@ -147,7 +145,8 @@ def _read_publications(connection: Connection, publications: Sequence[str]) -> d
     query = _PUBLICATIONS.format(
         published=published_tables(connection),
         filter="md5(r.prqual::text)" if has_lists else "NULL",
-        columns="r.prattrs::int2[]" if has_lists else "NULL::int2[]",
+        columns=column_list(connection),
+        is_published=is_published(connection),
     )
     rows = fetch(connection, query, [list(publications)], doing="the publications cannot be read")
     return {

@@ -10,10 +10,10 @@ from pgoutput_construct.changelog.options import LogOptions, best_proto_version
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres import publications, server, slots
-from pgoutput_construct.postgres.copying.snapshots import check_primary
-from pgoutput_construct.postgres.copying.tables import read_published
+from pgoutput_construct.postgres.copying.snapshots import check_can_copy
 from pgoutput_construct.postgres.gaps import LogGapError, OnLostSlot, begin_anew
 from pgoutput_construct.postgres.health import slot_health
+from pgoutput_construct.postgres.membership import read_published
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.postgres.timeline import check_timeline, read_timeline
 from pgoutput_construct.wire import Lsn
@@ -181,7 +181,7 @@ def _make_slot(
     if plan.copies is None:
         slots.create_slot(connection, plan.slot, **wanted)
         return True, None
-    check_primary(connection)
+    check_can_copy(connection)
     published = read_published(connection, plan.publications)
     with ExitStack() as undoing:
         holder = plan.copies()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.membership import published_tables
+from pgoutput_construct.postgres.membership import published_tables, read_published
 from pgoutput_construct.postgres.queries import Connection, fetch, run
 
 __all__ = [
@@ -98,8 +98,7 @@ def ensure_publication(connection: Connection, name: str, tables: Sequence[str])
     if missing_publications(connection, [name]):
         _create(connection, name, found)
         return True
-    query = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
-    if missing := set(found) - set(fetch(connection, query, [name])):
+    if missing := set(found) - set(read_published(connection, [name]).values()):
         raise ReplicationError(
             f"publication {name!r} exists without {', '.join(sorted('.'.join(names) for names in missing))}; run ALTER "
             "PUBLICATION ... ADD TABLE ..., or choose another name"

@@ -11,32 +11,27 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog.facts import table_readings
 from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.pruned import read_pruned
-from pgoutput_construct.changelog.reader import ChangeLog, explain
-from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of, present_copies
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of
 from pgoutput_construct.columnar import rows_schema
-from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
-from pgoutput_construct.spark.finding import find_tables
 from pgoutput_construct.spark.log import failed, map_segments, segment_batches
 from pgoutput_construct.spark.missing import with_missing
+from pgoutput_construct.spark.opened import Opened, opened
 from pgoutput_construct.spark.phases import state_over
-from pgoutput_construct.spark.plan import Plan, plan_of
+from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.rows import index_log, rows_of
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.spark.state import current_state
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.usages import find_usages, visible_runs
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPS
-from pgoutput_construct.wire.engine import parse
 
 __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
 
@@ -59,11 +54,12 @@ class Written:
 class OpenLog:
     """A change log as tables; made by ``open_log``."""
 
-    def __init__(self, spark: SparkSession, log: ChangeLog, plan: Plan, tables: dict[str, Table]) -> None:
+    def __init__(self, spark: SparkSession, opened: Opened) -> None:
         self.spark = spark
-        self.log = log
-        self._by_name = tables
-        self._plan = spark.sparkContext.broadcast(plan)
+        self.log = opened.log
+        self.opened = opened
+        """What is known of the log, as of the seq for which it was opened."""
+        self._plan = spark.sparkContext.broadcast(opened.plan)
 
     @cached_property
     def lacks(self) -> tuple[Lack, ...]:
@@ -71,18 +67,16 @@ class OpenLog:
 
         Each says so as text, with the remedy; ``state`` of such a table warns with it.
         """
-        return tuple(lacks_of(self.log.index))
+        return tuple(lacks_of(self.opened.index))
 
     @property
     def tables(self) -> tuple[str, ...]:
         """All tables with committed changes or a copy: ``schema.table``, in double quotes where SQL needs them."""
-        return tuple(self._by_name)
+        return tuple(self.opened.tables)
 
     def table(self, name: str) -> Table:
         """Return what is known of the table ``name``; raise ChangeLogError where the log does not have it."""
-        if name not in self._by_name:
-            raise ChangeLogError(f"the log has no table {name}: it has {', '.join(self.tables) or 'none'}")
-        return self._by_name[name]
+        return self.opened.table(name)
 
     def changes(self, name: str) -> DataFrame:
         """Return the committed changes of the table ``name``: ``changes_schema``, rows in no particular order.
@@ -141,21 +135,20 @@ class OpenLog:
         )
 
 
-def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
+def open_log(spark: SparkSession, directory: str | Path, as_of: int | None = None) -> OpenLog:
     """Open a change log: read its transactions and relations, and find its tables, from its index alone.
 
-    ``spark`` reads it; ``directory`` must be at the same path on every executor. Raises ChangeLogError, with segment
-    and seq, for a log that is damaged, bytes that are no message (with the field), and messages that do not fit
-    together.
+    Args:
+        spark: What reads it.
+        directory: The log's directory or address; it must be the same on every executor.
+        as_of: Open it as it was when this was its last seq: exactly the transactions that ended by then, with the
+            copies and the facts that were in the log. None: as it is.
+
+    Raises:
+        ChangeLogError: The log is damaged, has bytes that are no message (with the field), or messages that do not fit
+            together; it says segment and seq. Or it does not have the seq.
     """
-    log = ChangeLog(directory)
-    plan, index = plan_of(log), log.index
-    runs = visible_runs(index, plan)
-    for run in np.flatnonzero(runs.column("description") == UNDESCRIBED).tolist():
-        raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
-    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
-    used = find_usages(runs, plan), present_copies(index), lineage_of(index), readings
-    return OpenLog(spark, log, plan, find_tables(plan.history, *used))
+    return OpenLog(spark, opened(ChangeLog(directory), as_of))
 
 
 def write_tables(
@@ -192,17 +185,6 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
         log.changes(name).write.mode(mode).parquet(path)
         counts = read_table(log.spark, path).groupBy("_op").count().collect()
     return Written(path, dict.fromkeys(OPS, 0) | {row["_op"]: row["count"] for row in counts})
-
-
-def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:
-    """Return what is wrong with a row that nothing describes: bytes that are no message explain it better."""
-    entry = log.entry(seq)
-    try:
-        parse(entry.payload, **log.segment(seq).options.layout() | entry.states)
-        plan.history.index(oid, seq, entry.scope)
-    except PgoutputError as error:
-        return explain(entry, error)
-    raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found; please report this")
 
 
 def _changes(

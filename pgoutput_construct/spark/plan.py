@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.block import NO_XID
 from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import committed_spans, relation_history
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.wholeness import present_copies
@@ -129,9 +130,13 @@ class Plan:
         return np.array([span << 32 | xid for span, xids in self.spans.aborted.items() for xid in xids], np.int64)
 
 
-def plan_of(log: ChangeLog) -> Plan:
-    """Return the plan of a log, from its index; raise ChangeLogError for what of it does not fit together."""
-    for fault in log.index.entries("faults").slice(0, 1).to_pylist():
+def plan_of(log: ChangeLog, index: SegmentIndex | None = None) -> Plan:
+    """Return the plan of a log, from its index; raise ChangeLogError for what of it does not fit together.
+
+    ``index`` is that of the log as of an earlier seq (``index_as_of``), None for all of it.
+    """
+    index = log.index if index is None else index
+    for fault in index.entries("faults").slice(0, 1).to_pylist():
         raise explain(log.entry(fault["seq"]), PgoutputError(fault["problem"]))
-    copies = sorted((copy for copy in present_copies(log.index) if copy.rows), key=lambda copy: copy.first_chunk)
-    return Plan(committed_spans(log.index), relation_history(log.index), tuple(copies))
+    copies = sorted((copy for copy in present_copies(index) if copy.rows), key=lambda copy: copy.first_chunk)
+    return Plan(committed_spans(index), relation_history(index), tuple(copies))
