@@ -8,7 +8,6 @@ columns, by their Arrow type:
 | float, double | the bits of the value as hexadecimal digits; ``NaN`` |
 | decimal(p, s) | with ``s`` digits behind the point, whatever the column's own modifier |
 | binary of a uuid | as of a bytea |
-| bigint of a time | microseconds |
 
 A value that the Arrow type cannot hold (``_untyped``) has PostgreSQL's text in any case. The text of a row is
 PostgreSQL's text of an array of its values (``array_out``): so values may hold anything. Of its MD5 digest two

@@ -8,14 +8,14 @@ from psycopg import sql
 __all__ = ["SourceColumn", "canonical"]
 
 _PLAIN: Final = sql.SQL("CASE WHEN num_nulls({value}) = 0 THEN concat({value}) END")
-"""The output function's text. A composite of NULLs IS NULL, but is no NULL; a cast to text differs (bool, inet, char)."""
+"""What the output function says: a cast to text differs (bool, inet, char). A composite of NULLs IS NULL, yet none."""
 _BITS: Final = sql.SQL("CASE WHEN {value} = 'NaN' THEN 'NaN' ELSE encode({send}({value}::{kind}), 'hex') END")
 _DECIMAL: Final = sql.SQL(
-    "CASE WHEN {value}::numeric <> 'NaN' AND abs({value}::numeric) < {limit} AND {value}::numeric = "
-    "trunc({value}::numeric, {scale}) THEN {value}::numeric({precision}, {scale})::text ELSE concat({value}::numeric) END"
+    "CASE WHEN {value}::numeric <> 'NaN' AND abs({value}::numeric) < {limit} "
+    "AND {value}::numeric = trunc({value}::numeric, {scale}) "
+    "THEN {value}::numeric({precision}, {scale})::text ELSE concat({value}::numeric) END"
 )
 _UUID: Final = sql.SQL("'\\x' || replace({value}::text, '-', '')")
-_MICROSECONDS: Final = sql.SQL("(extract(epoch FROM {value}) * 1000000)::bigint::text")
 # Elements of one dimension that begin with 1, all of which Arrow's type holds; others have PostgreSQL's own text.
 _LIST: Final = sql.SQL(
     "CASE WHEN array_ndims({value}) = 1 AND array_lower({value}, 1) = 1 {holds} THEN concat(ARRAY("
@@ -60,8 +60,6 @@ def _special(value: sql.Composable, type_name: str, arrow: pa.DataType) -> sql.C
         return _DECIMAL.format(value=value, **_decimal(arrow))
     if pa.types.is_binary(arrow) and type_name == "uuid":
         return _UUID.format(value=value)
-    if pa.types.is_integer(arrow) and type_name == "time":
-        return _MICROSECONDS.format(value=value)
     return None
 
 

@@ -29,26 +29,25 @@ from pgoutput_construct.postgres.server import is_standby
 from pgoutput_construct.postgres.waiting import Asked, Patience
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["AlteredTableError", "HeldSnapshot", "SourceServer", "SourceTable"]
+__all__ = ["HeldSnapshot", "SourceServer", "SourceTable"]
 
 _QUERY_SECONDS: Final = 24 * 3600.0
 """How long one checksum may take: the server says nothing before its last row was read."""
 
+_ORDERED: Final = frozenset({"int2", "int4", "int8", "oid", "uuid"})
+"""Types whose values, or their texts, any program orders as PostgreSQL does: without a collation."""
+
 _TABLE: Final = """SELECT n.nspname, c.relname, c.relkind = 'p',
     (SELECT json_agg(json_build_array(a.attname, t.typname, e.typname))
      FROM pg_attribute a CROSS JOIN LATERAL (
-         WITH RECURSIVE bases AS (SELECT oid, typname, typbasetype, typelem FROM pg_type WHERE oid = a.atttypid
-             UNION ALL SELECT t.oid, t.typname, t.typbasetype, t.typelem FROM bases b JOIN pg_type t ON t.oid = b.typbasetype)
-         SELECT * FROM bases WHERE typbasetype = 0) t LEFT JOIN pg_type e ON e.oid = t.typelem
+         WITH RECURSIVE b AS (SELECT oid, typname, typbasetype, typelem FROM pg_type WHERE oid = a.atttypid
+             UNION ALL SELECT d.oid, d.typname, d.typbasetype, d.typelem FROM b JOIN pg_type d ON d.oid = b.typbasetype)
+         SELECT * FROM b WHERE typbasetype = 0) t LEFT JOIN pg_type e ON e.oid = t.typelem
      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s"""
 _FILTERS: Final = """SELECT {filter} FROM pg_publication_tables p
     WHERE p.pubname = ANY(%s) AND p.schemaname = %s AND p.tablename = %s"""
 _FILTERS_SINCE: Final = 150000
-
-
-class AlteredTableError(ReplicationError):
-    """A table on the server is not the one that the log describes: dropped, renamed columns, not published."""
 
 
 class SourceServer:
@@ -94,33 +93,34 @@ class HeldSnapshot:
     """Which transactions it contains; its position is behind the commits of all of them."""
     publications: Sequence[str]
 
-    def table(self, relation_oid: int, columns: pa.Schema) -> "SourceTable":
+    def table(self, relation_oid: int, columns: pa.Schema) -> "SourceTable | str":
         """Return a table by its OID, given the Arrow types of the columns that are compared.
 
-        Raises AlteredTableError for one that is not there with all of them, or is not published any more.
+        Where it is not there with all of them, or is not published any more, return what happened to it.
         """
         rows = fetch(self.connection, _TABLE, [relation_oid], doing="the table cannot be read in the catalog")
         if not rows:
-            raise AlteredTableError(f"the server has no table with OID {relation_oid} any more: it was dropped")
+            return "the server has it no more: it was dropped"
         namespace, name, is_partitioned, known = rows[0]
-        title = f"{namespace}.{name}"
         types = {column: (kind, element) for column, kind, element in known or ()}
         if lacking := [name for name in columns.names if name not in types]:
-            raise AlteredTableError(f"{title} has no column {', '.join(lacking)} any more: it was altered")
+            return f"on the server it has no column {', '.join(lacking)} any more: it was altered"
+        published = self._filter(namespace, name)
+        if published is None:
+            return f"it is not published any more by {', '.join(self.publications)}"
         found = tuple(SourceColumn(field.name, *types[field.name], field.type) for field in columns)
         table = sql.SQL("{}{}").format(sql.SQL("" if is_partitioned else "ONLY "), sql.Identifier(namespace, name))
-        return SourceTable(self.connection, title, table, found, self._filter(namespace, name))
+        return SourceTable(self.connection, f"{namespace}.{name}", table, found, published)
 
-    def _filter(self, namespace: str, name: str) -> str:
-        """Return the row filter of the publications: a row counts that any of them publishes."""
+    def _filter(self, namespace: str, name: str) -> str | None:
+        """Return the row filter of the publications: a row counts that any of them publishes. None for no table."""
         column = "rowfilter" if self.connection.info.server_version >= _FILTERS_SINCE else "NULL"
-        arguments = [list(self.publications), namespace, name]
-        found = fetch(
-            self.connection, _FILTERS.format(filter=column), arguments, doing="the publications cannot be read"
-        )
-        if not found:
-            raise AlteredTableError(f"{namespace}.{name} is not published any more by {', '.join(self.publications)}")
-        return "true" if any(row[0] is None for row in found) else " OR ".join(f"({row[0]})" for row in found)
+        query, arguments = _FILTERS.format(filter=column), [list(self.publications), namespace, name]
+        found = fetch(self.connection, query, arguments, doing="the publications cannot be read")
+        filters = [row[0] for row in found]
+        if None in filters:
+            return "true"
+        return " OR ".join(f"({each})" for each in filters) or None
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,11 @@ class SourceTable:
     columns: Sequence[SourceColumn]
     where: str
     """What rows are published, as SQL."""
+
+    @property
+    def ordered(self) -> frozenset[str]:
+        """The columns by which it can be divided into ranges: Spark orders their values alike."""
+        return frozenset(column.name for column in self.columns if column.type_name in _ORDERED)
 
     def ranges(self, column: str, after: str | None, rows: int, most: int) -> ByKey:
         """Divide what comes after a key into ranges of so many rows, and at most so many ranges."""
@@ -164,16 +169,12 @@ class SourceTable:
         for key, digest in self._fetch(query, keys=texts, digest=self._digest(), part=self._part(division, number)):
             yield tuple(key), str(digest)
 
-    def rows(
-        self, division: Division, number: int, keys: Sequence[str], wanted: Sequence[str]
-    ) -> list[list[str | None]]:
-        """Return the canonical texts of rows in a part whose digest, or text of their keys as an array, is wanted."""
-        query = sql.SQL("SELECT {texts} FROM {table} WHERE {part} AND {which} = ANY({wanted}::text[])")
-        which = sql.SQL("ARRAY[{}]::text[]::text").format(self._texts(keys)) if keys else self._digest()
+    def rows(self, division: Division, number: int, wanted: Sequence[str]) -> list[list[str | None]]:
+        """Return the canonical texts of the columns of those rows in a part that have some digests."""
+        query = sql.SQL("SELECT {texts} FROM {table} WHERE {part} AND {digest} = ANY({wanted}::text[])")
         texts = sql.SQL("ARRAY[{}]::text[]").format(self._texts([column.name for column in self.columns]))
-        part = self._part(division, number)
-        found = self._fetch(query, texts=texts, part=part, which=which, wanted=sql.Literal(list(wanted)))
-        return [row[0] for row in found]
+        parts = {"part": self._part(division, number), "wanted": sql.Literal(list(wanted))}
+        return [row[0] for row in self._fetch(query, texts=texts, digest=self._digest(), **parts)]
 
     def _sums(self, part: sql.Composable, bucket: sql.Composable) -> list[tuple[Any, ...]]:
         """Return the number of each part that has rows, and the numbers of its checksum."""

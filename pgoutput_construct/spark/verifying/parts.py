@@ -10,7 +10,7 @@ from pgoutput_construct.columnar.canonical import ByHash, ByKey, Checksum, Divis
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.verifying.texts import bucket, canonical, checksum, digest
 
-__all__ = ["checksums", "digests", "rows_of_keys", "within"]
+__all__ = ["checksums", "digests", "names_of", "rows_of", "within"]
 
 
 def names_of(rows: DataFrame) -> list[str]:
@@ -20,10 +20,9 @@ def names_of(rows: DataFrame) -> list[str]:
 
 def checksums(rows: DataFrame, division: Division) -> dict[int, Checksum]:
     """Return the checksum of each part that has rows, by its number."""
-    digests = within(rows, division).select(
-        _number(rows, division).alias("part"), digest(rows, names_of(rows)).alias("d")
-    )
-    found = digests.groupBy("part").agg(*checksum(F.col("d"))).collect()
+    part, of = _number(rows, division).alias("part"), digest(rows, names_of(rows)).alias("digest")
+    hashed = within(rows, division).select(part, of)
+    found = hashed.groupBy("part").agg(*checksum(F.col("digest"))).collect()
     return {row[0]: Checksum(*(int(number) for number in row[1:])) for row in found}
 
 
@@ -46,11 +45,10 @@ def within(rows: DataFrame, division: Division) -> DataFrame:
     return rows.where(reduce(lambda one, other: one & other, bounds)) if bounds else rows
 
 
-def rows_of_keys(rows: DataFrame, keys: Sequence[str], wanted: Sequence[str]) -> DataFrame:
-    """Return the canonical texts, ``row``, of rows by their keys' texts as an array, or by their digests."""
+def rows_of(rows: DataFrame, wanted: Sequence[str]) -> DataFrame:
+    """Return the canonical texts, ``row``, of rows with some digests."""
     texts = F.array(*(canonical(rows, name) for name in names_of(rows))).cast("array<string>")
-    which = digest(rows, keys, hashed=False) if keys else digest(rows, names_of(rows))
-    return rows.where(which.isin(list(wanted))).select(texts.alias("row"))
+    return rows.where(digest(rows, names_of(rows)).isin(list(wanted))).select(texts.alias("row"))
 
 
 def _number(rows: DataFrame, division: Division) -> Column:
