@@ -3,5 +3,6 @@
 from pgoutput_construct.spark.warehouse.batches import Batch
 from pgoutput_construct.spark.warehouse.reading import read_current
 from pgoutput_construct.spark.warehouse.replicating import replicate
+from pgoutput_construct.spark.warehouse.request import check_request
 
-__all__ = ["Batch", "read_current", "replicate"]
+__all__ = ["Batch", "check_request", "read_current", "replicate"]

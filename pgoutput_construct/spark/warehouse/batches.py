@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from pgoutput_construct.changelog.wholeness import Lack
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.tables import Table
@@ -37,6 +38,8 @@ class Batch:
     """The tables that it brought up to date, and how: ``changed`` or ``written``."""
     removed: tuple[str, ...]
     """The tables that were renamed, or are no more: their datasets were removed."""
+    lacks: tuple[Lack, ...]
+    """Why tables are not, or no longer, as they are at their source."""
     seconds: float
     """How long it took."""
 
@@ -83,7 +86,9 @@ class Tables:
         done = {step.table: str(step.how) for step in steps}
         lsn, moment = _last_commit(log, seq)
         removed = tuple(each.version.table for each in gone)
-        return Batch(self._progress.batch, seq, lsn, moment, done, removed, time.monotonic() - began)
+        oids = {table.relation_oid for table in tables}
+        lacks = tuple(lack for lack in log.lacks if lack.relation_oid in oids)
+        return Batch(self._progress.batch, seq, lsn, moment, done, removed, lacks, time.monotonic() - began)
 
     def _note(self, progress: Progress) -> None:
         self._warehouse.begin(progress)
@@ -117,8 +122,6 @@ class Tables:
         if self._chosen is None:
             return found
         known = {each.version.oid for each in self._datasets.values()}
-        if unknown := set(self._chosen) - {table.qualified for table in found}:
-            raise ChangeLogError(f"the log has no table {min(unknown)}")
         return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
 
     def _bring(self, log: OpenLog, spark: SparkSession, step: Step) -> Dataset:

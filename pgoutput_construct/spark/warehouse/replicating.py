@@ -1,6 +1,7 @@
 """The tables of a change log, kept in a warehouse: batch by batch, once or for as long as there are changes."""
 
 import time
+import warnings
 from collections.abc import Callable, Collection
 from typing import Final
 
@@ -8,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.job import open_log
 from pgoutput_construct.spark.warehouse.batches import Batch, Tables
-from pgoutput_construct.spark.warehouse.notes import Warehouse
+from pgoutput_construct.spark.warehouse.request import check_request
 from pgoutput_construct.spark.warehouse.sinks import open_sink
 
 __all__ = ["replicate"]
@@ -43,7 +44,7 @@ def replicate(
     ``_commit_lsn`` and ``_seq``. Every batch brings all tables to one position of the log; readers see a table as it
     was before or after a batch, never between. The position stands with the data, so that a batch that was interrupted
     is completed by the next call, and nothing is done twice. A table that was renamed moves; one that is no more is
-    removed.
+    removed. Warns (IncompleteTableWarning) of tables that the log does not hold as they are.
 
     Args:
         spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
@@ -67,17 +68,18 @@ def replicate(
         PgoutputError: The warehouse is of another format, another process writes into it, or the session lacks jars.
     """
     check_format(spark, into)
-    place = Warehouse(warehouse)
-    known = place.progress()
-    if known is not None and known.format != into:
-        raise PgoutputError(f"{place.store}: the tables there are {known.format}, not {into}: choose another warehouse")
+    place = check_request(log, warehouse, into, tables)
     place.store.prepare()
     with place.store.lock("replicate") as lock:
+        warned: set[Lack] = set()
         kept = Tables(spark, open_sink(into, place, grace), tables, keep_dropped, workers)
         while True:
             lock.check()
             opened = open_log(spark, log)
             batch = kept.apply(opened, opened.log.segments[-1].last_seq)
+            for lack in set(batch.lacks) - warned:
+                warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
+            warned.update(batch.lacks)
             on_batch(batch)
             if once or not _wait(log, batch.seq, interval, stop):
                 return batch

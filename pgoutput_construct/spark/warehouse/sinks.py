@@ -1,5 +1,7 @@
 """The formats of tables by their names."""
 
+from pgoutput_construct.spark.warehouse.delta import DeltaSink
+from pgoutput_construct.spark.warehouse.iceberg import IcebergSink
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from pgoutput_construct.spark.warehouse.parquet import ParquetSink
 from pgoutput_construct.spark.warehouse.sink import Sink
@@ -12,4 +14,8 @@ def open_sink(name: str, warehouse: Warehouse, grace: float = 0.0) -> Sink:
     match name:
         case "parquet":
             return ParquetSink(warehouse, grace)
+        case "delta":
+            return DeltaSink(warehouse)
+        case "iceberg":
+            return IcebergSink(warehouse)
     raise AssertionError(name)
