@@ -29,6 +29,7 @@ from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.rows import index_log, rows_of
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.spark.state import current_state
+from pgoutput_construct.spark.swapping import replacing
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPS
@@ -156,7 +157,8 @@ def write_tables(
 ) -> dict[str, Written]:
     """Write one Parquet dataset per table of ``log`` into ``directory``, named ``schema.table`` (``directory_name``).
 
-    ``tables`` None means all; ``mode`` is Spark's, for datasets that exist. Returns the counts by table. Raises
+    ``tables`` None means all; ``mode`` is Spark's, for datasets that exist: ``overwrite`` writes beside the one that is
+    there and then puts it in its place, so that nobody reads half of it. Returns the counts by table. Raises
     ChangeLogError as ``open_log`` does.
     """
     return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
@@ -182,7 +184,11 @@ def changes_schema(columns: pa.Schema) -> pa.Schema:
 def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     path = str(directory.resolve() / log.table(name).directory)
     with plain_errors():
-        log.changes(name).write.mode(mode).parquet(path)
+        if mode == "overwrite":
+            with replacing(Path(path)) as beside:
+                log.changes(name).write.parquet(f"file://{beside}")
+        else:
+            log.changes(name).write.mode(mode).parquet(path)
         counts = read_table(log.spark, path).groupBy("_op").count().collect()
     return Written(path, dict.fromkeys(OPS, 0) | {row["_op"]: row["count"] for row in counts})
 
