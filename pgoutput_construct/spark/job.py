@@ -2,36 +2,27 @@
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of
-from pgoutput_construct.columnar import rows_schema
-from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
-from pgoutput_construct.spark.log import failed, map_segments, segment_batches
-from pgoutput_construct.spark.missing import with_missing
 from pgoutput_construct.spark.opened import Opened, opened
 from pgoutput_construct.spark.phases import state_over
-from pgoutput_construct.spark.plan import Plan
-from pgoutput_construct.spark.rows import index_log, rows_of
-from pgoutput_construct.spark.schemas import CHANGE
+from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
 from pgoutput_construct.spark.swapping import replacing
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPS
 
 __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
@@ -60,7 +51,6 @@ class OpenLog:
         self.log = opened.log
         self.opened = opened
         """What is known of the log, as of the seq for which it was opened."""
-        self._plan = spark.sparkContext.broadcast(opened.plan)
 
     @cached_property
     def lacks(self) -> tuple[Lack, ...]:
@@ -89,15 +79,10 @@ class OpenLog:
         """
         table = self.table(name)
         table.check_names(self.spark.conf.get("spark.sql.caseSensitive") == "true")
-        plan, schema = self._plan, changes_schema(table.columns)
-        everything = list(self.log.segments)  # at once: one by one they take ten times as long
-        segments = [everything[index] for index in table.segments]
-
-        def decode(segment: Segment) -> Iterator[pa.RecordBatch]:
-            for batch in segment_batches(segment):
-                yield from _changes(plan.value, table, segment.options, batch, schema)
-
-        return map_segments(self.spark, segments, decode, schema)
+        register(self.spark)
+        schema = from_arrow_schema(changes_schema(table.columns), prefer_timestamp_ntz=True)
+        options = {"path": self.log.store.address, "table": name, "asOfSeq": str(self.opened.as_of)}
+        return self.spark.read.format(PgoutputSource.name()).schema(schema).options(**options).load()
 
     def state(self, name: str, changes: DataFrame | None = None) -> DataFrame:
         """Return the current rows of the table ``name``, rebuilt from ``changes``: its own, or read back from Parquet.
@@ -116,7 +101,7 @@ class OpenLog:
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
-        reach = near(self._plan.value, table.base.copy) if table.base else None
+        reach = near(self.opened.plan, table.base.copy) if table.base else None
         return state_over(changes, table, reach)
 
     def _check_kept(self, table: Table) -> None:
@@ -169,18 +154,6 @@ def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
     return spark.read.parquet(re.sub(r"[][{}*?\\]", r"\\\g<0>", str(path)))
 
 
-def changes_schema(columns: pa.Schema) -> pa.Schema:
-    """Return the schema of a table's changes: its columns, then those of ``CHANGE``.
-
-    ``_op`` is one of OPS, such as insert; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
-    is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (columnar/types.py).
-    """
-    rows = {field.name: field for field in rows_schema(columns)}
-    places = {name: pa.field(name, pa.int64()) for name in ("_commit_lsn", "_seq", "_xid")}
-    places["_commit_time"] = pa.field("_commit_time", pa.timestamp("us", tz="UTC"))
-    return pa.schema([*columns, *((rows | places)[name] for name in CHANGE if name in rows | places)])
-
-
 def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     path = str(directory.resolve() / log.table(name).directory)
     with plain_errors():
@@ -191,33 +164,3 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
             log.changes(name).write.mode(mode).parquet(path)
         counts = read_table(log.spark, path).groupBy("_op").count().collect()
     return Written(path, dict.fromkeys(OPS, 0) | {row["_op"]: row["count"] for row in counts})
-
-
-def _changes(
-    plan: Plan, table: Table, options: LogOptions, batch: pa.RecordBatch, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    index = index_log(options, batch)
-    rows, logged = rows_of(batch, index)
-    visible = plan.visible(logged)
-    origins = np.zeros(batch.num_rows, np.int64)
-    origins[rows[visible.rows]] = visible.origins
-    seqs, own = batch.column("seq").to_numpy(), rows_schema(table.columns)
-    for number in table.names.keys() & visible.descriptions.tolist():
-        chosen = rows[visible.rows[visible.descriptions == number]]
-        description = _renamed(plan.history.descriptions[number], table.names[number])
-        copied = bool(origins[chosen[0]] >= len(plan.spans.xid))
-        for block in table_rows(index, chosen, description, table.columns, own, copied=copied):
-            for error in block.errors:
-                raise failed(batch, error.row, error.error) from error
-            assert block.batch is not None
-            filled = with_missing(block.batch, table.missing.get(number, {}))
-            places = plan.places(origins[block.rows], seqs[block.rows])
-            columns = places | dict(zip(own.names, filled.columns, strict=True))
-            yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-
-def _renamed(description: Description, names: tuple[str, ...]) -> Description:
-    """Return a description under which the columns have the names that the table gives them."""
-    relation = description.relation
-    columns = tuple(replace(column, name=name) for column, name in zip(relation.columns, names, strict=True))
-    return replace(description, relation=replace(relation, columns=columns))

@@ -15,12 +15,11 @@ from pgoutput_construct.changelog.planning import committed_spans, relation_hist
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.columnar.descriptions import find_descriptions
-from pgoutput_construct.columnar.times import FIRST_TIMESTAMP, LAST_TIMESTAMP
+from pgoutput_construct.columnar.times import FIRST_TIMESTAMP
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.rows import LoggedRows
+from pgoutput_construct.spark.rows import LoggedRows, timestamps
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
-from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 __all__ = ["Numbers", "Plan", "Visible", "plan_of"]
 
@@ -76,14 +75,11 @@ class Plan:
 
         ``seqs`` are their positions in the log.
         """
-        times = self.column("commit_time")[origins]
-        outside = (times < FIRST_TIMESTAMP) | (times > LAST_TIMESTAMP)
-        unix = np.where(outside, 0, times) + UNIX_TO_POSTGRES
         xids = self.column("xid")[origins]
         return {
             "_commit_lsn": pa.array(self.column("commit_lsn")[origins]),
             "_seq": pa.array(self.positions(origins, seqs)),
-            "_commit_time": pa.array(unix, mask=outside).cast(pa.timestamp("us", tz="UTC")),
+            "_commit_time": timestamps(self.column("commit_time")[origins]),
             "_xid": pa.array(xids, mask=xids == NO_XID),
         }
 
