@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.schemas import changes_schema
     from pgoutput_construct.spark.session import spark_session
     from pgoutput_construct.spark.source.datasource import register
-    from pgoutput_construct.spark.state import current_state
+    from pgoutput_construct.spark.state import advance, current_state, net_changes
     from pgoutput_construct.spark.tables import Table
 
 __all__ = [
@@ -31,10 +31,12 @@ __all__ = [
     "OpenLog",
     "Table",
     "Written",
+    "advance",
     "changes_schema",
     "compare",
     "current_state",
     "directory_name",
+    "net_changes",
     "open_log",
     "plain_errors",
     "qualified_name",
@@ -52,10 +54,12 @@ _MODULES = {
     "OpenLog": "spark.job",
     "Table": "spark.tables",
     "Written": "spark.job",
+    "advance": "spark.state",
     "changes_schema": "spark.schemas",
     "compare": "spark.compare",
     "current_state": "spark.state",
     "directory_name": "spark.names",
+    "net_changes": "spark.state",
     "open_log": "spark.job",
     "plain_errors": "spark.failures",
     "qualified_name": "spark.names",
