@@ -1,12 +1,12 @@
 """Transactions of every kind, and whether a log has each exactly once."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pgoutput_construct.postgres import SegmentLimits
 from tests.postgres.shop import Shop, committed_ids, ends, wait_until
+from tools.beside import beside
 
 __all__ = ["TINY", "assert_exact", "mixed", "wait_for_more", "writing"]
 
@@ -60,19 +60,12 @@ def wait_for_more(shop: Shop) -> None:
 @contextmanager
 def writing(shop: Shop) -> Iterator[None]:
     """Write small and large transactions all the while."""
-    done = threading.Event()
 
-    def write() -> None:
+    def write(done: threading.Event) -> None:
         number = 10_000_000
-        while not done.is_set():
+        while not done.wait(0.1):
             number += 10_000
             mixed(shop, number)
-            time.sleep(0.1)
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
+    with beside(write):
         yield
-    finally:
-        done.set()
-        thread.join(30)

@@ -4,10 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,7 @@ from pgoutput_construct.wire import (
     StreamStart,
     parse,
 )
+from tools.beside import beside
 
 PUBLICATION = """the "shop's" \\ publication"""
 """A name that needs every kind of quoting."""
@@ -101,24 +102,10 @@ class Shop:
         )
 
     @contextmanager
-    def capturing(self, **options: Any) -> Iterator[dict[str, Any]]:
-        """Capture in a thread until the block ends; the dictionary then has ``result`` or ``error``."""
-        done, outcome = threading.Event(), dict[str, Any]()
-
-        def run() -> None:
-            try:
-                outcome["result"] = self.capture(stop=done.is_set, **options)
-            except Exception as error:
-                outcome["error"] = error
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            yield outcome
-        finally:
-            done.set()
-            thread.join(30)
-            assert not thread.is_alive()
+    def capturing(self, **options: Any) -> Iterator[Future[Any]]:
+        """Capture in a thread until the block ends; what it raises is raised then."""
+        with beside(lambda done: self.capture(stop=done.is_set, **options)) as (capturing,):
+            yield capturing
 
     @contextmanager
     def capturing_process(self, **options: Any) -> Iterator["subprocess.Popen[bytes]"]:

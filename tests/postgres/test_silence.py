@@ -107,10 +107,10 @@ def test_a_server_that_is_away_at_the_start_is_waited_for(shop: Shop, caplog: py
             time.sleep(1)
             shop.server.start()
             end = shop.execute()
-            wait_until(lambda: shop.confirmed() >= end or bool(outcome))
+            wait_until(lambda: shop.confirmed() >= end or outcome.done())
     finally:
         shop.server.start()
-    assert outcome["result"].reconnects > 1
+    assert outcome.result().reconnects > 1
     assert caplog.text.count("trying again") <= 3  # no server; then it starts up
     assert committed_ids(shop.log()) == [1]
 

@@ -24,6 +24,7 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import drop_slot
 from tools.benchmark.cases import HEADLINE
 from tools.benchmark.errors import Unavailable
+from tools.beside import beside
 
 __all__ = ["main"]
 
@@ -130,7 +131,8 @@ def _snapshot(server: EmbeddedServer, workers: int, folder: Path, binary: bool) 
     command = [sys.executable, "-m", "pgoutput_construct.cli", "capture", server.dsn, str(folder / "log"), "--slot"]
     command += [_SLOT, "--publication", "snapshot", "--create-slot", "--snapshot", "--workers", str(workers)]
     command += ["--until-lsn", "0/1", *(["--binary"] if binary else [])]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    # Modules are compiled once, as those of an installed package are.
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""})
     with server.connect() as connection:
         drop_slot(connection, _SLOT)
 
@@ -138,10 +140,10 @@ def _snapshot(server: EmbeddedServer, workers: int, folder: Path, binary: bool) 
 @contextmanager
 def _written(server: EmbeddedServer) -> Iterator[_Kept]:
     """Write small transactions until the block ends, and look at the slot four times a second."""
-    done, wal = threading.Event(), _Kept()
+    wal = _Kept()
     query = "SELECT pg_current_wal_lsn() - restart_lsn FROM pg_replication_slots WHERE slot_name = %s"
 
-    def write() -> None:
+    def write(done: threading.Event) -> None:
         with server.connect() as connection:
             (start,) = connection.execute("SELECT pg_current_wal_lsn()").fetchone() or ("",)
             number = 0
@@ -153,10 +155,5 @@ def _written(server: EmbeddedServer) -> Iterator[_Kept]:
             wal.written = int((connection.execute("SELECT pg_current_wal_lsn() - %s", [start]).fetchone() or (0,))[0])
             connection.execute("TRUNCATE busy")
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
+    with beside(write):
         yield wal
-    finally:
-        done.set()
-        thread.join()

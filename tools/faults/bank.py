@@ -12,6 +12,7 @@ import pyarrow as pa
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, current_lsn, fetch_table
 from pgoutput_construct.wire import Lsn
+from tools.beside import beside
 
 if TYPE_CHECKING:
     import psycopg
@@ -82,25 +83,14 @@ class Bank:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Write all the time while the block runs."""
-        done, failures = threading.Event(), list[BaseException]()
 
-        def write() -> None:
-            try:
-                while not done.wait(_PAUSE):
-                    with self._quiet:
-                        self.work(_ROUNDS)
-            except BaseException as error:
-                failures.append(error)
+        def write(done: threading.Event) -> None:
+            while not done.wait(_PAUSE):
+                with self._quiet:
+                    self.work(_ROUNDS)
 
-        thread = threading.Thread(target=write)
-        thread.start()
-        try:
+        with beside(write):
             yield
-        finally:
-            done.set()
-            thread.join()
-        if failures:
-            raise failures[0]
 
     def moment(self) -> Moment:
         """Return what the tables hold while nobody writes."""

@@ -10,9 +10,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -25,6 +25,7 @@ from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, snapshot
+from tools.beside import beside
 from tools.faults.errors import FaultsError
 from tools.faults.snapshot_tables import ALTERATIONS, LATER, TABLES, WRITES, differences, published
 
@@ -176,17 +177,10 @@ def _is_read(server: Server, slot: str) -> bool:
 @contextmanager
 def _writing(server: Server, dbname: str, rows: int, seed: int) -> Iterator[None]:
     """Write from several connections until the block ends; what fails in a writer is raised then."""
-    done = threading.Event()
-    with ThreadPoolExecutor(_WRITERS + 1, "writer") as pool:
-        chances = [random.Random(f"{seed} {number}") for number in range(_WRITERS + 1)]
-        futures = [pool.submit(_write, server, dbname, rows, chance, done) for chance in chances[:-1]]
-        futures.append(pool.submit(_alter, server, dbname, chances[-1], done))
-        try:
-            yield
-        finally:
-            done.set()
-    for future in futures:
-        future.result()
+    chances = [random.Random(f"{seed} {number}") for number in range(_WRITERS + 1)]
+    writers = [partial(_write, server, dbname, rows, chance) for chance in chances[:-1]]
+    with beside(*writers, partial(_alter, server, dbname, chances[-1])):
+        yield
 
 
 def _write(server: Server, dbname: str, rows: int, chance: random.Random, done: threading.Event) -> None:

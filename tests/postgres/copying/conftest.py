@@ -3,6 +3,7 @@
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import CaptureProgress, capture, drop_slot
 from pgoutput_construct.postgres.copying import chunks, jobs
 from tests.postgres.copying.source import assert_equal, logged_tables
+from tools.beside import beside
 
 _NUMBERS = itertools.count()
 
@@ -52,30 +54,16 @@ class Source:
         return capture(self.dsn, f"slot_{self.dbname}", publications, self.directory, **{**given, **options})
 
     @contextmanager
-    def capturing(self, **options: Any) -> Iterator[dict[str, Any]]:
-        """Capture in a thread until the block ends; the dictionary then has ``result`` or ``error``."""
-        done, outcome = threading.Event(), dict[str, Any]()
-
-        def run() -> None:
-            try:
-                outcome["result"] = self.capture(stop=done.is_set, **options)
-            except Exception as error:
-                outcome["error"] = error
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            yield outcome
-        finally:
-            done.set()
-            thread.join(60)
+    def capturing(self, **options: Any) -> Iterator[Future[Any]]:
+        """Capture in a thread until the block ends; what it raises is raised then."""
+        with beside(lambda done: self.capture(stop=done.is_set, **options)) as (capturing,):
+            yield capturing
 
     @contextmanager
     def writing(self, *statements: str) -> Iterator[None]:
         """Run statements again and again, each with ``%s`` as a growing number, until the block ends."""
-        done = threading.Event()
 
-        def write() -> None:
+        def write(done: threading.Event) -> None:
             with self.connect() as connection:
                 for number in itertools.count(1_000_000):
                     for statement in statements:
@@ -83,13 +71,8 @@ class Source:
                     if done.wait(0.005):
                         return
 
-        thread = threading.Thread(target=write)
-        thread.start()
-        try:
+        with beside(write):
             yield
-        finally:
-            done.set()
-            thread.join(30)
 
     def log(self) -> ChangeLog:
         """Open the log."""
