@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.facts import Column, TableReading
 from pgoutput_construct.changelog.numbering import find_numbers
+from pgoutput_construct.changelog.uses import Use
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn
 
@@ -73,3 +74,11 @@ def test_a_table_that_stays_is_certain(steps: list[tuple[str, int]]) -> None:
     columns, numbers = table.described()
     for readings in ([table.reading()], [table.reading()] * 2):
         assert find_numbers(columns, readings, lambda xid: None) == numbers
+
+
+def test_xids_wrap_around() -> None:
+    """What wrote before another transaction, after it, or before and after; and what a snapshot has of it."""
+    use = Use(Lsn(1), (2**32 - 5, 3))
+    assert [use.precedes(xid) for xid in (10, 2**32 - 10, 0, 3, 2**32 - 5)] == [True, False, None, None, None]
+    copied = Use(Snapshot(7, 9, (7,), Lsn(1)))
+    assert [copied.precedes(xid) for xid in (6, 7, 8, 9)] == [False, True, False, True]
