@@ -45,6 +45,11 @@ def _seq(text: str) -> int:
     return int(text)
 
 
+def _lsn(text: str) -> Lsn:
+    """Read a position as PostgreSQL writes it, or as a number, which ``_commit_lsn`` is."""
+    return Lsn(int(text)) if text.isdecimal() else Lsn(text)
+
+
 def _names(text: str) -> tuple[str, ...]:
     names = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
     if not all(isinstance(name, str) for name in names):
@@ -74,9 +79,9 @@ OPTIONS: Final = (
     SourceOption("table", str, None, "of the view table: schema.table, in double quotes where SQL needs them"),
     SourceOption("columns", _names, None, "only these columns of the table are decoded: a,b or a JSON array"),
     SourceOption("asOfSeq", _seq, None, "what had ended by this seq of the log"),
-    SourceOption("asOfLsn", Lsn, None, "what committed up to and at this position, such as 0/16B3748"),
+    SourceOption("asOfLsn", _lsn, None, "what committed up to and at this position, such as 0/16B3748"),
     SourceOption("asOfTime", _time, None, "all before the first commit that is later, ISO 8601, UTC without a zone"),
-    SourceOption("fromLsn", Lsn, None, "only what committed at this position or later"),
+    SourceOption("fromLsn", _lsn, None, "only what committed at this position or later"),
     SourceOption("fromSeq", _seq, None, "only what ended at this seq or later; where a stream begins"),
     SourceOption("maxTransactionsPerTrigger", _number, None, "transactions in a micro-batch, at most"),
     SourceOption(
