@@ -10,7 +10,7 @@ import psycopg
 from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.announcements import announce
+from pgoutput_construct.postgres.announcements import announce, announce_slot
 from pgoutput_construct.postgres.callbacks import Callbacks
 from pgoutput_construct.postgres.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres.connection import connect
@@ -87,6 +87,8 @@ class Capturing:
         self.progress.confirmed_lsn = max(stream.confirmed_lsn, prepared.confirmed_lsn)
         self._note_beginning(prepared)
         announce(self.writer, prepared.options)
+        if prepared.created_slot:
+            announce_slot(self.writer, self.plan.slot, prepared.confirmed_lsn, prepared.snapshot)
         self.catalog.append_news(between=True)
         self.watch.start()
         self.copier.start(prepared.options)

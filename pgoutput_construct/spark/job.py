@@ -17,7 +17,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.opened import Opened, opened
-from pgoutput_construct.spark.phases import state_over
+from pgoutput_construct.spark.phases import advance
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
@@ -87,7 +87,7 @@ class OpenLog:
         """Return the current rows of the table ``name``, rebuilt from ``changes``: its own, or read back from Parquet.
 
         They are those of the latest copy, and what the changes that are not in it made of them, each replayed by the
-        replica identity that the table had then; see ``state_over``. Raises ChangeLogError where that cannot be done,
+        replica identity that the table had then; see ``advance``. Raises ChangeLogError where that cannot be done,
         and where older changes were pruned and no copy came after them, unless ``changes`` are given: then they must
         have them. Warns (IncompleteTableWarning) of a table among ``lacks``. A table that was dropped has no rows.
         """
@@ -101,7 +101,7 @@ class OpenLog:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
         reach = near(self.opened.plan, table.base.copy) if table.base else None
-        return state_over(changes, table, reach)
+        return advance(None, changes, table, reach).drop("_commit_lsn", "_seq")
 
     def _check_kept(self, table: Table) -> None:
         """Raise ChangeLogError when changes were pruned that a table's state needs."""

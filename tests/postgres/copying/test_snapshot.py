@@ -9,7 +9,8 @@ import pytest
 from psycopg.pq import TransactionStatus
 
 from pgoutput_construct.changelog.copies import copies_of
-from pgoutput_construct.changelog.events import TABLE_FACTS, events_of
+from pgoutput_construct.changelog.events import CREATED_SLOT, TABLE_FACTS, events_of
+from pgoutput_construct.changelog.facts import snapshot_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import ChangeLog, current_lsn, ensure_publication, preparation, snapshot
@@ -89,6 +90,17 @@ def test_every_kind_of_table_under_writes(source: Source, workers: int) -> None:
     odd = next(copy for copy in copies_of(source.log().index) if copy.name.startswith("Odd"))
     assert odd.rows == 100
     assert verify(source.directory).problems == ()
+
+
+def test_the_snapshot_of_the_slot_is_in_the_log(source: Source) -> None:
+    """An event says where the slot begins and what its snapshot contains; the first copies were made under it."""
+    source.execute("CREATE TABLE a (id int)", "INSERT INTO a VALUES (1)", "ALTER PUBLICATION p ADD TABLE a")
+    source.capture()
+    index = source.log().index
+    (event,), (copy,) = events_of(index, CREATED_SLOT), copies_of(index)
+    assert event.details["slot"] == f"slot_{source.dbname}" and snapshot_of(event) == copy.snapshot
+    source.capture()
+    assert len(list(events_of(source.log().index, CREATED_SLOT))) == 1
 
 
 def test_a_table_that_comes_later_and_one_again(source: Source) -> None:
