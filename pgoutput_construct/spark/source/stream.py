@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any
+from inspect import signature
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -21,6 +22,9 @@ from pgoutput_construct.spark.source.readers import advance_reader, register_rea
 from pgoutput_construct.spark.source.views import view_of
 
 __all__ = ["LogStreamReader", "stream_reader"]
+
+# PySpark 4.2 asks for the time zone, which was UTC before.
+_IN_UTC: Final[dict[str, Any]] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 class LogStreamReader(DataSourceStreamReader):
@@ -86,7 +90,7 @@ class LogStreamReader(DataSourceStreamReader):
         Raises ChangeLogError where rows have what they have no room for, unless that is to be ignored: then columns
         that came are left out, and values that do not fit stand in ``_untyped``.
         """
-        columns = to_arrow_schema(self.schema)
+        columns = to_arrow_schema(self.schema, **_IN_UTC)
         for field in now if self.options.schemaChange == "fail" else ():
             if field.name not in columns.names and self.options.columns is None:
                 raise self._changed(f"the column {field.name!r} was added or renamed")

@@ -55,11 +55,15 @@ def places(rows: pa.Table) -> list[tuple[int, int, str]]:
     return sorted(zip(*(rows[name].to_pylist() for name in ("_commit_lsn", "_seq", "_op")), strict=True))
 
 
+def load(spark: Any, log: ChangeLog, **options: str) -> Any:
+    """Load a log through Spark."""
+    return spark.read.format("pgoutput").options(path=log.store.address, **options).load()
+
+
 def test_with_spark(spark: Any, log: ChangeLog) -> None:
     """A table, some of its columns, and the changes of all: what is read without Spark, filtered by Spark."""
     register(spark)
-    source = spark.read.format("pgoutput").option("path", log.store.address)
-    rows, lsn = source.option("table", ITEM).load(), log.transactions()["commit_lsn"][7].as_py()
+    rows, lsn = load(spark, log, table=ITEM), log.transactions()["commit_lsn"][7].as_py()
     opened = open_log(spark, log.store.address)
     assert rows.schema == opened.changes(ITEM).schema
     everything = sorted(tuple(row) for row in rows.select("_commit_lsn", "_seq", "_op").collect())
@@ -70,9 +74,9 @@ def test_with_spark(spark: Any, log: ChangeLog) -> None:
         0 < since == sum(t <= time for t in read(log, [GreaterThan(LSN, lsn)], table=ITEM)["_commit_time"].to_pylist())
     )
     with pytest.raises(Exception, match=r"no option 'tabel': did you mean table\?"):
-        source.option("tabel", ITEM).load()
+        load(spark, log, tabel=ITEM)
     with pytest.raises(pgo.ChangeLogError, match=r"^the log has no table public\.nothing: it has "), plain_errors():
-        source.option("table", "public.nothing").load()
+        load(spark, log, table="public.nothing")
 
 
 def test_some_columns(log: ChangeLog) -> None:
