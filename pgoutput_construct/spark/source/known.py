@@ -5,10 +5,17 @@ from functools import lru_cache
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.opened import Opened, opened
+from pgoutput_construct.spark.source.options import SourceOptions
 
-__all__ = ["log_at", "opened_at"]
+__all__ = ["address_of", "log_at", "opened_at"]
 
 _latest: dict[str, tuple[dict[str, int], ChangeLog]] = {}
+
+
+def address_of(options: SourceOptions) -> str:
+    """Return where the log of options is."""
+    assert options.path is not None
+    return options.path
 
 
 def log_at(address: str, seq: int | None = None) -> ChangeLog:

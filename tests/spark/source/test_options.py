@@ -9,7 +9,10 @@ from pgoutput_construct.spark.source.options import OPTIONS, SourceOptions, read
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({}, "needs the option path"),
+        ({}, r"needs the option path .* or dsn and slot"),
+        ({"path": "x", "dsn": "y", "slot": "s", "table": "t"}, "one of both"),
+        ({"dsn": "y", "table": "t"}, "needs the option slot"),
+        ({"dsn": "y", "slot": "s", "table": "t", "fromLsn": "0/1"}, "begins where its slot is"),
         ({"path": "x"}, "needs the option table"),
         ({"path": "x", "tabel": "t"}, r"no option 'tabel': did you mean table\?"),
         ({"path": "x", "table": "t", "zzz": ""}, "no option 'zzz': it has path, view, table"),
@@ -39,3 +42,4 @@ def test_options_that_are_right() -> None:
     )
     assert [option.name for option in OPTIONS] == list(SourceOptions.__dataclass_fields__)
     assert all(option.meaning for option in OPTIONS)
+    assert "hidden" not in repr(read_options({"dsn": "password=hidden", "slot": "s", "table": "t"}))

@@ -168,7 +168,7 @@ def test_changes_of_the_table(reader: Callable[..., Any], whole: Path, tmp_path:
     log.grow(99)
     end = stopping.latestOffset(start)
     with pytest.raises(
-        pgo.ChangeLogError, match=r"public.altered: the column .* since the query began: start the query"
+        pgo.ChangeLogError, match=r"public.altered: the column .* since the query began: start it again"
     ):
         stopping.partitions(start, end)
     columns = going.schema.fieldNames()
