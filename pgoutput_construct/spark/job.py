@@ -21,6 +21,7 @@ from pgoutput_construct.spark.phases import advance
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
+from pgoutput_construct.spark.swapping import replacing
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.stream.rows import OPS
 
@@ -100,8 +101,11 @@ class OpenLog:
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
-        reach = near(self.opened.plan, table.base.copy) if table.base else None
-        return advance(None, changes, table, reach).drop("_commit_lsn", "_seq")
+        return advance(None, changes, table, self.reach(table)).drop("_commit_lsn", "_seq")
+
+    def reach(self, table: Table) -> tuple[int, int] | None:
+        """Return what ``advance`` must know of how far the changes of a table are from its copy; see ``near``."""
+        return near(self.opened.plan, table.base.copy) if table.base else None
 
     def _check_kept(self, table: Table) -> None:
         """Raise ChangeLogError when changes were pruned that a table's state needs."""
@@ -141,7 +145,8 @@ def write_tables(
 ) -> dict[str, Written]:
     """Write one Parquet dataset per table of ``log`` into ``directory``, named ``schema.table`` (``directory_name``).
 
-    ``tables`` None means all; ``mode`` is Spark's, for datasets that exist. Returns the counts by table. Raises
+    ``tables`` None means all; ``mode`` is Spark's, for datasets that exist: ``overwrite`` writes beside the one that is
+    there and then puts it in its place, so that nobody reads half of it. Returns the counts by table. Raises
     ChangeLogError as ``open_log`` does.
     """
     return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
@@ -155,6 +160,10 @@ def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
 def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     path = str(directory.resolve() / log.table(name).directory)
     with plain_errors():
-        log.changes(name).write.mode(mode).parquet(path)
+        if mode == "overwrite":
+            with replacing(Path(path)) as beside:
+                log.changes(name).write.parquet(f"file://{beside}")
+        else:
+            log.changes(name).write.mode(mode).parquet(path)
         counts = read_table(log.spark, path).groupBy("_op").count().collect()
     return Written(path, dict.fromkeys(OPS, 0) | {row["_op"]: row["count"] for row in counts})
