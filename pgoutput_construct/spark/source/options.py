@@ -18,6 +18,7 @@ VIEWS: Final[Mapping[str, str]] = {
     "transactions": "the committed transactions",
     "messages": "the messages as they were sent, with the fields that their classes have",
     "events": "what the capture wrote beside the messages",
+    "quarantine": "the malformed rows, each with the reason",
     "batches": "one row a micro-batch: the range of seqs that it is",
 }
 """What can be read of a log."""
@@ -92,7 +93,12 @@ OPTIONS: Final = (
     SourceOption("dsn", str, None, "live, instead of path: a server's connection string; best without its password"),
     SourceOption("slot", str, None, "live: the slot, of pgoutput and without two_phase, that nobody else reads"),
     SourceOption("publications", _names, None, "live: those that count, a,b or a JSON array; else all of the database"),
-    SourceOption("badRecords", _word("fail", "quarantine"), "fail", "malformed rows: fail, or leave them to the view"),
+    SourceOption(
+        "badRecords",
+        _word("fail", "quarantine"),
+        "fail",
+        "malformed rows: fail, or quarantine: they are left to the view of that name",
+    ),
 )
 """All options."""
 

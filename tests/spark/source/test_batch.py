@@ -184,13 +184,23 @@ def test_a_segment_that_an_executor_does_not_find(log: ChangeLog, tmp_path: Path
     assert "Restore" not in str(caught.value)
 
 
-def test_a_damaged_payload(tmp_path: Path, recordings: dict[str, Recording]) -> None:
-    """Reading it fails with segment, seq and field; where bad records are let pass, the other rows are there."""
+def test_damaged_payloads(tmp_path: Path, recordings: dict[str, Recording]) -> None:
+    """They fail a read with segment, seq and field; or the other rows are there, and they stand apart with reasons."""
     recording = recordings["18-v4-text"]
-    seq = next(i for i, p in enumerate(recording.payloads) if b"large 1000" in p)
-    write_recording(tmp_path, recording, errors={seq: recording.payloads[seq][:-1] + b"t"})
-    log = ChangeLog(tmp_path)
-    with pytest.raises(pgo.ChangeLogError, match=rf"^segment \S+, seq {seq} .*Insert\.new"):
+    first, second = [i for i, p in enumerate(recording.payloads) if b"large 10" in p][:2]
+    errors = {first: recording.payloads[first][:-1] + b"t", second: recording.payloads[second][:3]}
+    write_recording(tmp_path, recording, errors={first: errors[first]})
+    with pytest.raises(pgo.ChangeLogError, match=rf"^segment \S+, seq {first} .*Insert\.new"):
+        read(ChangeLog(tmp_path), table=ITEM)
+    write_recording(tmp_path / "two", recording, errors=errors)
+    log = ChangeLog(tmp_path / "two")
+    with pytest.raises(pgo.ChangeLogError, match=rf"^segment \S+, seq {second} .*Insert"):
         read(log, table=ITEM)
-    rows = opened(log).table(ITEM).rows
-    assert read(log, table=ITEM, badRecords="quarantine").num_rows == rows - 1
+    write_recording(tmp_path / "none", recording)
+    whole = read(ChangeLog(tmp_path / "none"), table=ITEM)
+    assert read(log, table=ITEM, badRecords="quarantine").num_rows == whole.num_rows - 2
+    assert read(log, view="changes", badRecords="quarantine").num_rows > whole.num_rows - 2
+    bad = sorted(read(log, view="quarantine").to_pylist(), key=lambda row: row["seq"])
+    assert [(row["seq"], row["payload"]) for row in bad] == [*errors.items()]
+    assert "Insert.new" in bad[0]["reason"] and "Insert" in bad[1]["reason"]
+    assert bad[0]["_commit_lsn"] == bad[1]["_commit_lsn"] > 0 and bad[1]["_relation_oid"] == 0
