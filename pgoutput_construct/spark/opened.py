@@ -41,15 +41,19 @@ class Opened:
         return self.tables[name]
 
 
-def opened(log: ChangeLog, as_of: int | None = None) -> Opened:
-    """Find out what is known of a log as of a seq, None for all of it; raises as ``spark.open_log`` does."""
+def opened(log: ChangeLog, as_of: int | None = None, *, lets_pass: bool = False) -> Opened:
+    """Find out what is known of a log as of a seq, None for all of it; raises as ``spark.open_log`` does.
+
+    It ``lets_pass`` rows that nothing describes, as those that are malformed before they name their table.
+    """
     index = log.index if as_of is None else index_as_of(log, as_of)
     plan = plan_of(log, index)
     runs = visible_runs(index, plan)
-    for run in np.flatnonzero(runs.column("description") == UNDESCRIBED).tolist():
+    is_known = runs.column("description") != UNDESCRIBED
+    for run in np.flatnonzero(~is_known).tolist() if not lets_pass else ():
         raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
     readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
-    used = find_usages(runs, plan), present_copies(index), lineage_of(index), readings
+    used = find_usages(runs.take(is_known), plan), present_copies(index), lineage_of(index), readings
     tables = find_tables(plan.history, *used)
     return Opened(log, index.last_seq if as_of is None else as_of, index, plan, tables)
 

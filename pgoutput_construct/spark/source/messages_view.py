@@ -39,8 +39,8 @@ _SCHEMA: Final = pa.schema(
         ("segment", pa.string()),
     ]
 )
-"""``kind`` is the name of the class; fields that it does not have are null. ``snapshot`` is the number of a copied row's
-chunk."""
+"""``kind`` is the name of the class; fields that it does not have are null. ``snapshot`` is the number of a copied
+row's chunk."""
 
 
 class _Messages(InputPartition):
