@@ -10,7 +10,7 @@ with needing("spark"):
     from pgoutput_construct.spark.log import LOG_SCHEMA, read_log
     from pgoutput_construct.spark.names import directory_name, qualified_name, table_of_directory
     from pgoutput_construct.spark.session import spark_session
-    from pgoutput_construct.spark.state import advance, current_state, net_changes
+    from pgoutput_construct.spark.state import advance, current_state, missing_rows, net_changes
     from pgoutput_construct.spark.tables import Table
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "compare",
     "current_state",
     "directory_name",
+    "missing_rows",
     "net_changes",
     "open_log",
     "plain_errors",
