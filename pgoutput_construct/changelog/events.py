@@ -16,6 +16,7 @@ __all__ = [
     "BEGUN_ANEW",
     "CONNECTED",
     "COPIED_TABLE",
+    "CREATED_SLOT",
     "OPTIONS_CHANGED",
     "PUBLICATION_FACTS",
     "TABLE_FACTS",
@@ -28,6 +29,10 @@ CONNECTED: Final = "connected"
 """A connection began: what an earlier one left half in the log is void, and is sent again from its start."""
 OPTIONS_CHANGED: Final = "options"
 """The log goes on under other options; the details have the old and the new value of each: ``{"slot": ["a", "b"]}``."""
+CREATED_SLOT: Final = "created slot"
+"""The slot was created by the capture: it sends the transactions that end after the event's position. ``slot``: its
+name; ``snapshot`` (xmin, xmax, xip): what tables were at that position, under which the first copies are made; null
+where none was asked for."""
 
 COPIED_TABLE: Final = "copied table"
 """All rows that a table had are in the log: ``oid, schema, table``, ``chunks`` (the first and the last number),

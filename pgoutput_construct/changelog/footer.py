@@ -22,6 +22,7 @@ __all__ = [
     "Segment",
     "damaged",
     "footer_content",
+    "footer_index",
     "footer_pairs",
     "options_of",
     "read_footer",
@@ -102,6 +103,11 @@ def footer_pairs(segment: Segment) -> dict[bytes, bytes]:
     text = json.dumps(footer_content(segment)).encode()
     index = {} if segment.index is None else {_INDEX: segment.index}
     return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text), **index}
+
+
+def footer_index(metadata: Mapping[bytes, bytes] | None) -> bytes | None:
+    """Return the index in the metadata of a segment's file, None in format 1."""
+    return (metadata or {}).get(_INDEX)
 
 
 def read_footer(store: LogStore, name: SegmentName, size: int) -> Segment:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -88,6 +89,11 @@ class LocalStore(LogStore):
         """Remove a file, if it is there."""
         with self.explained("cannot be removed", name):
             (self.directory / name).unlink(missing_ok=True)
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder, if it is there."""
+        with self.explained("cannot be removed", folder), suppress(FileNotFoundError):
+            shutil.rmtree(self.directory / folder)
 
     def lock(self, name: str, seconds: float | None = None) -> LogLock:
         """Lock ``.name.lock`` for as long as it is held, or its process lives; ``seconds`` are of no use here."""

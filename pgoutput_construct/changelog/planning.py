@@ -1,8 +1,8 @@
 """What readers of rows need to know of a log before they read it, out of its index alone."""
 
 from array import array
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,37 @@ from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
 
-__all__ = ["committed_spans", "relation_history"]
+__all__ = ["LostEnd", "committed", "committed_spans", "lost_ends", "relation_history", "spans_of"]
+
+LostEnd: TypeAlias = tuple[int, int]
+"""Where a log was begun anew, and the position in the WAL up to which what had ended before still counts."""
 
 _INT64_MAX: Final = 2**63 - 1
 
 
 def committed_spans(index: SegmentIndex) -> Spans:
     """Return where the committed transactions of a log stand."""
-    transactions = index.transactions
+    return spans_of(committed(index.transactions, lost_ends(index)))
+
+
+def committed(transactions: pa.Table, lost: Iterable[LostEnd] = ()) -> pa.Table:
+    """Return those of the transactions that committed, without those of a history of the server that was ``lost``."""
     transactions = transactions.filter(pc.equal(transactions["outcome"], COMMITTED))
-    transactions = _that_count(transactions, index).combine_chunks()
+    for seq, end in lost:
+        before = pc.less(transactions["seq"], seq)
+        transactions = transactions.filter(pc.invert(pc.and_(before, pc.greater(transactions["end_lsn"], end))))
+    return transactions
+
+
+def lost_ends(index: SegmentIndex) -> list[LostEnd]:
+    """Return where a history of the server was lost: transactions before the seq that ended after the position."""
+    found = ((event.seq, event.details["void_after"]) for event in events_of(index, BEGUN_ANEW))
+    return [(seq, end) for seq, end in found if end is not None]
+
+
+def spans_of(transactions: pa.Table) -> Spans:
+    """Return where committed transactions stand."""
+    transactions = transactions.combine_chunks()
     spans, parents = _flat(transactions["spans"])
     first, last = (pc.struct_field(spans, name).to_numpy() for name in ("first", "last"))
     xid = _numbers(transactions["xid"])
@@ -43,15 +64,6 @@ def committed_spans(index: SegmentIndex) -> Spans:
     }
     columns = {name: array("q", column.astype(np.int64).tobytes()) for name, column in numbers.items()}
     return Spans(**columns, aborted=_aborted(transactions["aborted"], owners))
-
-
-def _that_count(transactions: pa.Table, index: SegmentIndex) -> pa.Table:
-    """Leave out those of a history of the server that was lost."""
-    for event in events_of(index, BEGUN_ANEW):
-        if (end := event.details["void_after"]) is not None:
-            before = pc.less(transactions["seq"], event.seq)
-            transactions = transactions.filter(pc.invert(pc.and_(before, pc.greater(transactions["end_lsn"], end))))
-    return transactions
 
 
 def relation_history(index: SegmentIndex) -> RelationHistory:

@@ -11,7 +11,7 @@ import platform
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
@@ -96,6 +96,11 @@ class RemoteStore(LogStore):
                 self._system.delete_file(self._path(name))
             except FileNotFoundError:
                 return
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder, if it is there."""
+        with self.explained("cannot be removed", folder), suppress(FileNotFoundError):
+            self._system.delete_dir(self._path(folder))
 
     def lock(self, name: str, seconds: float | None = None) -> LogLock:
         """Claim the log for a purpose: a note of who has it, in the store."""

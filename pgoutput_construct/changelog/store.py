@@ -111,6 +111,10 @@ class LogStore(ABC):
         """Remove a file; one that is not there is no error."""
 
     @abstractmethod
+    def remove(self, folder: str) -> None:
+        """Remove a folder with all that is in it; one that is not there is no error."""
+
+    @abstractmethod
     def lock(self, name: str, seconds: float | None = None) -> LogLock:
         """Lock the log for one purpose, such as ``capture``; raises ChangeLogError when another has it.
 

@@ -23,8 +23,10 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "demo": Place("pgoutput_construct.cli.demo", "demo_command", ("demo",)),
     "inspect": Place("pgoutput_construct.cli.inspect", "inspect_command"),
     "log": Place("pgoutput_construct.cli.log", "log_command", ("cli", "changelog")),
+    "replicate": Place("pgoutput_construct.cli.replicate", "replicate_command", ("cli", "spark")),
     "slots": Place("pgoutput_construct.cli.slots", "slots_command", ("cli", "postgres")),
     "snapshot": Place("pgoutput_construct.cli.snapshot", "snapshot_command", ("cli", "postgres")),
     "tail": Place("pgoutput_construct.cli.tail", "tail_command", ("cli", "postgres")),
     "tables": Place("pgoutput_construct.cli.tables", "tables_command", ("cli", "spark")),
+    "verify": Place("pgoutput_construct.cli.verify", "verify_command", ("cli", "spark")),
 }

@@ -20,7 +20,7 @@ with needing("postgres"):
     from pgoutput_construct.errors import ReplicationError
     from pgoutput_construct.postgres.capture import capture
     from pgoutput_construct.postgres.connection import SESSION_SETTINGS, connect, redact
-    from pgoutput_construct.postgres.copying.copier import CopyProgress
+    from pgoutput_construct.postgres.copying.jobs import CopyProgress
     from pgoutput_construct.postgres.copying.request import snapshot
     from pgoutput_construct.postgres.health import SlotHealth, slot_health
     from pgoutput_construct.postgres.publications import (

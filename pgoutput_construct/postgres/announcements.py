@@ -3,11 +3,13 @@
 import logging
 from typing import Any
 
-from pgoutput_construct.changelog.events import CONNECTED, OPTIONS_CHANGED
+from pgoutput_construct.changelog.copies import Snapshot
+from pgoutput_construct.changelog.events import CONNECTED, CREATED_SLOT, OPTIONS_CHANGED
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.writer import LogWriter
+from pgoutput_construct.wire import Lsn
 
-__all__ = ["announce"]
+__all__ = ["announce", "announce_slot"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 
@@ -27,6 +29,12 @@ def announce(writer: LogWriter, options: LogOptions) -> None:
         writer.append_event(OPTIONS_CHANGED, lsn, **changes)
     told = {"slot": now.slot, "timeline": now.timeline, "server_version": now.server_version}
     writer.append_event(CONNECTED, lsn, **told)
+
+
+def announce_slot(writer: LogWriter, slot: str, lsn: Lsn, snapshot: Snapshot | None) -> None:
+    """Write into the log that the slot was created, at a position, and what the snapshot contains that came with it."""
+    told = None if snapshot is None else [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]
+    writer.append_event(CREATED_SLOT, lsn, slot=slot, snapshot=told)
 
 
 def _described(change: tuple[str, tuple[Any, Any]]) -> str:

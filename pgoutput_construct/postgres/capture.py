@@ -1,43 +1,30 @@
 """From a slot into the change log: captured, made durable, and only then confirmed."""
 
-import time
 from collections.abc import Callable, Iterable
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Unpack
 
-import psycopg
-
-from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
-from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.announcements import announce
 from pgoutput_construct.postgres.callbacks import Callbacks
+from pgoutput_construct.postgres.capturing import Capturing, activity
 from pgoutput_construct.postgres.catalog_watch import CatalogWatch, OnRewrite
-from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.copying.copier import Copier
 from pgoutput_construct.postgres.copying.session import connect_to_keep
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.gaps import OnLostSlot
-from pgoutput_construct.postgres.intake import Intake, warm_up
+from pgoutput_construct.postgres.intake import warm_up
 from pgoutput_construct.postgres.memory import return_large_buffers
-from pgoutput_construct.postgres.preparation import Plan, Prepared, check_same_server, prepare
-from pgoutput_construct.postgres.pump import CaptureProgress, Pump
-from pgoutput_construct.postgres.replication import ReplicationStream
+from pgoutput_construct.postgres.preparation import Plan
+from pgoutput_construct.postgres.pump import CaptureProgress
 from pgoutput_construct.postgres.retry import Retry
 from pgoutput_construct.postgres.signals import collected_signals
-from pgoutput_construct.postgres.silence import Silence
-from pgoutput_construct.postgres.slots import drop_slot
-from pgoutput_construct.postgres.waiting import Patience, PatientConnection, Stopped
+from pgoutput_construct.postgres.waiting import Patience
 from pgoutput_construct.postgres.watch import Heartbeat, Watch
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import GivenOptions
 
 __all__ = ["capture"]
-
-_SLICE = 0.1  # seconds
 
 
 def capture(
@@ -155,117 +142,14 @@ def capture(
                 received,
                 duration,
                 until_idle,
-                lambda: _activity(progress),
+                lambda: activity(progress),
                 check,
                 lambda: catalog.settled and not copier.busy,
             )
             asked.asked = ending.reason
-            run = _Capture(dsn, plan, writer, ending, callbacks, progress, watch, catalog, copier, status_interval)
+            run = Capturing(dsn, plan, writer, ending, callbacks, progress, watch, catalog, copier, status_interval)
             return run.run(Retry(reconnect_seconds))
-
-
-@dataclass
-class _Capture:
-    """One call of ``capture``: one log, connections one after the other."""
-
-    dsn: str
-    plan: Plan
-    writer: LogWriter
-    ending: Ending
-    callbacks: Callbacks[CaptureProgress]
-    progress: CaptureProgress
-    watch: Watch
-    catalog: CatalogWatch
-    copier: Copier
-    status_interval: float
-
-    def run(self, retry: Retry) -> CaptureProgress:
-        """Capture until the end, over as many connections as it takes."""
-        reason = None
-        while reason is None:
-            retry.begin(_activity(self.progress))
-            try:
-                reason = self._connection(retry)
-            except Stopped as asked:
-                reason = str(asked)
-            except ReplicationError as error:
-                self.progress.connected = False
-                pause = retry.failed(error, _activity(self.progress))
-                self.progress.reconnects += 1
-                self._report()
-                reason = self._sleep(pause)
-        self.progress.ended_by, self.progress.connected = reason, False
-        self._report()
-        return self.progress
-
-    def _connection(self, retry: Retry) -> str:
-        patience = Patience(asked=self.ending.reason)
-        with closing(connect(self.dsn, patience=patience)) as asking:
-            prepared = prepare(asking, self.plan, self.writer)
-            if prepared.begun_anew:
-                self.copier.begin_anew()
-            if prepared.exported is not None:
-                self.copier.use(prepared.exported)
-            self.catalog.begin(asking, prepared.begun_anew)
-        if not prepared.created_slot:
-            self._note_beginning(prepared)
-        connection = connect(self.dsn, patience=patience)
-        try:
-            stream = self._start(connection, prepared, Silence(self.status_interval, silent_before=retry.silent))
-        except BaseException:
-            connection.close()
-            raise
-        retry.connected(f"slot {self.plan.slot!r} from {stream.confirmed_lsn}, timeline {prepared.options.timeline}")
-        self.progress.connected = True
-        self.progress.confirmed_lsn = max(stream.confirmed_lsn, prepared.confirmed_lsn)
-        self._note_beginning(prepared)
-        announce(self.writer, prepared.options)
-        self.catalog.append_news(between=True)
-        self.watch.start()
-        self.copier.start(prepared.options)
-        self.ending.connected(prepared.current_lsn)
-        intake = Intake(prepared.options.layout(), self.writer.position)
-        watched = self.ending, self.progress, self._report
-        pump = Pump(self.writer, stream, intake, *watched, self.copier, self.catalog, self.status_interval)
-        pump.synchronous = lambda: self.watch.synchronous
-        with stream:
-            return pump.run()
-
-    def _start(self, connection: PatientConnection, prepared: Prepared, silence: Silence) -> ReplicationStream:
-        start = self.writer.position.complete_lsn
-        check_same_server(connection, prepared.options)
-        try:
-            return ReplicationStream(
-                connection, prepared.options, start, status_interval=self.status_interval, silence=silence
-            )
-        except ReplicationError:
-            if prepared.created_slot:  # or it would hold WAL for a capture that never was
-                with suppress(ReplicationError, psycopg.Error):
-                    drop_slot(connection, self.plan.slot)
-            raise
-
-    def _note_beginning(self, prepared: Prepared) -> None:
-        """Write down where an empty log begins: it is then no place that was found empty, also before a segment."""
-        if not self.writer.noted_lsn:
-            self.writer.cut(Position(complete_lsn=prepared.confirmed_lsn))
-            self.writer.collect(wait=True)
-
-    def _sleep(self, seconds: float) -> str | None:
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            if reason := self.ending.reason():
-                return reason
-            time.sleep(min(_SLICE, left))
-        return None
-
-    def _report(self) -> None:
-        self.progress.health, self.progress.copies = self.watch.health, self.copier.progress()
-        self.callbacks.report(replace(self.progress))
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _activity(progress: CaptureProgress) -> int:
-    return progress.payload_bytes + progress.dropped

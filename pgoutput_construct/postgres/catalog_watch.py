@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog.events import PUBLICATION_FACTS
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.lineage import Stale, lineage_of
 from pgoutput_construct.changelog.reader import ChangeLog
@@ -42,13 +43,14 @@ class CatalogWatch:
         self.wake: Callable[[], None] = lambda: None
         """Called when the server is to be asked at once."""
         self.asked_for_copies: Callable[[], None] = lambda: None
-        """Called when copies of tables were asked for."""
+        """Called when copies of tables were asked for, or others are published."""
         self._writer, self._slot, self._publications = writer, slot, tuple(publications)
         self._on_rewrite = on_rewrite
         self._known: Known | None = None
         self._digest = ""
         self._described: dict[int, Shape] = {}  # by the pump; they wait for a reading
         self._news: list[tuple[float, News]] = []  # by the thread; they wait for the pump
+        self._opening = 0  # so many of them were found before the stream began
         self._locked: frozenset[int] = frozenset()
         self._is_hurried = False
         self._failed_at: float | None = None
@@ -98,6 +100,7 @@ class CatalogWatch:
             asked = {table for request in requests(self._writer.store) for table in request.tables}
             self._judge(index, asked)
         self.look(connection)
+        self._opening = len(self._news)
         self.check()
 
     def receive(self, block: Block) -> None:
@@ -124,12 +127,13 @@ class CatalogWatch:
         """Append what was noticed to the log: ``between`` transactions, or where it has waited for long."""
         while self._news and (between or time.monotonic() - self._news[0][0] > _LONGEST_WAIT):
             _, news = self._news[0]
-            if self._writer.durable_seq < 0 and self._received < 0:
-                self._writer.append_event(news.name, news.lsn, **news.details)  # the log begins with a message
+            if self._opening and self._writer.durable_seq < 0 and self._received < 0:
+                self._writer.append_event(news.name, news.lsn, **news.details)  # a log of nothing else is of no use
             else:
                 self._writer.append_fact(news.name, news.lsn, **news.details)
                 self._said = self._writer.next_seq - 1
             self._news.pop(0)
+            self._opening = max(0, self._opening - 1)
 
     def failed(self) -> None:
         """Note that the server could not be asked."""
@@ -150,6 +154,8 @@ class CatalogWatch:
             asked = {*self._known.tables, *described}
             reading = read_catalog(connection, self._publications, self._slot, asked)
             found, now = self._known.news(reading, start, locked, described), time.monotonic()
+            if any(news.name == PUBLICATION_FACTS for news in found):
+                self.asked_for_copies()
             self._news += [(now, news) for news in found]
             for words in filter(None, (news.words for news in found)):
                 _LOG.warning("%s", words)
@@ -158,8 +164,8 @@ class CatalogWatch:
         else:
             self._known.passed(start, locked)
         self._seen, self._failed_at = start, None
-        if self._judged < self._said <= self._writer.durable_seq:
-            said = self._said
+        said = self._said  # by the pump, which may append more meanwhile
+        if self._judged < said <= self._writer.durable_seq:
             self._judge(_index_of(self._writer))
             self._judged = said
 

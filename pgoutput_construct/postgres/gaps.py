@@ -9,7 +9,7 @@ from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres.announcements import announce
-from pgoutput_construct.postgres.copying.snapshots import check_primary, read_snapshot
+from pgoutput_construct.postgres.copying.snapshots import check_can_copy, read_snapshot
 from pgoutput_construct.postgres.health import slot_health
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.postgres.server import current_lsn
@@ -40,7 +40,7 @@ def begin_anew(
 
     The tables of the log are stale from there. Raises ReplicationError, as on a standby, whose tables cannot be copied.
     """
-    check_primary(connection)
+    check_can_copy(connection)
     _LOG.warning("the log in %s begins anew, with copies of all tables: %s", writer.store, gap)
     found = slot_health(connection, options.slot)
     if found and found[0].lost:

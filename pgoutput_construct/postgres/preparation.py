@@ -6,14 +6,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import psycopg
+
+from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.options import LogOptions, best_proto_version
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres import publications, server, slots
-from pgoutput_construct.postgres.copying.snapshots import check_primary
-from pgoutput_construct.postgres.copying.tables import read_published
+from pgoutput_construct.postgres.copying.snapshots import LostSnapshotError, check_can_copy, imported, read_snapshot
 from pgoutput_construct.postgres.gaps import LogGapError, OnLostSlot, begin_anew
 from pgoutput_construct.postgres.health import slot_health
+from pgoutput_construct.postgres.membership import read_published
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.postgres.timeline import check_timeline, read_timeline
 from pgoutput_construct.wire import Lsn
@@ -71,7 +74,9 @@ class Prepared:
     created_slot: bool
     """The slot was created just now."""
     exported: slots.ExportedSnapshot | None = None
-    """The snapshot of the slot that was created."""
+    """The snapshot of the slot that was created, for who copies tables."""
+    snapshot: Snapshot | None = None
+    """What it contains."""
     begun_anew: bool = False
     """The log goes on after a gap."""
 
@@ -106,8 +111,10 @@ def _prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
     _check_publications(connection, plan)
     with ExitStack() as undoing:
         created, exported = _make_slot(connection, plan, options, writer)
+        snapshot = None
         if exported is not None:
             undoing.callback(exported.close)
+            snapshot = _read(connection, exported)
         confirmed = slots.check_slot(connection, plan.slot)
         current = server.current_lsn(connection)
         if confirmed > writer.noted_lsn:
@@ -115,7 +122,7 @@ def _prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
         _check_slot_position(connection, plan, confirmed, writer)
         _check_server_position(current, standby, writer)
         undoing.pop_all()
-    return Prepared(options, current, confirmed, created, exported)
+    return Prepared(options, current, confirmed, created, exported, snapshot)
 
 
 def check_same_server(connection: Connection, options: LogOptions) -> None:
@@ -181,7 +188,7 @@ def _make_slot(
     if plan.copies is None:
         slots.create_slot(connection, plan.slot, **wanted)
         return True, None
-    check_primary(connection)
+    check_can_copy(connection)
     published = read_published(connection, plan.publications)
     with ExitStack() as undoing:
         holder = plan.copies()
@@ -189,6 +196,15 @@ def _make_slot(
         exported = slots.create_slot_with_snapshot(holder, plan.slot, published=published, **wanted)
         undoing.pop_all()
     return True, exported
+
+
+def _read(connection: Connection, exported: slots.ExportedSnapshot) -> Snapshot:
+    try:
+        with imported(connection, exported.name):
+            return read_snapshot(connection, exported.lsn)
+    except (LostSnapshotError, psycopg.Error) as error:
+        text = f"the connection that keeps the snapshot of the slot was lost: {error}"
+        raise ReplicationError(text, transient=True) from error
 
 
 def _check_slot_position(connection: Connection, plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:

@@ -9,7 +9,8 @@ from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres.catalog_watch import CatalogWatch
-from pgoutput_construct.postgres.copying.copier import Copier, CopyProgress
+from pgoutput_construct.postgres.copying.copier import Copier
+from pgoutput_construct.postgres.copying.jobs import CopyProgress
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.health import SlotHealth
 from pgoutput_construct.postgres.intake import Intake, Taken

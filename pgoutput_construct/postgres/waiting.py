@@ -75,8 +75,9 @@ class PatientConnection(psycopg.Connection[Any]):
                 wanted = gen.send(patience.wait(self.pgconn.socket, wanted))
         except StopIteration as end:
             return end.value
-        except psycopg.OperationalError:
-            self._abandon(gen)
+        except psycopg.OperationalError as error:
+            if error.sqlstate is None:  # or else the server said so, as of a lock that was not to be had
+                self._abandon(gen)
             raise
         except (Stopped, KeyboardInterrupt, SystemExit):
             # A server that waits for something does not see that its client is gone: the statement would go on.

@@ -1,20 +1,32 @@
-"""A change log as typed DataFrames, tables of Parquet, and current state. Needs the extra ``spark`` and Java 17."""
+"""A change log as typed DataFrames, tables of Parquet, and current state. Needs the extra ``spark`` and Java 17.
+
+What is named here is imported when it is asked for: Spark starts Python processes that need the data source alone.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pgoutput_construct.extras import needing
 
 with needing("spark"):
+    import pyarrow  # noqa: F401 - what is missing is said here, not where a name is used
+    import pyspark  # noqa: F401
+
+if TYPE_CHECKING:
     from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack
     from pgoutput_construct.spark.compare import Comparison, compare
     from pgoutput_construct.spark.failures import plain_errors
-    from pgoutput_construct.spark.job import OpenLog, Written, changes_schema, open_log, read_table, write_tables
-    from pgoutput_construct.spark.log import LOG_SCHEMA, read_log
+    from pgoutput_construct.spark.job import OpenLog, Written, open_log, read_table, write_tables
     from pgoutput_construct.spark.names import directory_name, qualified_name, table_of_directory
+    from pgoutput_construct.spark.schemas import changes_schema
     from pgoutput_construct.spark.session import spark_session
+    from pgoutput_construct.spark.source.datasource import register
     from pgoutput_construct.spark.state import advance, current_state, missing_rows, net_changes
     from pgoutput_construct.spark.tables import Table
+    from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
 
 __all__ = [
-    "LOG_SCHEMA",
+    "Batch",
     "Comparison",
     "IncompleteTableWarning",
     "Lack",
@@ -31,9 +43,45 @@ __all__ = [
     "open_log",
     "plain_errors",
     "qualified_name",
-    "read_log",
+    "read_current",
     "read_table",
+    "register",
+    "replicate",
     "spark_session",
     "table_of_directory",
     "write_tables",
 ]
+
+_MODULES = {
+    "Batch": "spark.warehouse",
+    "Comparison": "spark.compare",
+    "IncompleteTableWarning": "changelog.wholeness",
+    "Lack": "changelog.wholeness",
+    "OpenLog": "spark.job",
+    "Table": "spark.tables",
+    "Written": "spark.job",
+    "advance": "spark.state",
+    "changes_schema": "spark.schemas",
+    "compare": "spark.compare",
+    "current_state": "spark.state",
+    "directory_name": "spark.names",
+    "missing_rows": "spark.state",
+    "net_changes": "spark.state",
+    "open_log": "spark.job",
+    "plain_errors": "spark.failures",
+    "qualified_name": "spark.names",
+    "read_current": "spark.warehouse",
+    "read_table": "spark.job",
+    "register": "spark.source.datasource",
+    "replicate": "spark.warehouse",
+    "spark_session": "spark.session",
+    "table_of_directory": "spark.names",
+    "write_tables": "spark.job",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with needing("spark"):
+        return getattr(import_module(f"pgoutput_construct.{_MODULES[name]}"), name)

@@ -2,41 +2,28 @@
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.changelog.facts import table_readings
-from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.lineage import lineage_of
-from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.pruned import read_pruned
-from pgoutput_construct.changelog.reader import ChangeLog, explain
-from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of, present_copies
-from pgoutput_construct.columnar import rows_schema
-from pgoutput_construct.columnar.descriptions import UNDESCRIBED
-from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
-from pgoutput_construct.spark.finding import find_tables
-from pgoutput_construct.spark.log import failed, map_segments, segment_batches
-from pgoutput_construct.spark.missing import with_missing
+from pgoutput_construct.spark.opened import Opened, opened
 from pgoutput_construct.spark.phases import advance
-from pgoutput_construct.spark.plan import Plan, plan_of
-from pgoutput_construct.spark.rows import index_log, rows_of
-from pgoutput_construct.spark.schemas import CHANGE
+from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
+from pgoutput_construct.spark.swapping import replacing
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.usages import find_usages, visible_runs
-from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPS
-from pgoutput_construct.wire.engine import parse
 
 __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
 
@@ -59,11 +46,11 @@ class Written:
 class OpenLog:
     """A change log as tables; made by ``open_log``."""
 
-    def __init__(self, spark: SparkSession, log: ChangeLog, plan: Plan, tables: dict[str, Table]) -> None:
+    def __init__(self, spark: SparkSession, opened: Opened) -> None:
         self.spark = spark
-        self.log = log
-        self._by_name = tables
-        self._plan = spark.sparkContext.broadcast(plan)
+        self.log = opened.log
+        self.opened = opened
+        """What is known of the log, as of the seq for which it was opened."""
 
     @cached_property
     def lacks(self) -> tuple[Lack, ...]:
@@ -71,18 +58,16 @@ class OpenLog:
 
         Each says so as text, with the remedy; ``state`` of such a table warns with it.
         """
-        return tuple(lacks_of(self.log.index))
+        return tuple(lacks_of(self.opened.index))
 
     @property
     def tables(self) -> tuple[str, ...]:
         """All tables with committed changes or a copy: ``schema.table``, in double quotes where SQL needs them."""
-        return tuple(self._by_name)
+        return tuple(self.opened.tables)
 
     def table(self, name: str) -> Table:
         """Return what is known of the table ``name``; raise ChangeLogError where the log does not have it."""
-        if name not in self._by_name:
-            raise ChangeLogError(f"the log has no table {name}: it has {', '.join(self.tables) or 'none'}")
-        return self._by_name[name]
+        return self.opened.table(name)
 
     def changes(self, name: str) -> DataFrame:
         """Return the committed changes of the table ``name``: ``changes_schema``, rows in no particular order.
@@ -94,15 +79,10 @@ class OpenLog:
         """
         table = self.table(name)
         table.check_names(self.spark.conf.get("spark.sql.caseSensitive") == "true")
-        plan, schema = self._plan, changes_schema(table.columns)
-        everything = list(self.log.segments)  # at once: one by one they take ten times as long
-        segments = [everything[index] for index in table.segments]
-
-        def decode(segment: Segment) -> Iterator[pa.RecordBatch]:
-            for batch in segment_batches(segment):
-                yield from _changes(plan.value, table, segment.options, batch, schema)
-
-        return map_segments(self.spark, segments, decode, schema)
+        register(self.spark)
+        schema = from_arrow_schema(changes_schema(table.columns), prefer_timestamp_ntz=True)
+        options = {"path": self.log.store.address, "table": name, "asOfSeq": str(self.opened.as_of)}
+        return self.spark.read.format(PgoutputSource.name()).schema(schema).options(**options).load()
 
     def state(self, name: str, changes: DataFrame | None = None) -> DataFrame:
         """Return the current rows of the table ``name``, rebuilt from ``changes``: its own, or read back from Parquet.
@@ -121,8 +101,11 @@ class OpenLog:
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
-        reach = near(self._plan.value, table.base.copy) if table.base else None
-        return advance(None, changes, table, reach).drop("_commit_lsn", "_seq")
+        return advance(None, changes, table, self.reach(table)).drop("_commit_lsn", "_seq")
+
+    def reach(self, table: Table) -> tuple[int, int] | None:
+        """Return what ``advance`` must know of how far the changes of a table are from its copy; see ``near``."""
+        return near(self.opened.plan, table.base.copy) if table.base else None
 
     def _check_kept(self, table: Table) -> None:
         """Raise ChangeLogError when changes were pruned that a table's state needs."""
@@ -141,21 +124,20 @@ class OpenLog:
         )
 
 
-def open_log(spark: SparkSession, directory: str | Path) -> OpenLog:
+def open_log(spark: SparkSession, directory: str | Path, as_of: int | None = None) -> OpenLog:
     """Open a change log: read its transactions and relations, and find its tables, from its index alone.
 
-    ``spark`` reads it; ``directory`` must be at the same path on every executor. Raises ChangeLogError, with segment
-    and seq, for a log that is damaged, bytes that are no message (with the field), and messages that do not fit
-    together.
+    Args:
+        spark: What reads it.
+        directory: The log's directory or address; it must be the same on every executor.
+        as_of: Open it as it was when this was its last seq: exactly the transactions that ended by then, with the
+            copies and the facts that were in the log. None: as it is.
+
+    Raises:
+        ChangeLogError: The log is damaged, has bytes that are no message (with the field), or messages that do not fit
+            together; it says segment and seq. Or it does not have the seq.
     """
-    log = ChangeLog(directory)
-    plan, index = plan_of(log), log.index
-    runs = visible_runs(index, plan)
-    for run in np.flatnonzero(runs.column("description") == UNDESCRIBED).tolist():
-        raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
-    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
-    used = find_usages(runs, plan), present_copies(index), lineage_of(index), readings
-    return OpenLog(spark, log, plan, find_tables(plan.history, *used))
+    return OpenLog(spark, opened(ChangeLog(directory), as_of))
 
 
 def write_tables(
@@ -163,7 +145,8 @@ def write_tables(
 ) -> dict[str, Written]:
     """Write one Parquet dataset per table of ``log`` into ``directory``, named ``schema.table`` (``directory_name``).
 
-    ``tables`` None means all; ``mode`` is Spark's, for datasets that exist. Returns the counts by table. Raises
+    ``tables`` None means all; ``mode`` is Spark's, for datasets that exist: ``overwrite`` writes beside the one that is
+    there and then puts it in its place, so that nobody reads half of it. Returns the counts by table. Raises
     ChangeLogError as ``open_log`` does.
     """
     return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
@@ -174,62 +157,13 @@ def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
     return spark.read.parquet(re.sub(r"[][{}*?\\]", r"\\\g<0>", str(path)))
 
 
-def changes_schema(columns: pa.Schema) -> pa.Schema:
-    """Return the schema of a table's changes: its columns, then those of ``CHANGE``.
-
-    ``_op`` is one of OPS, such as insert; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
-    is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (columnar/types.py).
-    """
-    rows = {field.name: field for field in rows_schema(columns)}
-    places = {name: pa.field(name, pa.int64()) for name in ("_commit_lsn", "_seq", "_xid")}
-    places["_commit_time"] = pa.field("_commit_time", pa.timestamp("us", tz="UTC"))
-    return pa.schema([*columns, *((rows | places)[name] for name in CHANGE if name in rows | places)])
-
-
 def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     path = str(directory.resolve() / log.table(name).directory)
     with plain_errors():
-        log.changes(name).write.mode(mode).parquet(path)
+        if mode == "overwrite":
+            with replacing(Path(path)) as beside:
+                log.changes(name).write.parquet(f"file://{beside}")
+        else:
+            log.changes(name).write.mode(mode).parquet(path)
         counts = read_table(log.spark, path).groupBy("_op").count().collect()
     return Written(path, dict.fromkeys(OPS, 0) | {row["_op"]: row["count"] for row in counts})
-
-
-def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:
-    """Return what is wrong with a row that nothing describes: bytes that are no message explain it better."""
-    entry = log.entry(seq)
-    try:
-        parse(entry.payload, **log.segment(seq).options.layout() | entry.states)
-        plan.history.index(oid, seq, entry.scope)
-    except PgoutputError as error:
-        return explain(entry, error)
-    raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found; please report this")
-
-
-def _changes(
-    plan: Plan, table: Table, options: LogOptions, batch: pa.RecordBatch, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    index = index_log(options, batch)
-    rows, logged = rows_of(batch, index)
-    visible = plan.visible(logged)
-    origins = np.zeros(batch.num_rows, np.int64)
-    origins[rows[visible.rows]] = visible.origins
-    seqs, own = batch.column("seq").to_numpy(), rows_schema(table.columns)
-    for number in table.names.keys() & visible.descriptions.tolist():
-        chosen = rows[visible.rows[visible.descriptions == number]]
-        description = _renamed(plan.history.descriptions[number], table.names[number])
-        copied = bool(origins[chosen[0]] >= len(plan.spans.xid))
-        for block in table_rows(index, chosen, description, table.columns, own, copied=copied):
-            for error in block.errors:
-                raise failed(batch, error.row, error.error) from error
-            assert block.batch is not None
-            filled = with_missing(block.batch, table.missing.get(number, {}))
-            places = plan.places(origins[block.rows], seqs[block.rows])
-            columns = places | dict(zip(own.names, filled.columns, strict=True))
-            yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-
-def _renamed(description: Description, names: tuple[str, ...]) -> Description:
-    """Return a description under which the columns have the names that the table gives them."""
-    relation = description.relation
-    columns = tuple(replace(column, name=name) for column, name in zip(relation.columns, names, strict=True))
-    return replace(description, relation=replace(relation, columns=columns))

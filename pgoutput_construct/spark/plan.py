@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.block import NO_XID
 from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import committed_spans, relation_history
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.columnar.descriptions import find_descriptions
-from pgoutput_construct.columnar.times import FIRST_TIMESTAMP, LAST_TIMESTAMP
+from pgoutput_construct.columnar.times import FIRST_TIMESTAMP
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.rows import LoggedRows
+from pgoutput_construct.spark.rows import LoggedRows, timestamps
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
-from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 __all__ = ["Numbers", "Plan", "Visible", "plan_of"]
 
@@ -75,14 +75,11 @@ class Plan:
 
         ``seqs`` are their positions in the log.
         """
-        times = self.column("commit_time")[origins]
-        outside = (times < FIRST_TIMESTAMP) | (times > LAST_TIMESTAMP)
-        unix = np.where(outside, 0, times) + UNIX_TO_POSTGRES
         xids = self.column("xid")[origins]
         return {
             "_commit_lsn": pa.array(self.column("commit_lsn")[origins]),
             "_seq": pa.array(self.positions(origins, seqs)),
-            "_commit_time": pa.array(unix, mask=outside).cast(pa.timestamp("us", tz="UTC")),
+            "_commit_time": timestamps(self.column("commit_time")[origins]),
             "_xid": pa.array(xids, mask=xids == NO_XID),
         }
 
@@ -129,9 +126,13 @@ class Plan:
         return np.array([span << 32 | xid for span, xids in self.spans.aborted.items() for xid in xids], np.int64)
 
 
-def plan_of(log: ChangeLog) -> Plan:
-    """Return the plan of a log, from its index; raise ChangeLogError for what of it does not fit together."""
-    for fault in log.index.entries("faults").slice(0, 1).to_pylist():
+def plan_of(log: ChangeLog, index: SegmentIndex | None = None) -> Plan:
+    """Return the plan of a log, from its index; raise ChangeLogError for what of it does not fit together.
+
+    ``index`` is that of the log as of an earlier seq (``index_as_of``), None for all of it.
+    """
+    index = log.index if index is None else index
+    for fault in index.entries("faults").slice(0, 1).to_pylist():
         raise explain(log.entry(fault["seq"]), PgoutputError(fault["problem"]))
-    copies = sorted((copy for copy in present_copies(log.index) if copy.rows), key=lambda copy: copy.first_chunk)
-    return Plan(committed_spans(log.index), relation_history(log.index), tuple(copies))
+    copies = sorted((copy for copy in present_copies(index) if copy.rows), key=lambda copy: copy.first_chunk)
+    return Plan(committed_spans(index), relation_history(index), tuple(copies))

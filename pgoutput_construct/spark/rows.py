@@ -10,9 +10,11 @@ from pgoutput_construct.changelog.columns import scopes_of
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.columnar.descriptions import copy_scope
 from pgoutput_construct.columnar.index import IS_ROW, LISTS_TABLES, BatchIndex, index_batch
+from pgoutput_construct.columnar.times import FIRST_TIMESTAMP, LAST_TIMESTAMP
 from pgoutput_construct.wire.options import STATE_PARAMETERS
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["LoggedRows", "bounds_of_runs", "index_log", "rows_of"]
+__all__ = ["LoggedRows", "bounds_of_runs", "index_log", "rows_of", "timestamps"]
 
 Numbers = NDArray[np.int64]
 
@@ -36,13 +38,13 @@ class LoggedRows(NamedTuple):
 
 
 def index_log(options: LogOptions, batch: pa.RecordBatch) -> BatchIndex:
-    """Walk the payloads of a batch of ``LOG_SCHEMA`` once."""
+    """Walk the payloads of a batch of the log's SCHEMA once."""
     states = {name: batch.column(name) for name in STATE_PARAMETERS}
     return index_batch(batch.column("payload"), **states, **options.layout())
 
 
 def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRows]:
-    """Return the rows of a batch of ``LOG_SCHEMA``, malformed ones too: indexes in the batch, and what they are."""
+    """Return the rows of a batch of the log's SCHEMA, malformed ones too: indexes in the batch, and what they are."""
     rows, oids = index.tables()
     malformed = np.flatnonzero(IS_ROW[index.tags] & ~index.valid)
     rows, oids = np.append(rows, malformed), np.append(oids, index.rows["relation_oid"][malformed].astype(np.int64))
@@ -57,6 +59,13 @@ def _xids(index: BatchIndex) -> Numbers:
     for row in np.flatnonzero(index.valid & LISTS_TABLES[index.tags]).tolist():
         xids[row] = getattr(index.message(row), "xid", None) or 0
     return xids
+
+
+def timestamps(times: Numbers) -> pa.Array:
+    """Return microseconds since 2000-01-01 UTC as timestamps, null outside the years 1 to 9999."""
+    outside = (times < FIRST_TIMESTAMP) | (times > LAST_TIMESTAMP)
+    unix = np.where(outside, 0, times) + UNIX_TO_POSTGRES
+    return pa.array(unix, mask=outside).cast(pa.timestamp("us", tz="UTC"))
 
 
 def bounds_of_runs(keys: Numbers) -> tuple[Numbers, Numbers]:

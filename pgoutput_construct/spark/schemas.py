@@ -2,10 +2,13 @@
 
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-__all__ = ["CHANGE", "SHAPE", "WORK", "column"]
+from pgoutput_construct.columnar import rows_schema
+
+__all__ = ["CHANGE", "SHAPE", "WORK", "changes_schema", "column"]
 
 CHANGE: Final = ("_op", "_commit_lsn", "_seq", "_commit_time", "_xid", "_before", "_unchanged", "_untyped")
 """The columns that a change has besides the table's own."""
@@ -18,3 +21,15 @@ WORK: Final = (SHAPE, "__left", "__came", "__hash", "__given")
 def column(*path: str) -> Column:
     """Return a column (or a field of a struct) by its name as it is: dots and backticks mean themselves."""
     return F.col(".".join("`" + name.replace("`", "``") + "`" for name in path))
+
+
+def changes_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the schema of a table's changes: its columns, then those of ``CHANGE``.
+
+    ``_op`` is one of OPS, such as insert; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
+    is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (columnar/types.py).
+    """
+    rows = {field.name: field for field in rows_schema(columns)}
+    places = {name: pa.field(name, pa.int64()) for name in ("_commit_lsn", "_seq", "_xid")}
+    places["_commit_time"] = pa.field("_commit_time", pa.timestamp("us", tz="UTC"))
+    return pa.schema([*columns, *((rows | places)[name] for name in CHANGE if name in rows | places)])

@@ -3,13 +3,14 @@
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.formats import format_settings
 
 __all__ = ["SETTINGS", "spark_session"]
 
@@ -34,12 +35,17 @@ _LOCAL: Final[Mapping[str, str]] = {
 
 
 def spark_session(
-    master: str = "local[*]", settings: Mapping[str, str] | None = None, name: str = "pgoutput_construct"
+    master: str = "local[*]",
+    settings: Mapping[str, str] | None = None,
+    name: str = "pgoutput_construct",
+    into: Collection[str] = (),
 ) -> SparkSession:
     """Return the running session, or start one on a master (``local[*]``, ``spark://host:7077``, ``yarn`` ...).
 
-    ``settings`` are Spark's properties and win over ``SETTINGS``. The caller stops the session. Raises
-    PgoutputError for a master that Spark does not know (Spark itself would print a stack trace).
+    ``settings`` are Spark's properties and win over ``SETTINGS``. ``into`` names formats of tables that the session is
+    to write, such as ``["delta"]`` (see FORMATS): Spark then fetches their jars from Maven Central, once. The caller
+    stops the session. Raises PgoutputError for a master that Spark does not know (Spark itself would print a stack
+    trace), and for a format that this version of Spark has no jars for.
     """
     if not _MASTER.match(master):
         raise PgoutputError(
@@ -48,7 +54,8 @@ def spark_session(
     if master.startswith("local"):
         # The property spark.pyspark.python counts for spark-submit alone; workers need this Python's packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    chosen = {**SETTINGS, **(_LOCAL if master.startswith("local") else {}), **(settings or {})}
+    local = _LOCAL if master.startswith("local") else {}
+    chosen = {**SETTINGS, **local, **format_settings(into), **(settings or {})}
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)

@@ -70,11 +70,11 @@ parts:
 """
 
 
-def assert_refused(old: str, new: str, problem: str) -> None:
-    """Check that ``new`` in place of ``old`` is a SpecError with file, line, problem and remedy."""
-    assert old in SOUND
+def assert_refused(old: str, new: str, problem: str, sound: str = SOUND) -> None:
+    """Check that ``new`` in place of ``old`` in a ``sound`` one is a SpecError with file, line, problem and remedy."""
+    assert old in sound
     with pytest.raises(SpecError) as caught:
-        load_text(SOUND.replace(old, new, 1), "broken.yaml")
+        load_text(sound.replace(old, new, 1), "broken.yaml")
     text = str(caught.value)
     assert re.match(r"broken\.yaml:\d+: .+\. .+", text, re.DOTALL), text
     assert problem in text

@@ -7,7 +7,7 @@ import click
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct import SpecError, testing
+from pgoutput_construct import testing
 from pgoutput_construct.changelog import SCHEMA, LogOptions
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.cli.build import build_command
@@ -22,6 +22,7 @@ from pgoutput_construct.wire import options
 from pgoutput_construct.wire.engine import engine, parse_prefix
 from pgoutput_construct.wire.protocol import OPTIONS
 from pgoutput_construct.wire.trace import trace
+from tests.language.sound import assert_refused
 from tools.language import load_text
 from tools.language.names import LINE_KEYS, RESERVED_OPTIONS, RESERVED_PARAMETERS
 
@@ -136,8 +137,4 @@ def test_reserved_options_are_the_words_beside_options() -> None:
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken(name: str) -> None:
     """Each rule names file, line and remedy."""
-    before, after, problem = BROKEN[name]
-    assert before in SOUND
-    with pytest.raises(SpecError, match=r"^spec\.yaml:\d+: ") as caught:
-        load_text(SOUND.replace(before, after, 1))
-    assert problem in str(caught.value)
+    assert_refused(*BROKEN[name], SOUND)

@@ -4,15 +4,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import SCHEMA
+from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.postgres import ChangeLog
-from pgoutput_construct.spark import OpenLog, open_log, plain_errors, read_log, read_table, write_tables
-from pgoutput_construct.spark.log import segment_batches
+from pgoutput_construct.spark import OpenLog, open_log, plain_errors, read_table, write_tables
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.stream import RowReader
 from tests.live.recording import Recording
@@ -35,13 +34,6 @@ def directory(recordings: dict[str, Recording], tmp_path_factory: pytest.TempPat
 def log(spark: Any, directory: Path) -> OpenLog:
     """The same, opened."""
     return open_log(spark, directory)
-
-
-def test_read_log(spark: Any, directory: Path, recordings: dict[str, Recording]) -> None:
-    """Every payload is there, with its segment."""
-    rows = read_log(spark, directory).orderBy("seq").collect()
-    assert [bytes(row.payload) for row in rows] == list(recordings[NAME].payloads)
-    assert rows[-1].segment == f"segment-{len(rows) - len(rows) % 100:020d}-{len(rows) - 1:020d}.parquet"
 
 
 def test_tables(log: OpenLog) -> None:
@@ -173,12 +165,12 @@ def test_a_flipped_byte_in_a_file(spark: Any, directory: Path, tmp_path: Path, p
 
 def test_a_flipped_byte_anywhere(directory: Path, tmp_path: Path) -> None:
     """It is found, or it says nothing (Parquet repeats itself): what is read is never other than what was written."""
-    expected = pa.Table.from_batches(segment_batches(ChangeLog(directory).segments[2]))
+    expected = read_segment(ChangeLog(directory).segments[2])
     found = 0
     for place in range(0, 100, 2):
         segment = flipped(directory, tmp_path / str(place), place / 100)
         try:
-            read = pa.Table.from_batches(segment_batches(ChangeLog(segment.parent).segments[2]))
+            read = read_segment(ChangeLog(segment.parent).segments[2])
         except pgo.ChangeLogError as error:
             found += segment.name in str(error)
         else:

@@ -1,5 +1,6 @@
 """Which rows of a log are visible, where they stand, and what one pass over a log tells of them; without Spark."""
 
+import pickle
 from collections import Counter
 from pathlib import Path
 
@@ -8,9 +9,11 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark.log import failed, segment_batches
 from pgoutput_construct.spark.plan import Plan, plan_of
-from pgoutput_construct.spark.rows import LoggedRows, bounds_of_runs, index_log, rows_of
+from pgoutput_construct.spark.rows import LoggedRows, bounds_of_runs, rows_of
+from pgoutput_construct.spark.source.pieces import Piece, Range
+from pgoutput_construct.spark.source.planning import Found, pieces
+from pgoutput_construct.spark.source.reading import failed, parts_of_piece
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader
@@ -40,43 +43,59 @@ def found_one_by_one(log: ChangeLog, plan: Plan) -> Counter[tuple[object, ...]]:
             oids = message.relation_oids if isinstance(message, pgo.Truncate) else (message.relation_oid,)
             place = find_place(plan.spans, entry.seq, message.xid)
             for oid in oids if place is not None else ():
-                found[entry.seq, oid, plan.history.index(oid, entry.seq, entry.stream_xid), place] += 1
+                described = plan.history.index(oid, entry.seq, entry.stream_xid)
+                found[entry.seq, oid, plan.history.descriptions[described].seq, place] += 1
     return found
 
 
 @pytest.mark.parametrize("name", ["16-v1-text", "18-v2-binary", "18-v4-text", "18-v4-immediate"])
 def test_rows_are_those_found_one_by_one(recordings: dict[str, Recording], tmp_path: Path, name: str) -> None:
-    """Streamed, rolled back, prepared and truncated: the same rows, descriptions and places."""
+    """Streamed, rolled back, prepared and truncated: each task finds its rows, their descriptions and places."""
     write_recording(tmp_path, recordings[name], rows=170)
     log = ChangeLog(tmp_path)
     plan, found = plan_of(log), Counter[tuple[object, ...]]()
     expected = planned(log)
     assert plan.spans == expected.spans and plan.history.descriptions == expected.history.descriptions
-    for segment in log.segments:
-        for batch in segment_batches(segment):
-            rows, logged = rows_of(batch, index_log(segment.options, batch))
-            assert (np.diff(rows) >= 0).all()
-            visible = plan.visible(logged)
-            seqs, oids = logged.seqs[visible.rows], logged.oids[visible.rows]
-            places = plan.places(visible.origins, seqs)
-            columns = places["_commit_lsn"], places["_seq"], places["_commit_time"].cast("int64"), places["_xid"]
-            for seq, oid, description, *place in zip(seqs, oids, visible.descriptions, *columns, strict=True):
-                lsn, position, unix, xid = (number.as_py() for number in place)
-                found[seq, oid, description, (lsn, position, unix - 946_684_800_000_000, xid)] += 1
+    last = log.index.last_seq
+    # What ended by some seq, and what ended after it, are together all.
+    for first, end in ((-1, last // 3), (last // 3, last)):
+        wanted = Range(first, end)
+        for piece in pieces(log, log.index, wanted, Found(log.index, wanted)):
+            found += rows_in(pickle.loads(pickle.dumps(piece)))
     assert found == found_one_by_one(log, expected)
+
+
+def rows_in(piece: Piece) -> Counter[tuple[object, ...]]:
+    """Return seq, table, seq of the description and place of every visible row, as a task finds them."""
+    found: Counter[tuple[object, ...]] = Counter()
+    for part in parts_of_piece(piece):
+        rows, logged = rows_of(part.rows, part.index)
+        assert (np.diff(rows) >= 0).all()
+        visible = part.plan.visible(logged)
+        seqs, oids = logged.seqs[visible.rows], logged.oids[visible.rows]
+        places = part.plan.places(visible.origins, seqs)
+        columns = places["_commit_lsn"], places["_seq"], places["_commit_time"].cast("int64"), places["_xid"]
+        for seq, oid, number, *place in zip(seqs, oids, visible.descriptions, *columns, strict=True):
+            lsn, position, unix, xid = (number.as_py() for number in place)
+            description = part.plan.history.descriptions[number].seq
+            found[seq, oid, description, (lsn, position, unix - 946_684_800_000_000, xid)] += 1
+    return found
 
 
 def test_malformed_rows_are_among_the_rows(tmp_path: Path) -> None:
     """A row that breaks off behind its header has its table; one that breaks off before has none."""
+    lsn, time = pgo.Lsn(5), pgo.Timestamp(6)
     insert = pgo.build(pgo.Insert(None, 7, (b"1",)))
-    write_log(tmp_path, [insert] * 3, log_options(), errors={1: insert[:-1], 2: insert[:4]})
-    (segment,) = ChangeLog(tmp_path).segments
-    (batch,) = segment_batches(segment)
-    index = index_log(segment.options, batch)
-    rows, logged = rows_of(batch, index)
+    begin, commit = pgo.build(pgo.Begin(lsn, time, 7)), pgo.build(pgo.Commit(lsn, pgo.Lsn(6), time))
+    write_log(tmp_path, [begin, *[insert] * 3, commit], log_options(), errors={2: insert[:-1], 3: insert[:4]})
+    log = ChangeLog(tmp_path)
+    wanted = Range(-1, log.index.last_seq)
+    (piece,) = pieces(log, log.index, wanted, Found(log.index, wanted))
+    (part,) = parts_of_piece(piece, (7,))
+    rows, logged = rows_of(part.rows, part.index)
     assert (rows.tolist(), logged.oids.tolist()) == ([0, 1, 2], [7, 7, 0])
-    with pytest.raises(pgo.ChangeLogError, match=r"seq 1 .*Insert\.new"):
-        raise failed(batch, 1, index.error(1))
+    with pytest.raises(pgo.ChangeLogError, match=r"seq 2 .*Insert\.new"):
+        raise failed(part, 1, part.index.error(1))
 
 
 @pytest.mark.parametrize("time", ["infinity", "-infinity", str(-(2**62)), str(252_455_616_000_000_000)])

@@ -3,8 +3,9 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from tools.benchmark import log, snapshot
 from tools.benchmark.batch import Batch
@@ -18,6 +19,7 @@ from tools.benchmark.plot import plot
 from tools.benchmark.progress import Progress
 from tools.benchmark.report import Report, machine
 from tools.benchmark.scaling import MESSAGE_COUNTS, scale
+from tools.benchmark.spark.main import main as spark_main
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,20 +31,26 @@ examples:
   python -m tools.benchmark --messages 2000 --repeat 1       does it run?
   python -m tools.benchmark log --segments 100000 --transactions 1000000    a change log: how fast it opens
   python -m tools.benchmark snapshot --rows 10000000         tables into a log, against COPY to files
+  python -m tools.benchmark spark --changes 2000000          the log in Spark, against Spark's own copy and max_by
 
 Peers are built where go, cargo or node is on the PATH (the first time: from their registries, some minutes).
 Ctrl-C ends the run; what was measured up to then is reported.
 exit status: 0 done, 1 a goal is missed (only with --strict), 2 it could not run, 130 interrupted
 """
 
+_COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "log": log.main,
+    "snapshot": snapshot.main,
+    "spark": spark_main,
+}
+"""Benchmarks of their own, by their names on the command line."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["log"]:
-        return log.main(given[1:])
-    if given[:1] == ["snapshot"]:
-        return snapshot.main(given[1:])
+    if given[:1] and given[0] in _COMMANDS:
+        return _COMMANDS[given[0]](given[1:])
     options = _options(arguments)
     progress = Progress(options.quiet)
     known = engines(options.directory)

@@ -29,7 +29,7 @@ from pgoutput_construct.spark.plan import plan_of
 from pgoutput_construct.spark.usages import find_usages, visible_runs
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
-__all__ = ["main"]
+__all__ = ["fill_log", "main"]
 
 GOAL: Final = 5.0
 """Seconds in which a log of 100,000 segments and a million transactions is to open."""
@@ -46,11 +46,8 @@ def main(arguments: Sequence[str]) -> int:
     if options.open:
         print(json.dumps(_measure(options.directory)))
         return 0
-    per_segment = max(1, options.transactions // options.segments)
-    directory = options.directory / f"log-{options.segments}-{per_segment}"
-    _fill(directory, options.segments, per_segment)
-    found = _measured(directory)
-    print(f"{options.segments:,} segments, {options.segments * per_segment:,} transactions")
+    found = _measured(fill_log(options.directory, options.segments, options.transactions))
+    print(f"{options.segments:,} segments, {options.transactions:,} transactions")
     for name, value in found.items():
         print(f"  {name:<30} {value:>10,.2f}")
     return 0 if found["open, seconds"] <= GOAL else 1
@@ -66,8 +63,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def fill_log(root: Path, segments: int, transactions: int) -> Path:
+    """Write a log and its manifests as a capture does, but for fsync, unless it is there; return where it is."""
+    per_segment = max(1, transactions // segments)
+    directory = root / f"log-{segments}-{per_segment}"
+    _fill(directory, segments, per_segment)
+    return directory
+
+
 def _fill(directory: Path, segments: int, per_segment: int) -> None:
-    """Write the segments that are missing, and their manifests, as a capture does but for fsync."""
     store = LocalStore(directory, durable=False)
     store.prepare()
     listing = list_log(store)

@@ -1,5 +1,6 @@
 """A captured log once more, in as many segments as a capture would have made of it in months."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,5 +34,7 @@ def recut(log: ChangeLog, directory: Path, segments: int) -> ChangeLog:
                     complete = lsns[int(np.searchsorted(seqs, writer.next_seq))]
                     writer.publish(Position(Lsn(complete)))
         writer.publish(log.segments[-1].position)
-    write_note(store, read_note(log.store))
+    # Where nothing is left to publish no segment says how far the last one was confirmed.
+    note, last = read_note(log.store), log.segments[-1]
+    write_note(store, replace(note, confirmed_lsn=note.reached(last), next_seq=last.last_seq + 1))
     return ChangeLog(directory)

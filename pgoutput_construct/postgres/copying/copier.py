@@ -3,8 +3,7 @@
 import logging
 import re
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -17,39 +16,22 @@ from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import describe_error
 from pgoutput_construct.postgres.copying.chunks import ChunkReader
-from pgoutput_construct.postgres.copying.jobs import Piece, Pieces
+from pgoutput_construct.postgres.copying.jobs import CopyProgress, Piece, Pieces
 from pgoutput_construct.postgres.copying.making import CopyMaker
 from pgoutput_construct.postgres.copying.snapshots import LostSnapshotError
-from pgoutput_construct.postgres.copying.wanted import Wanted
+from pgoutput_construct.postgres.copying.wanted import Wanted, WantedTable
+from pgoutput_construct.postgres.copying.workers import NO_LOCK
 from pgoutput_construct.postgres.slots import ExportedSnapshot
 from pgoutput_construct.postgres.waiting import Stopped
 
 if TYPE_CHECKING:
     from pgoutput_construct.postgres.known import Shape
 
-__all__ = ["Copier", "CopyProgress"]
+__all__ = ["Copier"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _INTERVAL: Final = 0.5  # seconds
 _LONGEST: Final = 30.0  # seconds between two attempts
-
-
-@dataclass(frozen=True)
-class CopyProgress:
-    """How far the copies of tables have come, in this call."""
-
-    tables: int = 0
-    """Tables whose copies are durable."""
-    waiting: int = 0
-    """Tables that are being copied, or are to be copied."""
-    rows: int = 0
-    """Rows that were appended to the log."""
-    payload_bytes: int = 0
-    """Bytes of these as payloads."""
-    percent: float = 100.0
-    """How much of the tables that were begun was appended, by their pages."""
-    settled: bool = False
-    """True when all that is wanted is durable."""
 
 
 class Copier:
@@ -71,7 +53,7 @@ class Copier:
         self._maker = CopyMaker(dsn, publications, self._wanted, self._reader, workers, self._asked)
         self._exported: ExportedSnapshot | None = None
         self._settled = False
-        self._looks = self._seen = 0
+        self._wish = self._seen = object()
         self._durable_seq = self._event_seq = -1
         self._timeline: int | None = None
         self._left = self._tables = self._rows = self._bytes = 0
@@ -93,12 +75,14 @@ class Copier:
         """Copy under a snapshot that was made with the slot; what was exported before is let go."""
         self._let_go()
         self._exported = exported
+        self.look()
 
     def begin_anew(self) -> None:
         """Void the copies that are not complete: the changes from their snapshots on are not all in the log."""
         for job in [job for job in self._wanted.open.values() if job.event_seq is None]:
             job.void = True
         self._wanted.begin_anew()
+        self.look()
 
     def check(self) -> None:
         """Raise what keeps a table from being copied."""
@@ -108,11 +92,11 @@ class Copier:
     @property
     def busy(self) -> bool:
         """Whether something is wanted that is not durable."""
-        return not self._settled or self._seen < self._looks
+        return not self._settled or self._seen is not self._wish
 
     def look(self) -> None:
-        """Look at the requests of the log at once: one was added."""
-        self._looks += 1
+        """Look at the requests of the log and at the publications at once: there may be something new."""
+        self._wish = object()
         self._news.set()
 
     @property
@@ -197,18 +181,30 @@ class Copier:
         if self._exported is not None:
             self._copy_exported(self._exported)
         self._settle_durable()
-        looks = self._looks
-        if self._wanted.needs_look(at_once=self._seen < looks):
+        wish = self._wish
+        if self._wanted.needs_look(at_once=self._seen is not wish):
             found = self._wanted.look(self._maker.connection)
             self._left = len(found) + len(self._wanted.open)
-            for table in found:
-                self._settled = False
-                self._maker.alone(table)
             if found:
+                self._settled = False
+                self._copy(found)
                 return 0.0
         self._left = len(self._wanted.open)
-        self._settled, self._seen = not self._left, looks
+        self._settled, self._seen = not self._left, wish
         return _INTERVAL
+
+    def _copy(self, tables: Iterable[WantedTable]) -> None:
+        """Copy tables one after the other; one that is locked keeps nobody waiting but itself."""
+        locked = []
+        for table in tables:
+            try:
+                self._maker.alone(table)
+            except ReplicationError as error:
+                if error.sqlstate != NO_LOCK:
+                    raise
+                locked.append(error)
+        if locked:
+            raise locked[0]
 
     def _copy_exported(self, exported: ExportedSnapshot) -> None:
         try:

@@ -12,7 +12,7 @@ from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.requests import CopyRequest
 from pgoutput_construct.postgres.copying.tables import Leaf, PublishedTable
 
-__all__ = ["CHUNK_PAGES", "Chunk", "Piece", "Pieces", "TableJob"]
+__all__ = ["CHUNK_PAGES", "Chunk", "CopyProgress", "Piece", "Pieces", "TableJob"]
 
 CHUNK_PAGES: Final = 4096
 """Pages in a chunk: what is read again at most when a connection is lost."""
@@ -159,3 +159,21 @@ class Pieces:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+
+
+@dataclass(frozen=True)
+class CopyProgress:
+    """How far the copies of tables have come, in this call."""
+
+    tables: int = 0
+    """Tables whose copies are durable."""
+    waiting: int = 0
+    """Tables that are being copied, or are to be copied."""
+    rows: int = 0
+    """Rows that were appended to the log."""
+    payload_bytes: int = 0
+    """Bytes of these as payloads."""
+    percent: float = 100.0
+    """How much of the tables that were begun was appended, by their pages."""
+    settled: bool = False
+    """True when all that is wanted is durable."""

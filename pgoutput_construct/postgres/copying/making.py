@@ -6,10 +6,11 @@ from typing import Final
 
 from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.requests import CopyRequest
-from pgoutput_construct.postgres.copying.chunks import ChunkReader, was_changed
+from pgoutput_construct.postgres.catalog import locked_tables
+from pgoutput_construct.postgres.copying.chunks import ChangedTableError, ChunkReader, was_changed
 from pgoutput_construct.postgres.copying.jobs import TableJob
 from pgoutput_construct.postgres.copying.session import connect_to_copy
-from pgoutput_construct.postgres.copying.snapshots import begin_alone, check_primary, export, imported, read_snapshot
+from pgoutput_construct.postgres.copying.snapshots import begin_alone, check_can_copy, export, imported, read_snapshot
 from pgoutput_construct.postgres.copying.tables import PublishedTable, read_tables
 from pgoutput_construct.postgres.copying.wanted import Wanted, WantedTable
 from pgoutput_construct.postgres.copying.workers import Workers, copying_error
@@ -58,30 +59,33 @@ class CopyMaker:
     def under(self, exported: ExportedSnapshot) -> None:
         """Copy what was published when the slot was created, and was not copied, as the slot found it.
 
-        Raises LostSnapshotError, too.
+        Tables that are being altered are left for later: who alters them makes their rows other ones. Raises
+        LostSnapshotError, too.
         """
         connection = self.connection
-        check_primary(connection)
+        check_can_copy(connection)
         with imported(connection, exported.name):
             snapshot = read_snapshot(connection, exported.lsn)
-            tables = read_tables(connection, self._publications, self._wanted.missing(exported.published))
+            missing = self._wanted.missing(exported.published)
+            tables = read_tables(connection, self._publications, missing, locked_tables(connection))
         self._run([self._begin(table, snapshot) for table in tables], exported.name, self._workers)
 
     def alone(self, wanted: WantedTable) -> None:
         """Copy one table as it is now."""
         connection, job = self.connection, None
-        check_primary(connection)
+        check_can_copy(connection)
         try:
             with begin_alone(connection, wanted.namespace, wanted.name, wanted.after) as snapshot:
                 tables = read_tables(connection, self._publications, [wanted.oid])
-                for table in tables:
-                    job = self._begin(table, snapshot, wanted.requests)
-                    self._copy(connection, job)
+                if not tables:
+                    raise ChangedTableError(f"{wanted.namespace}.{wanted.name} is not published as it was")
+                job = self._begin(tables[0], snapshot, wanted.requests)
+                self._copy(connection, job)
         except BaseException as error:
             if job is not None:
                 self._discard(job)
             if not was_changed(error) or self._tries.get(wanted.oid, 0) >= _MOST_TRIES:
-                raise copying_error(error, f"{wanted.namespace}.{wanted.name}") from error
+                raise copying_error(error, f"{wanted.namespace}.{wanted.name}", connection, wanted.oid) from error
             self._tried(wanted.oid)
 
     def _copy(self, connection: PatientConnection, job: TableJob) -> None:

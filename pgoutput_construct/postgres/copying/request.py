@@ -18,9 +18,9 @@ from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.postgres.connection import connect
-from pgoutput_construct.postgres.copying.snapshots import check_primary
-from pgoutput_construct.postgres.copying.tables import read_published
+from pgoutput_construct.postgres.copying.snapshots import check_can_copy
 from pgoutput_construct.postgres.health import slot_health
+from pgoutput_construct.postgres.membership import read_published
 from pgoutput_construct.postgres.publications import find_table
 from pgoutput_construct.postgres.pump import CaptureProgress
 from pgoutput_construct.postgres.queries import Connection
@@ -74,7 +74,7 @@ def snapshot(
     log = ChangeLog(store)
     names = [tables] if isinstance(tables, str) else list(tables)
     with connect(dsn) as connection:
-        check_primary(connection)
+        check_can_copy(connection)
         found = _find(connection, names, log.options)
     request = ask(store, found, workers=workers)
     asked = stop or (lambda: False)

@@ -10,13 +10,14 @@ import psycopg
 
 from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.copying.holders import writers
 from pgoutput_construct.postgres.copying.tables import qualified
-from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
+from pgoutput_construct.postgres.queries import Connection, fetch_row, run
 from pgoutput_construct.postgres.server import current_lsn, is_standby
 from pgoutput_construct.postgres.waiting import PatientConnection
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["LostSnapshotError", "begin_alone", "check_primary", "export", "imported", "next_xid", "read_snapshot"]
+__all__ = ["LostSnapshotError", "begin_alone", "check_can_copy", "export", "imported", "next_xid", "read_snapshot"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -24,17 +25,16 @@ _PAUSE: Final = 0.1  # seconds
 _LOST: Final = frozenset({"22023", "42704", "55000"})
 """What a server says of an exported snapshot whose transaction has ended (ImportSnapshot)."""
 _TOLD_AFTER: Final = 2.0  # seconds
-_XID8_SINCE: Final = 130000
-
-_OLDER: Final = """SELECT concat_ws(', ', 'pid ' || pid, 'user ' || usename,
-        'application ' || nullif(application_name, ''), state, 'open since ' || xact_start)
-    FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND backend_xid::text::bigint = ANY(%s)
-    UNION ALL SELECT format('prepared transaction %%L of %%s, since %%s', gid, owner, prepared) FROM pg_prepared_xacts
-    WHERE transaction::text::bigint = ANY(%s) ORDER BY 1"""
+_OLDEST: Final = 130000
 
 
-def check_primary(connection: Connection) -> None:
-    """Raise ReplicationError on a standby: its snapshots do not name the transactions that have not ended."""
+def check_can_copy(connection: Connection) -> None:
+    """Raise ReplicationError where no table can be copied.
+
+    The snapshots of a standby do not name the transactions that have not ended.
+    """
+    if (version := connection.info.server_version) < _OLDEST:
+        raise ReplicationError(f"copies of tables need PostgreSQL {_OLDEST // 10000}, the server is {version // 10000}")
     if is_standby(connection):
         raise ReplicationError(
             "the server is a standby, whose snapshots do not say which transactions they contain: copy tables from its "
@@ -44,8 +44,7 @@ def check_primary(connection: Connection) -> None:
 
 def read_snapshot(connection: Connection, lsn: Lsn) -> Snapshot:
     """Return which transactions are in the snapshot of ``connection``; ``lsn`` was reached when it was made."""
-    function = "pg_current_snapshot" if connection.info.server_version >= _XID8_SINCE else "txid_current_snapshot"
-    text = str(fetch_row(connection, f"SELECT {function}()::text")[0])
+    text = str(fetch_row(connection, "SELECT pg_current_snapshot()::text")[0])
     xmin, xmax, running = text.split(":")
     return Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid), lsn)
 
@@ -88,7 +87,7 @@ def begin_alone(connection: PatientConnection, namespace: str, name: str, after:
     told, began = "", time.monotonic()
     while snapshot.xmin < after:
         _end(connection)
-        older = _older(connection, snapshot, after)
+        older = writers(connection, [xid % 2**32 for xid in snapshot.xip if xid < after])
         if older != told and time.monotonic() - began >= _TOLD_AFTER:
             told = older
             _LOG.warning("the copy of %s.%s waits for %s", namespace, name, older or "transactions that write")
@@ -129,8 +128,3 @@ def _end(connection: Connection) -> None:
     with suppress(psycopg.Error):  # it is broken: then its transaction has ended
         if not connection.closed:
             connection.execute(b"ROLLBACK")
-
-
-def _older(connection: Connection, snapshot: Snapshot, after: int) -> str:
-    xids = [xid % 2**32 for xid in snapshot.xip if xid < after]
-    return "; ".join(str(row[0]) for row in fetch(connection, _OLDER, [xids, xids]))

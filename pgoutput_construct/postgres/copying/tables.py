@@ -1,12 +1,13 @@
 """What a server publishes of each table, and how the stream describes it: read as pgoutput decides it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.known import Shape
+from pgoutput_construct.postgres.membership import AS_ITSELF, is_published, published_tables
 from pgoutput_construct.postgres.queries import Connection, fetch
 from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
 from pgoutput_construct.wire import Relation, Type, build
@@ -14,26 +15,23 @@ from pgoutput_construct.wire.messages import PgoutputMessage, RelationColumn
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
-__all__ = ["Column", "Leaf", "PublishedTable", "qualified", "read_published", "read_tables"]
+__all__ = ["Column", "Leaf", "PublishedTable", "qualified", "read_tables"]
 
-_COLUMN_LISTS_SINCE: Final = 150000
-_GENERATED_SINCE: Final = 180000
-_OLDEST: Final = 130000
+_FILTERS_SINCE: Final = 150000
 
-_PUBLISHED: Final = """WITH published AS (
-        SELECT c.oid, n.nspname, c.relname, c.relreplident::text AS identity, {own}
-        FROM pg_publication_tables t JOIN pg_namespace n ON n.nspname = t.schemaname
-        JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
-        WHERE t.pubname = ANY(%s))
-    SELECT * FROM published p WHERE NOT EXISTS (
-        SELECT FROM pg_partition_ancestors(p.oid) a JOIN published q ON q.oid = a.relid WHERE a.relid <> p.oid)
-    ORDER BY oid"""
-"""A partition whose ancestor is published, too, is published as that one (get_rel_sync_entry)."""
+# What writes an expression as SQL, and what measures a table, opens it, and so waits for who alters it.
+_PUBLISHED: Final = """WITH RECURSIVE {published}
+    SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text,
+        ARRAY(SELECT attnum FROM pg_attribute WHERE attrelid = c.oid AND {is_published}), {filter}
+    FROM published m JOIN wanted w ON w.oid = m.publication
+    JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN pg_publication_rel r ON r.prpubid = m.publication AND r.prrelid = c.oid AND NOT m.as_it_is
+    WHERE c.oid = ANY(%s) AND c.oid <> ALL(%s) AND {as_itself} ORDER BY c.oid"""
 
 _COLUMNS: Final = """WITH RECURSIVE bases AS (
         SELECT oid, oid AS base FROM pg_type WHERE oid IN (SELECT atttypid FROM pg_attribute WHERE attrelid = ANY(%s))
         UNION ALL SELECT b.oid, t.typbasetype FROM bases b JOIN pg_type t ON t.oid = b.base WHERE t.typtype = 'd')
-    SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attgenerated <> '', y.typsend <> 0,
+    SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, y.typsend <> 0,
         b.base, nullif(n.nspname, 'pg_catalog'), t.typname, c.relreplident = 'f' OR EXISTS (
             SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid AND i.indimmediate
             AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END
@@ -43,14 +41,15 @@ _COLUMNS: Final = """WITH RECURSIVE bases AS (
     JOIN pg_namespace n ON n.oid = t.typnamespace
     WHERE a.attrelid = ANY(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum"""
 
-_LEAVES: Final = """SELECT r.oid, c.oid, n.nspname, c.relname,
-        pg_relation_size(c.oid) / current_setting('block_size')::int,
+_LEAVES: Final = """WITH RECURSIVE tree AS (SELECT oid AS root, oid FROM unnest(%s::oid[]) AS wanted (oid)
+        UNION ALL SELECT tree.root, i.inhrelid FROM tree JOIN pg_inherits i ON i.inhparent = tree.oid
+        JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition)
+    SELECT tree.root, c.oid, n.nspname, c.relname, CASE WHEN c.oid <> ALL(%s) THEN
+            coalesce(pg_relation_size(c.oid), 0) / current_setting('block_size')::int END,
         (SELECT jsonb_object_agg(attname, attnum) FROM pg_attribute
          WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped)
-    FROM unnest(%s::oid[]) r(oid) CROSS JOIN LATERAL (
-        SELECT relid FROM pg_partition_tree(r.oid) WHERE isleaf UNION SELECT r.oid) l
-    JOIN pg_class c ON c.oid = l.relid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind = 'r' AND c.relpersistence = 'p' ORDER BY r.oid, c.oid"""
+    FROM tree JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'r' AND c.relpersistence = 'p' ORDER BY tree.root, c.oid"""
 """The tables that hold the rows: a partitioned one holds none; what is unlogged or foreign is not published."""
 
 
@@ -154,8 +153,8 @@ class _Published:
     namespace: str
     name: str
     identity: str
-    columns: frozenset[str] | None
-    """The names of its columns; None for all."""
+    columns: frozenset[int]
+    """The numbers of its columns."""
     filter: str | None
 
 
@@ -164,35 +163,41 @@ def qualified(namespace: str, name: str) -> str:
     return ".".join('"' + part.replace('"', '""') + '"' for part in (namespace, name))
 
 
-def read_published(connection: Connection, publications: Sequence[str]) -> dict[int, tuple[str, str]]:
-    """Return the schema and the name of each table that is published, by the OID that the stream names it by."""
-    return {table.oid: (table.namespace, table.name) for table in _read_published(connection, publications)}
-
-
-def read_tables(connection: Connection, publications: Sequence[str], oids: Iterable[int]) -> list[PublishedTable]:
+def read_tables(
+    connection: Connection, publications: Sequence[str], oids: Iterable[int], locked: Collection[int] = ()
+) -> list[PublishedTable]:
     """Describe those of some tables that are published, as the snapshot of ``connection`` has them.
 
-    Raises ReplicationError where publications contradict each other, as the server does.
+    A table that is ``locked``, or has a partition that is, is left out: what reads it would wait. Raises
+    ReplicationError where publications contradict each other, as the server does.
     """
-    wanted = set(oids)
-    published = [table for table in _read_published(connection, publications) if table.oid in wanted]
+    published = list(_read_published(connection, publications, list(oids), list(locked)))
     found = [table.oid for table in published]
     columns = _read_columns(connection, found)
-    leaves = _read_leaves(connection, found)
-    return [_described(connection, table, columns[table.oid], leaves[table.oid]) for table in published]
+    leaves = _read_leaves(connection, found, list(locked))
+    return [
+        _described(table, columns[table.oid], leaves[table.oid])
+        for table in published
+        if all(pages is not None for _, _, _, pages, _ in leaves[table.oid])
+    ]
 
 
-def _read_published(connection: Connection, publications: Sequence[str]) -> Iterator[_Published]:
-    version = connection.info.server_version
-    if version < _OLDEST:
-        raise ReplicationError(f"copies of tables need PostgreSQL {_OLDEST // 10000}, the server is {version // 10000}")
-    own = "t.attnames, t.rowfilter" if version >= _COLUMN_LISTS_SINCE else "NULL::name[], NULL::text"
-    rows = fetch(connection, _PUBLISHED.format(own=own), [list(publications)], doing="the publications cannot be read")
+def _read_published(
+    connection: Connection, publications: Sequence[str], oids: list[int], locked: list[int]
+) -> Iterator[_Published]:
+    has_filters = connection.info.server_version >= _FILTERS_SINCE
+    query = _PUBLISHED.format(
+        published=published_tables(connection),
+        is_published=is_published(connection),
+        filter="pg_get_expr(r.prqual, r.prrelid)" if has_filters else "NULL",
+        as_itself=AS_ITSELF,
+    )
+    rows = fetch(connection, query, [list(publications), oids, locked], doing="the publications cannot be read")
     found = defaultdict[tuple[Any, ...], list[tuple[Any, ...]]](list)
-    for *table, names, condition in rows:
-        found[tuple(table)].append((None if names is None else frozenset(names), condition))
+    for *table, numbers, condition in rows:
+        found[tuple(table)].append((frozenset(numbers), condition))
     for (oid, namespace, name, identity), said in found.items():
-        lists, conditions = {names for names, _ in said}, [condition for _, condition in said]
+        lists, conditions = {numbers for numbers, _ in said}, [condition for _, condition in said]
         if len(lists) > 1:
             raise ReplicationError(
                 f"cannot use different column lists for table {namespace}.{name} in different publications, which the "
@@ -203,34 +208,26 @@ def _read_published(connection: Connection, publications: Sequence[str]) -> Iter
         yield _Published(oid, namespace, name, identity, lists.pop(), condition)
 
 
-def _read_columns(connection: Connection, oids: list[int]) -> dict[int, list[tuple[bool, Column]]]:
+def _read_columns(connection: Connection, oids: list[int]) -> dict[int, list[Column]]:
     # RelationGetIdentityKeyBitmap takes the columns that an index only includes, too; before 14 there was another one.
     keys = "i.indnatts" if connection.info.server_version >= 140000 else "i.indnkeyatts"
-    found = defaultdict[int, list[tuple[bool, Column]]](list)
+    found = defaultdict[int, list[Column]](list)
     for row in fetch(connection, _COLUMNS.format(keys=keys), [oids, oids], doing="the columns cannot be read"):
-        oid, number, name, type_oid, modifier, generated, has_send, base_oid, namespace, base, is_key = row
+        oid, number, name, type_oid, modifier, has_send, base_oid, namespace, base, is_key = row
         column = Column(number, name, type_oid, modifier, is_key, has_send, base_oid, namespace or "", base)
-        found[oid].append((generated, column))
+        found[oid].append(column)
     return found
 
 
-def _read_leaves(connection: Connection, oids: list[int]) -> dict[int, list[tuple[Any, ...]]]:
+def _read_leaves(connection: Connection, oids: list[int], locked: list[int]) -> dict[int, list[tuple[Any, ...]]]:
     found = defaultdict[int, list[tuple[Any, ...]]](list)
-    for root, *leaf in fetch(connection, _LEAVES, [oids], doing="the partitions cannot be read"):
+    for root, *leaf in fetch(connection, _LEAVES, [oids, locked], doing="the partitions cannot be read"):
         found[root].append(tuple(leaf))
     return found
 
 
-def _described(
-    connection: Connection, table: _Published, columns: list[tuple[bool, Column]], leaves: list[tuple[Any, ...]]
-) -> PublishedTable:
-    """Return a table with its published columns; before 18 no generated one is published, though 15 lists them."""
-    with_generated = connection.info.server_version >= _GENERATED_SINCE
-    chosen = tuple(
-        column
-        for generated, column in columns
-        if (not generated or with_generated) and (table.columns is None or column.name in table.columns)
-    )
+def _described(table: _Published, columns: list[Column], leaves: list[tuple[Any, ...]]) -> PublishedTable:
+    chosen = tuple(column for column in columns if column.number in table.columns)
     return PublishedTable(
         table.oid,
         table.namespace,

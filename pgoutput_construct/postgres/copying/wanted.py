@@ -16,7 +16,7 @@ from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.postgres.copying.jobs import TableJob
 from pgoutput_construct.postgres.copying.snapshots import next_xid
-from pgoutput_construct.postgres.copying.tables import read_published
+from pgoutput_construct.postgres.membership import read_published
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.postgres.server import is_standby
 
@@ -63,14 +63,15 @@ class Wanted:
         return [oid for oid in oids if oid not in self.open and oid not in self._read_log()]
 
     def needs_look(self, at_once: bool = False) -> bool:
-        """Tell whether a server must be asked to know what is wanted; ``at_once`` reads the requests in any case."""
+        """Tell whether a server must be asked to know what is wanted; ``at_once``: there may be something new."""
         if at_once or time.monotonic() >= self._due_requests:
             self._requests = requests(self._store)
             self._due_requests = time.monotonic() + self._pause
+        self._due = 0.0 if at_once else self._due
         return bool(self._requests) or (self._everything and time.monotonic() >= self._due)
 
     def look(self, connection: Connection) -> list[WantedTable]:
-        """Return the tables that are to be copied now."""
+        """Return the tables that are to be copied now; it must be asked again, until it returns none."""
         if self._requests and not self._everything and is_standby(connection):
             self._refuse_all("the server is a standby")
         if self._requests or time.monotonic() >= self._due:
@@ -85,6 +86,8 @@ class Wanted:
                     self._refuse(request, table, "it is not published")
         missing = self.missing(self._published) if self._everything else []
         chosen = [oid for oid in dict.fromkeys([*missing, *asked]) if oid not in self.open]
+        if chosen:  # what becomes of them is not known here
+            self._due = 0.0
         return [self._wanted(oid, tuple(asked.get(oid, ()))) for oid in chosen]
 
     def begin_anew(self) -> None:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 import psycopg
@@ -12,17 +13,20 @@ import psycopg
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import describe_error
 from pgoutput_construct.postgres.copying.chunks import ChunkReader, was_changed
+from pgoutput_construct.postgres.copying.holders import lock_holders
 from pgoutput_construct.postgres.copying.jobs import Chunk, TableJob
 from pgoutput_construct.postgres.copying.session import connect_to_copy
 from pgoutput_construct.postgres.copying.snapshots import LostSnapshotError, imported
+from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.postgres.waiting import Asked, PatientConnection, Stopped
 
-__all__ = ["Workers", "copying_error"]
+__all__ = ["NO_LOCK", "Workers", "copying_error"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _PAUSE: Final = 0.5  # seconds
-_AGAIN: Final = frozenset({"40P01", "55P03"})
-"""A deadlock, a lock that was not to be had."""
+_DEADLOCK: Final = "40P01"
+NO_LOCK: Final = "55P03"
+"""What a server says when a lock was not to be had in time."""
 
 
 class Workers:
@@ -33,6 +37,7 @@ class Workers:
         self._dsn, self._reader, self._snapshot, self._asked = dsn, reader, snapshot, asked
         self._chunks: deque[Chunk] = deque()
         self._lost = False
+        self._said: set[str] = set()
         self._error: BaseException | None = None
 
     def run(self, jobs: Iterable[TableJob], count: int) -> None:
@@ -64,7 +69,7 @@ class Workers:
                 connection = connection or connect_to_copy(self._dsn, self._ended)
                 self._copy(connection, chunk)
             except BaseException as error:
-                self._failed(chunk, error)
+                self._failed(chunk, error, connection)
                 if connection is not None:
                     connection.close()
                 connection = None
@@ -82,7 +87,7 @@ class Workers:
             with imported(connection, self._snapshot):
                 self._reader.read(connection, chunk)
 
-    def _failed(self, chunk: Chunk, error: BaseException) -> None:
+    def _failed(self, chunk: Chunk, error: BaseException, connection: Connection | None) -> None:
         """Decide what becomes of a chunk that was not read to its end."""
         self._lost = self._lost or isinstance(error, LostSnapshotError)
         if self._lost or isinstance(error, Stopped) or was_changed(error):
@@ -90,19 +95,23 @@ class Workers:
                 _LOG.info("%s is copied anew: %s", chunk.job.table, error)
             chunk.job.void = True
             return
-        found = copying_error(error, str(chunk.job.table))
+        found = copying_error(error, str(chunk.job.table), connection, chunk.job.table.oid)
         if not isinstance(found, ReplicationError) or not found.transient:
             self._error, chunk.job.void = found, True
             return
-        _LOG.warning("%s; trying again", found)
+        if (text := str(found)) not in self._said:
+            self._said.add(text)
+            _LOG.warning("%s; trying again", text)
         self._chunks.append(chunk)
         time.sleep(_PAUSE)
 
 
-def copying_error(error: BaseException, table: str) -> BaseException:
-    """Return an error that says which table cannot be copied, and what to do."""
+def copying_error(error: BaseException, table: str, connection: Connection | None, oid: int) -> BaseException:
+    """Return an error that says which table cannot be copied, and what to do; ``connection`` is what met it."""
     if not isinstance(error, psycopg.Error):
         return error
+    if error.sqlstate == NO_LOCK:
+        return ReplicationError(_locked(table, connection, oid), sqlstate=NO_LOCK, transient=True)
     found = describe_error(error, f"table {table} cannot be copied")
     if error.sqlstate == "42501":
         text = (
@@ -110,4 +119,16 @@ def copying_error(error: BaseException, table: str) -> BaseException:
             "the attribute BYPASSRLS, too)"
         )
         return ReplicationError(text, sqlstate=error.sqlstate)
-    return ReplicationError(str(found), sqlstate=error.sqlstate, transient=found.transient or error.sqlstate in _AGAIN)
+    return ReplicationError(
+        str(found), sqlstate=error.sqlstate, transient=found.transient or error.sqlstate == _DEADLOCK
+    )
+
+
+def _locked(table: str, connection: Connection | None, oid: int) -> str:
+    holders = ""
+    with suppress(ReplicationError, Stopped):
+        if connection is not None and not connection.closed:
+            holders = lock_holders(connection, oid)
+    return (
+        f"table {table} cannot be copied while it is locked (ACCESS EXCLUSIVE): {holders or 'by a session that ended'}"
+    )

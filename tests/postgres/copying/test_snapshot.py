@@ -1,5 +1,6 @@
 """Tables that had rows before the first change: the log with their copies gives what the source has."""
 
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -8,11 +9,13 @@ import pytest
 from psycopg.pq import TransactionStatus
 
 from pgoutput_construct.changelog.copies import copies_of
-from pgoutput_construct.changelog.events import TABLE_FACTS, events_of
+from pgoutput_construct.changelog.events import CREATED_SLOT, TABLE_FACTS, events_of
+from pgoutput_construct.changelog.facts import snapshot_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres import ChangeLog, current_lsn, preparation, snapshot
-from pgoutput_construct.postgres.copying import chunks, jobs, making
+from pgoutput_construct.postgres import ChangeLog, current_lsn, ensure_publication, preparation, snapshot
+from pgoutput_construct.postgres.copying import chunks, jobs, making, session
+from pgoutput_construct.postgres.copying.tables import PublishedTable, read_tables
 from pgoutput_construct.postgres.slots import ExportedSnapshot
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
@@ -89,6 +92,17 @@ def test_every_kind_of_table_under_writes(source: Source, workers: int) -> None:
     assert verify(source.directory).problems == ()
 
 
+def test_the_snapshot_of_the_slot_is_in_the_log(source: Source) -> None:
+    """An event says where the slot begins and what its snapshot contains; the first copies were made under it."""
+    source.execute("CREATE TABLE a (id int)", "INSERT INTO a VALUES (1)", "ALTER PUBLICATION p ADD TABLE a")
+    source.capture()
+    index = source.log().index
+    (event,), (copy,) = events_of(index, CREATED_SLOT), copies_of(index)
+    assert event.details["slot"] == f"slot_{source.dbname}" and snapshot_of(event) == copy.snapshot
+    source.capture()
+    assert len(list(events_of(source.log().index, CREATED_SLOT))) == 1
+
+
 def test_a_table_that_comes_later_and_one_again(source: Source) -> None:
     """A table is published while the capture runs; one is asked for again, of a capture, and of none."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a SELECT generate_series(1, 100)")
@@ -134,7 +148,13 @@ def test_altered_before_it_is_read(source: Source, monkeypatch: pytest.MonkeyPat
     source.check({"a": "id v", "t": "id", "r": "z x", "m": "id"})
 
 
-def test_the_slot_goes_on_while_a_copy_waits(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for a lock of a table gives way to another one soon."""
+    monkeypatch.setitem(session._SETTINGS, "lock_timeout", "500ms")
+
+
+def test_the_slot_goes_on_while_a_copy_waits(source: Source, monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
     """A table that somebody has locked holds up its copy, but neither the stream nor what the server may remove."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
     source.execute("INSERT INTO a VALUES (1)", "ALTER PUBLICATION p SET TABLE a, b")
@@ -153,10 +173,55 @@ def test_the_slot_goes_on_while_a_copy_waits(source: Source, monkeypatch: pytest
             source.execute("INSERT INTO b VALUES (1)")
             end = current_lsn(source.connect())
             wait_until(lambda: _confirmed(source) >= end, seconds=30)
-            assert _copied(source) == []
+            wait_until(lambda: _copied(source) == ["b"], seconds=30)
             holder.execute("COMMIT")
             wait_until(lambda: sorted(_copied(source)) == ["a", "b"], seconds=30)
     source.check({"a": "id", "b": "id"})
+
+
+def test_a_lock_keeps_nobody_waiting_but_its_table(
+    source: Source, caplog: pytest.LogCaptureFixture, impatient: None
+) -> None:
+    """While a table is altered captures begin, others are copied, as asked for, too; who holds the lock is named."""
+    source.execute(
+        "CREATE TABLE a (id int) PARTITION BY LIST (id)", "CREATE TABLE a_1 PARTITION OF a FOR VALUES IN (1)"
+    )
+    source.execute("CREATE TABLE b (id int PRIMARY KEY)", "INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
+    source.capture()
+    source.execute("ALTER PUBLICATION p ADD TABLE a, b")
+    with source.connect() as holder:
+        holder.execute("BEGIN")
+        holder.execute("ALTER TABLE a_1 ALTER id SET STATISTICS 7")
+        holder.execute("LOCK TABLE a_1 IN ACCESS EXCLUSIVE MODE")
+        assert not ensure_publication(holder, "p", ["b"])
+        with source.capturing() as outcome:
+            wait_until(lambda: _copied(source) == ["b"], seconds=30)
+            snapshot(source.dsn, source.directory, ["b"], handle_signals=False)
+            wait_until(lambda: "public.a cannot be copied while" in caplog.text or bool(outcome), seconds=60)
+            assert f"locked (ACCESS EXCLUSIVE): pid {holder.info.backend_pid}, user" in caplog.text
+            holder.execute("COMMIT")
+            wait_until(lambda: sorted(_copied(source)) == ["a", "b", "b"], seconds=60)
+    source.check({"a": "id", "b": "id"})
+
+
+def test_a_copy_that_failed_is_waited_for(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a capture waits for all copies, also when one was broken off before it began."""
+    source.execute("CREATE TABLE a (id int)", "CREATE TABLE b (id int)", "CREATE TABLE c (id int)")
+    source.capture()
+    source.execute("INSERT INTO a VALUES (1)", "ALTER PUBLICATION p SET TABLE a, b")
+    calls = itertools.count()
+
+    def fail_at_first(*arguments: Any) -> list[PublishedTable]:
+        call = next(calls)
+        if call == 0:
+            raise ReplicationError("the server is in recovery mode", sqlstate="57P03", transient=True)
+        if call == 3:
+            source.execute("ALTER PUBLICATION p ADD TABLE c", "INSERT INTO b VALUES (2)")
+        return [] if call == 1 else read_tables(*arguments)
+
+    monkeypatch.setattr(making, "read_tables", fail_at_first)
+    source.capture(status_interval=30)
+    assert sorted(_copied(source)) == ["a", "b", "c"]
 
 
 def test_connections_that_break(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:

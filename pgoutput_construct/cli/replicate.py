@@ -1,0 +1,152 @@
+"""``pgoutput replicate``: the tables of a change log, kept up to date in Parquet, Delta Lake or Iceberg."""
+
+import warnings
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.lacks import warn_of_lacks
+from pgoutput_construct.cli.logs import LOGGER, logging_to_stderr
+from pgoutput_construct.cli.params import LOG, SECONDS
+from pgoutput_construct.cli.values import printable
+from pgoutput_construct.cli.words import counted
+from pgoutput_construct.extras import require
+from pgoutput_construct.wire import Timestamp
+
+if TYPE_CHECKING:
+    from pgoutput_construct.changelog.wholeness import Lack
+    from pgoutput_construct.spark.warehouse import Batch
+
+__all__ = ["replicate_command"]
+
+_FORMATS: Final = ("parquet", "delta", "iceberg")
+_NAMED: Final = 8
+"""How many tables a line names."""
+
+
+@click.command("replicate", short_help="Keep the tables of a change log in Parquet, Delta Lake or Iceberg.")
+@click.argument("changelog", metavar="LOG", type=LOG)
+@click.option("--into", type=click.Choice(_FORMATS), required=True, help="The format of the tables.")
+@click.option("--warehouse", required=True, metavar="DIR", help="The directory, or address, that holds the tables.")
+@click.option("--once", "mode", flag_value="once", help="End when the tables are where the log ends now.")
+@click.option("--continuous", "mode", flag_value="continuous", help="Go on with what comes, until Ctrl-C.")
+@click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Keep only this table; can be repeated.")
+@click.option("--keep-dropped", is_flag=True, help="Keep tables that were dropped.")
+@click.option(
+    "--interval", type=SECONDS, default=1.0, show_default=True, metavar="SECONDS", help="How often LOG is looked at."
+)
+@click.option(
+    "--workers", type=click.IntRange(min=1), default=4, show_default=True, help="How many tables are written at a time."
+)
+@click.option(
+    "--grace",
+    type=SECONDS,
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For how long Parquet files that were replaced are kept for their readers.",
+)
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
+def replicate_command(
+    changelog: str,
+    *,
+    into: str,
+    warehouse: str,
+    mode: str | None,
+    tables: tuple[str, ...],
+    keep_dropped: bool,
+    interval: float,
+    workers: int,
+    grace: float,
+    master: str,
+) -> None:
+    """Bring the tables of the warehouse DIR up to where the change log LOG is, and keep them there.
+
+    LOG is what pgoutput capture wrote, or still writes: a directory, or an address such as s3://bucket/folder. Each
+    table of it is one in DIR, schema.table, with the columns that it has now, _untyped (what Spark's types cannot
+    hold), _commit_lsn and _seq. All changes of a transaction become visible together in each table.
+
+    The position stands with the data: what was interrupted, however, goes on where it was, and nothing is done twice.
+    Tables are altered, renamed, copied again and removed as they are at their source.
+
+    Delta Lake and Iceberg need jars, which Spark fetches from Maven Central, once. Iceberg's catalog is DIR itself.
+
+    Ctrl-C or SIGTERM ends after the batch that is under way; a second one at once, which loses nothing either.
+
+    \b
+    Exit status:
+      0    the tables are where the log was; or ended as asked, by Ctrl-C or SIGTERM
+      1    an error, named in the last line on standard error; tables that it does not name are up to date
+      2    the command line is wrong
+      130  ended at once by a second Ctrl-C (143 by a second SIGTERM)
+
+    \b
+    Examples:
+      pgoutput replicate changelog/ --into parquet --warehouse tables/ --once
+      pgoutput replicate changelog/ --into iceberg --warehouse lake/ --continuous
+      pgoutput replicate s3://bucket/shop --into delta --warehouse lake/ --once --table public.orders
+    """
+    if mode is None:
+        raise click.UsageError("say --once or --continuous")
+    require(*COMMANDS["replicate"].extras)
+    from pgoutput_construct.changelog.wholeness import IncompleteTableWarning
+    from pgoutput_construct.postgres.signals import collected_signals
+    from pgoutput_construct.spark import spark_session
+    from pgoutput_construct.spark.warehouse import check_request, replicate
+
+    warnings.simplefilter("ignore", IncompleteTableWarning)
+    chosen = tables or None
+    check_request(changelog, warehouse, into, chosen)
+    report = _Report()
+    with logging_to_stderr("text"), spark_session(master, into=[into]) as spark, collected_signals(True) as wishes:
+        batch = replicate(
+            spark,
+            changelog,
+            warehouse,
+            into,
+            chosen,
+            once=mode == "once",
+            keep_dropped=keep_dropped,
+            interval=interval,
+            workers=workers,
+            grace=grace,
+            on_batch=report,
+            stop=lambda: bool(wishes),
+        )
+        LOGGER.info("%s", _conclusion(batch, wishes))
+
+
+class _Report:
+    """Tells of each batch, and of what the log lacks when that has changed."""
+
+    def __init__(self) -> None:
+        self._lacks: Collection[Lack] = ()
+
+    def __call__(self, batch: "Batch") -> None:
+        """Tell of one."""
+        if batch.tables or batch.removed:
+            LOGGER.info("%s", _described(batch))
+        warn_of_lacks([lack for lack in batch.lacks if lack not in self._lacks])
+        self._lacks = batch.lacks
+
+
+def _described(batch: "Batch") -> str:
+    parts = [f"batch {batch.number}: {_named(batch.tables)} in {batch.seconds:.1f} s", f"up to {batch.commit_lsn}"]
+    if batch.removed:
+        parts.append(f"removed {_named(batch.removed)}")
+    if batch.commit_time is not None:
+        parts.append(f"committed {max(0, Timestamp.now() - batch.commit_time) / 1e6:,.1f} s ago")
+    return ", ".join(parts)
+
+
+def _named(tables: Collection[str]) -> str:
+    names = sorted(tables)
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{counted(len(names), 'table')} ({printable(', '.join(names[:_NAMED]))}{more})"
+
+
+def _conclusion(batch: "Batch", wishes: Collection[str]) -> str:
+    why = f"ended by {next(iter(wishes))}: " if wishes else ""
+    return f"{why}the tables are where the log was at {batch.commit_lsn or 'its begin'}"

@@ -1,0 +1,61 @@
+"""``format("pgoutput")``: a change log as a data source of Spark."""
+
+from typing import Any
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from pgoutput_construct.spark.source.options import read_options
+
+__all__ = ["PgoutputSource", "register"]
+
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+_registered: "WeakSet[Any]" = WeakSet()
+
+
+class PgoutputSource(DataSource):
+    """A change log; ``source/options.py`` has the options."""
+
+    def __init__(self, options: Any) -> None:
+        """Read the options; raises PgoutputError for one that is unknown, or has no such value."""
+        super().__init__(dict(options))
+        self.given = read_options(options)
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what ``format`` takes."""
+        return "pgoutput"
+
+    def schema(self) -> StructType:
+        """Return the columns of what is read, from the log's index."""
+        from pgoutput_construct.spark.source.ranges import log_of
+        from pgoutput_construct.spark.source.views import view_of
+
+        log, as_of = log_of(self.given)
+        return from_arrow_schema(view_of(self.given).schema(log, as_of), prefer_timestamp_ntz=True)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what plans and does a read."""
+        from pgoutput_construct.spark.source.batch import LogReader
+
+        return LogReader(self.given, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return what reads a log micro-batch by micro-batch."""
+        from pgoutput_construct.spark.source.stream import stream_reader
+
+        return stream_reader(self.given, schema)
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session read change logs: ``spark.read.format("pgoutput").option("path", LOG)...``.
+
+    Also switches on that Spark hands filters to data sources in Python.
+    """
+    if spark not in _registered:
+        spark.dataSource.register(PgoutputSource)
+        spark.conf.set(_PUSHDOWN, "true")
+        _registered.add(spark)

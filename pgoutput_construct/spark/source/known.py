@@ -1,0 +1,33 @@
+"""Logs that this process has opened: planning, and each micro-batch, would open the same one again and again."""
+
+from functools import lru_cache
+
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.spark.opened import Opened, opened
+
+__all__ = ["log_at", "opened_at"]
+
+_latest: dict[str, tuple[dict[str, int], ChangeLog]] = {}
+
+
+def log_at(address: str, seq: int | None = None) -> ChangeLog:
+    """Return the log at an address as it is now; with ``seq`` any that has this.
+
+    What was opened before serves while its files are the same: their names and sizes tell.
+    """
+    files, log = _latest.get(address, ({}, None))
+    if log is not None and seq is not None and log.index.first_seq <= seq <= log.index.last_seq:
+        return log
+    found = open_store(address).files()
+    if log is None or found != files:
+        log = ChangeLog(address)
+        _latest.clear()
+        _latest[address] = found, log
+    return log
+
+
+@lru_cache(maxsize=4)
+def opened_at(log: ChangeLog, as_of: int) -> Opened:
+    """Return what is known of a log as of a seq."""
+    return opened(log, as_of)

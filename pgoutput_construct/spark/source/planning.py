@@ -1,0 +1,151 @@
+"""Which segments a read of a table needs, and what of the log each task is told; out of the index alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog.footer import Segment
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.planning import committed, spans_of
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.usage import COPIED, PLAIN
+from pgoutput_construct.changelog.wholeness import present_copies
+from pgoutput_construct.spark.opened import Opened
+from pgoutput_construct.spark.plan import Plan
+from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used, is_own
+from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.stream.relations import RelationHistory
+from pgoutput_construct.stream.transactions import Spans
+
+__all__ = ["Found", "find_rows", "pieces", "segment_pieces", "table_pieces"]
+
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_TASK_ROWS: Final = 100_000
+_TASK_BYTES: Final = 1 << 25
+"""Small segments share a task until they have so much: starting a task costs more than reading them."""
+_FEW: Final = 4
+_COLUMNS: Final = tuple(column.name for column in fields(Spans) if column.name != "aborted")
+
+
+class Found:
+    """The rows that a range of a log has, by segment: runs of the index's ``rows``, and what shows them."""
+
+    def __init__(self, index: SegmentIndex, wanted: Range, oids: Sequence[int] | None = None) -> None:
+        """Look for the rows of some relations, None for all."""
+        transactions, places = index.located("transactions")
+        is_committed = np.flatnonzero(_committed(transactions, wanted))
+        transactions, places = transactions.take(pa.array(is_committed)), places[is_committed]
+        own = is_own(transactions, index.table["first_seq"].to_numpy()[places])
+        with_own = np.zeros(len(index), np.bool_)
+        with_own[places[own]] = True
+        self.spans = spans_of(transactions.filter(pa.array(~own)))
+        self.copies = _copies(index, wanted)
+        self._find(index, with_own, oids)
+
+    def _find(self, index: SegmentIndex, with_own: Flags, oids: Sequence[int] | None) -> None:
+        runs, places = index.located("rows")
+        span, first_seq, xids = (runs[name].to_numpy() for name in ("span", "first_seq", "xid"))
+        chunks = np.where(span == COPIED, xids, -1)
+        _, found = Plan(self.spans, RelationHistory(), self.copies).origins_at(first_seq, xids, chunks)
+        found |= (span == PLAIN) & with_own[places]
+        if oids is not None:
+            found &= np.isin(runs["oid"].to_numpy(), np.array(oids, np.int64))
+        self.places = places[found]
+        """The segment of each run."""
+        self.descriptions: Numbers = runs["description"].to_numpy()[found]
+        """The seq of the Relation that describes each run."""
+
+
+def _committed(transactions: pa.Table, wanted: Range) -> Flags:
+    numbered = transactions.append_column("row", pa.array(np.arange(len(transactions))))
+    found = committed(numbered.select(["row", "seq", "outcome", "end_lsn", "commit_lsn", "commit_time"]), wanted.lost)
+    flags = np.zeros(len(transactions), np.bool_)
+    flags[found["row"].to_numpy()[wanted.holds(found)]] = True
+    return flags
+
+
+def _copies(index: SegmentIndex, wanted: Range) -> tuple[TableCopy, ...]:
+    copies = (copy for copy in present_copies(index) if copy.rows and wanted.after < copy.seq <= wanted.until)
+    return tuple(sorted((copy for copy in copies if wanted.bounds.hold(copy)), key=lambda copy: copy.first_chunk))
+
+
+def find_rows(opened: Opened, table: Table, wanted: Range) -> Found:
+    """Find where a table has rows that are wanted."""
+    return Found(opened.index, wanted, _oids(opened, table))
+
+
+def pieces(log: ChangeLog, index: SegmentIndex, wanted: Range, found: Found) -> Iterator[Piece]:
+    """Yield a piece for each task, of the segments that have rows which are wanted."""
+    for piece in _pieces(log, index, np.unique(found.places), wanted):
+        spans = _between(found.spans, piece.segments[0].first_seq, piece.segments[-1].last_seq)
+        yield replace(piece, spans=spans, copies=found.copies)
+
+
+def segment_pieces(log: ChangeLog, wanted: Range) -> Iterator[Piece]:
+    """Yield a piece for each task, of all segments in which something ended that is wanted."""
+    first, last = log.segments.place(wanted.after + 1), log.segments.place(wanted.until)
+    yield from _pieces(log, log.index, np.arange(max(first, 0), last + 1), wanted)
+
+
+def _pieces(log: ChangeLog, index: SegmentIndex, places: Numbers, wanted: Range) -> Iterator[Piece]:
+    if not len(places):
+        return
+    known: Sequence[Segment] = log.segments
+    if len(places) > _FEW:
+        known = list(known)  # one by one they take ten times as long
+    for group in _groups([(place, replace(known[place], index=None)) for place in places.tolist()]):
+        old = {s.first_seq: index.one(place) for place, s in group if s.options.log_format == 1}
+        yield Piece(tuple(segment for _, segment in group), wanted, indexes=old)
+
+
+def table_pieces(
+    opened: Opened, table: Table, wanted: Range, columns: pa.Schema, schema: pa.Schema, keeps_bad: bool = False
+) -> list[TableRows]:
+    """Return what reads a table, a task each."""
+    found, oids = find_rows(opened, table, wanted), _oids(opened, table)
+    used = _used(opened, table)
+    tasks = []
+    for piece in pieces(opened.log, opened.index, wanted, found):
+        first, last = (opened.log.segments.place(s.first_seq) for s in (piece.segments[0], piece.segments[-1]))
+        mine = np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
+        described = {seq: used[seq] for seq in mine if seq in used}
+        tasks.append(TableRows(piece, table.qualified, oids, columns, schema, described, keeps_bad))
+    return tasks
+
+
+def _oids(opened: Opened, table: Table) -> tuple[int, ...]:
+    descriptions = opened.plan.history.descriptions
+    return tuple(sorted({descriptions[index].relation.relation_oid for index in table.names}))
+
+
+def _used(opened: Opened, table: Table) -> dict[int, Used]:
+    descriptions = opened.plan.history.descriptions
+    return {descriptions[i].seq: Used(names, table.missing.get(i, {})) for i, names in table.names.items()}
+
+
+def _groups(segments: Sequence[tuple[int, Segment]]) -> Iterator[list[tuple[int, Segment]]]:
+    group: list[tuple[int, Segment]] = []
+    rows = size = 0
+    for place, segment in segments:
+        if group and (rows + segment.rows > _TASK_ROWS or size + segment.payload_bytes > _TASK_BYTES):
+            yield group
+            group, rows, size = [], 0, 0
+        group.append((place, segment))
+        rows, size = rows + segment.rows, size + segment.payload_bytes
+    yield group
+
+
+def _between(spans: Spans, first: int, last: int) -> Spans:
+    """Return the spans that have something of a part of the log."""
+    starts, ends = (np.frombuffer(column, np.int64) for column in (spans.first_seq, spans.last_seq))
+    begin, end = int(np.searchsorted(ends, first)), int(np.searchsorted(starts, last, "right"))
+    columns = {name: getattr(spans, name)[begin:end] for name in _COLUMNS}
+    aborted = {place - begin: xids for place, xids in spans.aborted.items() if begin <= place < end}
+    return Spans(**columns, aborted=aborted)

@@ -1,0 +1,29 @@
+"""The range of a log that a batch read is of."""
+
+from pgoutput_construct.changelog.planning import lost_ends
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.spark.source.bounds import Bounds
+from pgoutput_construct.spark.source.known import log_at
+from pgoutput_construct.spark.source.options import SourceOptions
+from pgoutput_construct.spark.source.pieces import Range
+from pgoutput_construct.spark.source.positions import as_of_seq, bounds_of
+
+__all__ = ["log_of", "range_between", "range_of"]
+
+
+def log_of(options: SourceOptions) -> tuple[ChangeLog, int]:
+    """Open the log that options name, and return the seq as of which it is read."""
+    log = log_at(options.path, options.asOfSeq)
+    return log, as_of_seq(log, options)
+
+
+def range_of(log: ChangeLog, as_of: int, options: SourceOptions, bounds: Bounds) -> Range:
+    """Return what a batch read is of; ``bounds`` are those of its filters."""
+    return range_between(log, -1 if options.fromSeq is None else options.fromSeq - 1, as_of, options, bounds)
+
+
+def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions, bounds: Bounds) -> Range:
+    """Return what ended after one seq, up to another."""
+    given = bounds_of(options)
+    within = bounds.within("lsn", given.first_lsn, given.last_lsn)
+    return Range(after, until, within, tuple(lost_ends(log.index)))

@@ -1,0 +1,154 @@
+"""One batch: every table that was touched is brought up to a position of the log, tables side by side."""
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from pgoutput_construct.changelog.wholeness import Lack
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.warehouse.engine import in_session, whole
+from pgoutput_construct.spark.warehouse.notes import Dataset, Progress
+from pgoutput_construct.spark.warehouse.sessions import Sessions
+from pgoutput_construct.spark.warehouse.sink import Sink
+from pgoutput_construct.spark.warehouse.steps import Step, abandoned, plan_steps
+from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.wire import Lsn, Timestamp
+
+__all__ = ["Batch", "Tables"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a batch has done."""
+
+    number: int
+    """Its number: one more than that of the one before."""
+    seq: int
+    """All that ended in the log up to here is in the tables now."""
+    commit_lsn: Lsn | None
+    """The commit of the last transaction in them, None before the first."""
+    commit_time: Timestamp | None
+    """When that was committed, by the server's clock."""
+    tables: Mapping[str, str]
+    """The tables that it brought up to date, and how: ``changed`` or ``written``."""
+    removed: tuple[str, ...]
+    """The tables that were renamed, or are no more: their datasets were removed."""
+    lacks: tuple[Lack, ...]
+    """Why tables are not, or no longer, as they are at their source."""
+    seconds: float
+    """How long it took."""
+
+
+class Tables:
+    """The tables of a warehouse, batch by batch."""
+
+    def __init__(
+        self, spark: SparkSession, sink: Sink, chosen: Collection[str] | None, keep_dropped: bool, workers: int
+    ) -> None:
+        """``chosen`` are tables by name, None for all; ``workers``: how many of them are written at a time."""
+        self._spark = spark
+        self._sink = sink
+        self._warehouse = sink.warehouse
+        self._chosen = chosen
+        self._keep_dropped = keep_dropped
+        self._sessions = Sessions(spark, workers, sink.prepare)
+        self._progress = self._warehouse.progress() or Progress(sink.format)
+        self._interrupted = None if self._progress.done else self._progress.batch
+        self._datasets = self._warehouse.datasets()
+        if self._interrupted is not None:
+            self._datasets = self._as_the_data_say(self._datasets.values())
+
+    @property
+    def seq(self) -> int:
+        """The seq of the log up to which the tables go."""
+        return self._progress.seq
+
+    def apply(self, log: OpenLog, seq: int) -> Batch:
+        """Bring every table up to ``seq``, where ``log`` ends; a table that is there already is left alone.
+
+        Raises ChangeLogError for tables for which that cannot be done, when all others are there.
+        """
+        began, tables, number = time.monotonic(), self._tables(log), self._progress.batch + 1
+        steps = list(plan_steps(tables, self._datasets, number, seq))
+        if steps:
+            self._note(Progress(self._sink.format, number, seq, done=False))
+            self._bring_all(log, steps)
+        gone = list(abandoned(tables, self._datasets, self._keep_dropped))
+        for dataset in gone:
+            self._remove(dataset)
+        if steps:
+            self._note(replace(self._progress, done=True))
+        done = {step.table: str(step.how) for step in steps}
+        lsn, moment = _last_commit(log, seq)
+        removed = tuple(each.version.table for each in gone)
+        oids = {table.relation_oid for table in tables}
+        lacks = tuple(lack for lack in log.lacks if lack.relation_oid in oids)
+        return Batch(self._progress.batch, seq, lsn, moment, done, removed, lacks, time.monotonic() - began)
+
+    def _note(self, progress: Progress) -> None:
+        self._warehouse.begin(progress)
+        self._progress = progress
+
+    def _as_the_data_say(self, datasets: Iterable[Dataset]) -> dict[str, Dataset]:
+        """Return datasets as they are after a batch that was interrupted; what says nothing is written anew."""
+        found = {}
+        for dataset, version in self._sessions.run(list(datasets), self._sink.version):
+            if isinstance(version, PgoutputError):
+                raise version
+            if version is not None:
+                found[dataset.directory] = replace(dataset, version=version)
+        return found
+
+    def _bring_all(self, log: OpenLog, steps: Sequence[Step]) -> None:
+        for step in steps if self._interrupted is not None else ():
+            self._sink.recover(step.replaced or step.dataset, self._interrupted)
+        failed: dict[str, PgoutputError] = {}
+        for step, done in self._sessions.run(steps, lambda spark, step: self._bring(log, spark, step)):
+            if isinstance(done, PgoutputError):
+                failed[step.table] = done
+            else:
+                self._datasets[step.dataset.directory] = done
+        self._interrupted = None
+        if failed:
+            raise _failure(failed)
+
+    def _tables(self, log: OpenLog) -> list[Table]:
+        found = [log.table(name) for name in log.tables]
+        if self._chosen is None:
+            return found
+        known = {each.version.oid for each in self._datasets.values()}
+        return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
+
+    def _bring(self, log: OpenLog, spark: SparkSession, step: Step) -> Dataset:
+        rows = whole(in_session(log, spark), step.table)
+        dataset = self._sink.replace(spark, step.dataset, rows, step.replaced)
+        self._warehouse.note(dataset)
+        return dataset
+
+    def _remove(self, dataset: Dataset) -> None:
+        self._warehouse.forget(dataset.directory)
+        self._sink.remove(self._spark, dataset)
+        del self._datasets[dataset.directory]
+
+
+def _last_commit(log: OpenLog, seq: int) -> tuple[Lsn | None, Timestamp | None]:
+    """Return position and time of the last transaction that was committed in a log up to ``seq``."""
+    ended = log.log.index.transactions
+    chosen = ended.filter(pc.and_(pc.equal(ended["outcome"], COMMITTED), pc.less_equal(ended["seq"], seq)))
+    if not len(chosen):
+        return None, None
+    row = chosen.slice(len(chosen) - 1).select(["commit_lsn", "commit_time"]).to_pylist()[0]
+    return Lsn(row["commit_lsn"]), Timestamp(row["commit_time"])
+
+
+def _failure(failed: Mapping[str, PgoutputError]) -> ChangeLogError:
+    """Return one error for those of all tables that failed."""
+    (name, first), *others = sorted(failed.items())
+    more = f" (and {len(others)} more: {', '.join(other for other, _ in others)})" if others else ""
+    text = str(first) if name in str(first) else f"{name}: {first}"
+    return ChangeLogError(f"{text}{more}; all other tables are up to date")

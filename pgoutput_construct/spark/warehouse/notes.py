@@ -1,0 +1,123 @@
+"""Where a warehouse lies, and the notes in it: which datasets it has, and how far it has come."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.warehouse.version import Version
+
+__all__ = ["Dataset", "Progress", "Warehouse", "spark_path"]
+
+_FOLDER: Final = "_datasets"
+_PROGRESS: Final = "_warehouse.json"
+_LONGEST: Final = 200  # bytes of a note's name: file systems take 255
+_SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a warehouse has come; written before a batch, and after it."""
+
+    format: str
+    """The format of its tables."""
+    batch: int = 0
+    """The number of the last batch, 0 before the first."""
+    seq: int = -1
+    """The seq of the log up to which that goes."""
+    done: bool = True
+    """Whether all tables are where it says; False while a batch is under way, and after one that was interrupted."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A note: one dataset, and what is known of it."""
+
+    directory: str
+    """Its name in the warehouse, as ``directory_name`` makes it."""
+    version: Version
+    """What it holds: with Parquet the truth itself, with others what was so after the last batch that was done."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What its format keeps beside that."""
+
+
+class Warehouse:
+    """The directory, or the address in an object store, that holds the datasets of a log."""
+
+    def __init__(self, address: Address | LogStore) -> None:
+        """Name a warehouse, which need not be there yet; raises ChangeLogError for an address that is none."""
+        self.store = open_store(address)
+        self.path = spark_path(self.store)
+
+    def progress(self) -> Progress | None:
+        """Return how far it has come, None where there is no warehouse; raises PgoutputError for a damaged note."""
+        told = self._read(_PROGRESS)
+        return None if told is None else self._made(_PROGRESS, lambda: Progress(**told))
+
+    def begin(self, progress: Progress) -> None:
+        """Note how far it has come, durably; the first one makes the warehouse."""
+        self.store.prepare()
+        self.store.write(_PROGRESS, json.dumps(asdict(progress)).encode())
+
+    def datasets(self) -> dict[str, Dataset]:
+        """Return the datasets by their directories."""
+        names = sorted(name for name in self.store.files(_FOLDER) if name.endswith(".json"))
+        found = (self._dataset(f"{_FOLDER}/{name}") for name in names)
+        return {each.directory: each for each in found if each is not None}
+
+    def dataset(self, directory: str) -> Dataset | None:
+        """Return one dataset, None where there is no such."""
+        return self._dataset(_note(directory))
+
+    def note(self, dataset: Dataset) -> None:
+        """Write the note of a dataset: durable when this returns, and readers see this one or the one before."""
+        told = {"directory": dataset.directory, **dataset.version.to_json(), "details": dict(dataset.details)}
+        self.store.write(_note(dataset.directory), json.dumps(told, indent=1).encode())
+
+    def forget(self, directory: str) -> None:
+        """Remove the note of a dataset: for readers it is no more."""
+        self.store.delete(_note(directory))
+
+    def _dataset(self, name: str) -> Dataset | None:
+        told = self._read(name)
+        return None if told is None else self._made(name, lambda: _read_dataset(dict(told)))
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            content = self.store.read(name)
+        except MissingFileError:
+            return None
+        return self._made(name, lambda: dict(json.loads(content)))
+
+    def _made(self, name: str, make: Any) -> Any:
+        try:
+            return make()
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PgoutputError(
+                f"{self.store.place(name)}: no note of a warehouse: {error}; choose another warehouse, or remove the "
+                "file: the tables are then written anew"
+            ) from None
+
+
+def spark_path(store: LogStore) -> str:
+    """Return the path of a store as Spark takes it: without credentials, which Hadoop's own settings must have."""
+    if isinstance(store, LocalStore):
+        return f"file://{store.directory}"
+    parts = urlsplit(store.shown)
+    return urlunsplit((_SCHEMES.get(parts.scheme, parts.scheme), parts.netloc, parts.path.rstrip("/"), "", ""))
+
+
+def _note(directory: str) -> str:
+    name = directory.encode("utf-8", "surrogateescape")
+    return f"{_FOLDER}/{directory if len(name) <= _LONGEST else sha256(name).hexdigest()}.json"
+
+
+def _read_dataset(told: dict[str, Any]) -> Dataset:
+    directory, details = told.pop("directory"), told.pop("details")
+    return Dataset(directory, Version.from_json(told), details)

@@ -1,0 +1,97 @@
+"""The tables of a change log, kept in a warehouse: batch by batch, once or for as long as there are changes."""
+
+import time
+import warnings
+from collections.abc import Callable, Collection
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack
+from pgoutput_construct.spark.formats import check_format
+from pgoutput_construct.spark.job import open_log
+from pgoutput_construct.spark.warehouse.batches import Batch, Tables
+from pgoutput_construct.spark.warehouse.request import check_request
+from pgoutput_construct.spark.warehouse.sinks import open_sink
+
+__all__ = ["replicate"]
+
+_WORKERS: Final = 4
+_TICK: Final = 0.2
+"""For how many seconds it sleeps at a time while it waits for changes."""
+
+
+def replicate(
+    spark: SparkSession,
+    log: Address,
+    warehouse: Address,
+    into: str = "parquet",
+    tables: Collection[str] | None = None,
+    once: bool = True,
+    *,
+    keep_dropped: bool = False,
+    interval: float = 1.0,
+    workers: int = _WORKERS,
+    grace: float = 600.0,
+    on_batch: Callable[[Batch], None] = lambda batch: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Batch:
+    """Bring the tables of a warehouse up to where a change log is, and keep them there unless ``once``.
+
+    Each table is a dataset ``schema.table`` (``directory_name``) of the columns that it has, ``_untyped``,
+    ``_commit_lsn`` and ``_seq``. Every batch brings all tables to one position of the log; readers see a table as it
+    was before or after a batch, never between. The position stands with the data, so that a batch that was interrupted
+    is completed by the next call, and nothing is done twice. A table that was renamed moves; one that is no more is
+    removed. Warns (IncompleteTableWarning) of tables that the log does not hold as they are.
+
+    Args:
+        spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
+        log: The change log's address; executors must reach it.
+        warehouse: A directory that executors reach, too, or an address; made if it is not there.
+        into: The format of the tables: ``parquet``, ``delta``, ``iceberg``.
+        tables: Their names (``schema.table``, as SQL writes them), None for all.
+        once: Return when they are where the log ends now, instead of waiting for what comes.
+        keep_dropped: Keep the datasets of tables that were dropped.
+        interval: How many seconds to wait before looking for new changes.
+        workers: How many tables are written at a time.
+        grace: For how many seconds Parquet files that were replaced are kept for their readers.
+        on_batch: Called after each batch.
+        stop: Asked between batches whether to return.
+
+    Returns:
+        The last batch.
+
+    Raises:
+        ChangeLogError: The log is damaged, or does not have what a table needs; ``tables`` has a name that it lacks.
+        PgoutputError: The warehouse is of another format, another process writes into it, or the session lacks jars.
+    """
+    check_format(spark, into)
+    place = check_request(log, warehouse, into, tables)
+    place.store.prepare()
+    with place.store.lock("replicate") as lock:
+        warned: set[Lack] = set()
+        kept = Tables(spark, open_sink(into, place, grace), tables, keep_dropped, workers)
+        while True:
+            lock.check()
+            opened = open_log(spark, log)
+            batch = kept.apply(opened, opened.log.segments[-1].last_seq)
+            for lack in set(batch.lacks) - warned:
+                warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
+            warned.update(batch.lacks)
+            on_batch(batch)
+            if once or not _wait(log, batch.seq, interval, stop):
+                return batch
+
+
+def _wait(log: Address, seq: int, interval: float, stop: Callable[[], bool]) -> bool:
+    """Wait until a log has more than ``seq``; tell whether it has, and not that it is time to stop."""
+    due = time.monotonic() + interval
+    while not stop():
+        if time.monotonic() >= due:
+            if ChangeLog(log).segments[-1].last_seq > seq:
+                return True
+            due = time.monotonic() + interval
+        time.sleep(_TICK)
+    return False

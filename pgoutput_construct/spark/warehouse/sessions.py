@@ -1,0 +1,62 @@
+"""Threads that work on tables side by side, each with a session of its own: settings of one are not another's."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from typing import TypeVar
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.failures import plain_errors
+
+__all__ = ["Sessions"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Sessions:
+    """A few sessions beside one, with its settings."""
+
+    def __init__(self, spark: SparkSession, number: int, prepare: Callable[[SparkSession], None]) -> None:
+        """``prepare`` sets what a session needs beside the settings of ``spark``."""
+        self._spark = spark
+        self._prepare = prepare
+        self._number = number
+        self._own = threading.local()
+
+    def run(
+        self, items: Sequence[Item], work: Callable[[SparkSession, Item], Result]
+    ) -> Iterator[tuple[Item, Result | PgoutputError]]:
+        """Yield the items with what ``work`` makes of each, or its error, as soon as it is there.
+
+        Errors of others than this package are raised: then those under way are ended as they may, and no other begins.
+        """
+        with ThreadPoolExecutor(self._number, thread_name_prefix="table") as pool:
+            futures = {pool.submit(self._done, work, item): item for item in items}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            finally:
+                for future in futures:
+                    future.cancel()
+
+    def _done(self, work: Callable[[SparkSession, Item], Result], item: Item) -> Result | PgoutputError:
+        try:
+            with plain_errors():
+                return work(self._session(), item)
+        except PgoutputError as error:
+            return error
+
+    def _session(self) -> SparkSession:
+        """Return the session of this thread."""
+        if getattr(self._own, "spark", None) is None:
+            self._own.spark = self._spark.newSession()
+            for key, value in self._spark.conf.getAll.items():
+                with suppress(PySparkException):  # what a running session cannot be told, it shares with the others
+                    self._own.spark.conf.set(key, value)
+            self._prepare(self._own.spark)
+        return self._own.spark

@@ -1,0 +1,56 @@
+"""What a format of tables must be able to do, so that replicate can keep tables in it."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
+from pgoutput_construct.spark.warehouse.version import Version
+
+__all__ = ["Sink"]
+
+
+class Sink(ABC):
+    """Datasets of one format in a warehouse. Calls for different datasets may come from several threads.
+
+    DataFrames belong to the session that is given with them, which no other thread uses meanwhile.
+    """
+
+    format: ClassVar[str]
+    """What it is called."""
+    merges: ClassVar[bool] = True
+    """Whether ``merge`` is there; else a dataset is replaced by its rows and the changes."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self.warehouse = warehouse
+
+    @abstractmethod
+    def prepare(self, spark: SparkSession) -> None:
+        """Set what a session needs to find the tables; raise PgoutputError when it cannot be used for the format."""
+
+    @abstractmethod
+    def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
+        """Return what the data say that they are; None where they do not."""
+
+    @abstractmethod
+    def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
+        """Return the rows as they are now."""
+
+    @abstractmethod
+    def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
+        """Write all rows of a dataset: readers have those before or these. Return it with its details.
+
+        ``rows`` may be made of those that are there. ``before`` is the dataset that is replaced, None for none.
+        """
+
+    @abstractmethod
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame, before: Dataset) -> Dataset:
+        """Merge net changes, one row a key, into a dataset, at once. Return it with its details."""
+
+    @abstractmethod
+    def remove(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Remove a dataset of which the note is gone; one that is not there is no error."""
+
+    def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing behind
+        """Remove what a batch that was interrupted left beside a dataset, whether the dataset is there or not."""

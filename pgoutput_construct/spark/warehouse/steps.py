@@ -1,0 +1,78 @@
+"""What a batch has to do: which tables were touched, and whether their changes are enough to bring them up to date."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark.warehouse.version import Version
+
+__all__ = ["How", "Step", "abandoned", "plan_steps"]
+
+
+class How(StrEnum):
+    """How a table is brought up to date."""
+
+    CHANGED = "changed"
+    """By the changes since its last version."""
+    WRITTEN = "written"
+    """As a whole, from the log: it is new, was copied again, or altered."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One table of a batch."""
+
+    dataset: Dataset
+    """What is to be."""
+    before: Dataset | None
+    """What its rows are now; in another directory when the table was renamed."""
+    replaced: Dataset | None
+    """What stands in the directory of ``dataset`` now; another table's when that gave up its name."""
+    how: How
+    added: tuple[str, ...] = ()
+    """The columns that are new since ``before``; only of tables that are CHANGED."""
+
+    @property
+    def table(self) -> str:
+        """The name of the table as SQL writes it."""
+        return self.dataset.version.table
+
+
+def plan_steps(tables: Iterable[Table], datasets: Mapping[str, Dataset], batch: int, seq: int) -> Iterator[Step]:
+    """Yield what is to be done for the tables of a log, as they are at ``seq``; nothing for one that is as it was."""
+    by_oid = {each.version.oid: each for each in datasets.values()}
+    for table in tables:
+        if table.dropped:
+            continue
+        version, before = Version.of(table, batch, seq), by_oid.get(table.relation_oid)
+        how, added = _how(before, version, table)
+        if how is not None:
+            dataset = Dataset(table.directory, version, before.details if before else {})
+            yield Step(dataset, before, datasets.get(table.directory), how, added)
+
+
+def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool) -> Iterator[Dataset]:
+    """Yield the datasets of tables that have another name now, or are no more."""
+    by_oid = {table.relation_oid: table for table in tables}
+    directories = {table.directory for table in tables if not table.dropped}
+    for dataset in datasets.values():
+        table = by_oid.get(dataset.version.oid)
+        is_dropped = table is not None and table.dropped
+        is_renamed = table is not None and table.directory != dataset.directory
+        if dataset.directory not in directories and (is_renamed or is_dropped) and not (is_dropped and keep_dropped):
+            yield dataset
+
+
+def _how(before: Dataset | None, version: Version, table: Table) -> tuple[How | None, tuple[str, ...]]:
+    if before is None or before.version.table != version.table:
+        return How.WRITTEN, ()
+    added = before.version.shape.added_in(version.shape)
+    # A default that rows have which are older than the column is in no change.
+    has_default = any(name in missing for missing in table.missing.values() for name in added or ())
+    if added is None or has_default or before.version.last > version.last:
+        return How.WRITTEN, ()
+    if not added and before.version.last == version.last:
+        return None, ()
+    return How.CHANGED, added

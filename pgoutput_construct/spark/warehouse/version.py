@@ -1,0 +1,84 @@
+"""What a dataset of a warehouse holds: which table, up to which position of the log, and how the table was then."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from pgoutput_construct.spark.tables import Place, Table
+from pgoutput_construct.wire import Lsn
+
+__all__ = ["Shape", "Version"]
+
+_NOWHERE: Place = (-1, -1)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a table was described with: what decides whether rows of then can be brought up to date by changes."""
+
+    columns: Mapping[str, str]
+    """All columns that it ever had in the log, and their types."""
+    current: tuple[str, ...]
+    """Those that it had."""
+    key_columns: tuple[str, ...]
+    """Those of its replica identity."""
+    replica_identity: str
+    """As relreplident in pg_class."""
+    copy: int | None
+    """The seq of the copy that its state begins with; None for none."""
+
+    @classmethod
+    def of(cls, table: Table) -> Self:
+        """Return the shape of a table as the log has it."""
+        columns = {field.name: str(field.type) for field in table.columns}
+        copy = table.base.copy.seq if table.base else None
+        return cls(columns, table.current, table.key_columns, table.replica_identity, copy)
+
+    def added_in(self, later: "Shape") -> tuple[str, ...] | None:
+        """Return the columns that were added behind these; None when anything else has changed, too."""
+        added = later.current[len(self.current) :]
+        known = {name: kind for name, kind in later.columns.items() if name not in added}
+        same = replace(later, columns=known, current=later.current[: len(self.current)])
+        return added if same == self else None
+
+
+@dataclass(frozen=True)
+class Version:
+    """The state of a table, as a dataset has it. It stands with the data, written in one with them."""
+
+    table: str
+    """Schema and name, as SQL writes them."""
+    oid: int
+    """The table's OID."""
+    batch: int
+    """The number of the batch that wrote it."""
+    seq: int
+    """All that ended in the log up to here is in it."""
+    last: Place
+    """Where the last change stands that the log had of the table: its transaction's commit, and the place in it."""
+    shape: Shape
+    """What the table was described with."""
+
+    @classmethod
+    def of(cls, table: Table, batch: int, seq: int) -> Self:
+        """Return the version of a table as a log has it, up to ``seq``."""
+        mine = (each.last for each in table.identities if each.relation_oid == table.relation_oid)
+        return cls(table.qualified, table.relation_oid, batch, seq, max(mine, default=_NOWHERE), Shape.of(table))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as values of JSON that a person can read."""
+        commit_lsn, place = self.last
+        return asdict(self) | {"last": {"commit_lsn": str(Lsn(commit_lsn)) if commit_lsn >= 0 else None, "seq": place}}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Self:
+        """Read what ``to_json`` gives; raise KeyError, TypeError or ValueError for anything else."""
+        shape = {**told["shape"], **{name: tuple(told["shape"][name]) for name in ("current", "key_columns")}}
+        lsn = told["last"]["commit_lsn"]
+        last = (_NOWHERE[0] if lsn is None else int(Lsn(lsn)), int(told["last"]["seq"]))
+        return cls(**{**told, "last": last, "shape": Shape(**shape)})
+
+    def to_text(self) -> str:
+        """Return it as text, for formats whose metadata hold text."""
+        return json.dumps(self.to_json())

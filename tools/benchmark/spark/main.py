@@ -1,0 +1,98 @@
+"""python -m tools.benchmark spark: the change log in Spark, against what Spark alone takes for the like."""
+
+import argparse
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pyspark.sql import SparkSession
+
+from pgoutput_construct.spark import open_log, spark_session
+from tools.benchmark.errors import Unavailable
+from tools.benchmark.log import fill_log
+from tools.benchmark.spark.runs import RUNS, Files
+from tools.benchmark.spark.workload import CHANGES, change_log, wal2json_lines
+
+__all__ = ["main"]
+
+
+class _Goal(NamedTuple):
+    """One run's seconds over another's, and what they must not exceed."""
+
+    run: str
+    against: str
+    must: float
+
+
+_GOALS: Final = (
+    _Goal("log to typed Parquet", "plain copy of it", 1.7),
+    _Goal("log to typed Parquet", "from_json over wal2json's lines", 1 / 6),
+    _Goal("state", "max_by per key", 2.0),
+)
+_PLANNING: Final = 5.0
+"""Seconds in which a batch over 10^4 segments with 10^6 transactions is to be planned."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit status: 1 when a goal is missed."""
+    options = _parser().parse_args(arguments)
+    options.directory.mkdir(parents=True, exist_ok=True)
+    transactions = options.changes // CHANGES
+    log = change_log(options.directory, transactions)
+    files = Files(log, _lines(options.directory, transactions), options.directory / "written")
+    with spark_session(f"local[{options.cores}]", {"spark.sql.shuffle.partitions": str(options.cores)}) as spark:
+        print(f"{options.changes:,} changes in {transactions:,} transactions, {options.cores} cores", flush=True)
+        good = _compare(_measure(spark, files, options.repeat))
+        return 0 if _plan(spark, options.directory) <= _PLANNING and good else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.benchmark spark", description=__doc__)
+    parser.add_argument("--changes", type=int, default=2_000_000, metavar="N", help="of one table (default 2000000)")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="rounds; the first one warms up (default 3)")
+    parser.add_argument("--cores", type=int, default=2, metavar="N", help="threads of Spark (default 2)")
+    root = Path(__file__).parents[3] / "build" / "benchmark"
+    parser.add_argument("--directory", type=Path, default=root, metavar="FOLDER", help=f"for files (default {root})")
+    return parser
+
+
+def _lines(directory: Path, transactions: int) -> Path | None:
+    try:
+        return wal2json_lines(directory, transactions)
+    except Unavailable as error:
+        print(f"without from_json: {error}")
+        return None
+
+
+def _measure(spark: SparkSession, files: Files, repeat: int) -> dict[str, float]:
+    """Return the median seconds of each run; in each round each has its turn."""
+    runs = [run for run in RUNS.values() if files.lines is not None or "wal2json" not in run.name]
+    found: dict[str, list[float]] = {run.name: [] for run in runs}
+    for number in range(repeat):
+        for run in runs:
+            found[run.name].append(run.seconds(spark, files))
+            print(f"  round {number + 1}: {run.name:<32} {found[run.name][-1]:8.2f} s", flush=True)
+    return {name: statistics.median(seconds[1:] or seconds) for name, seconds in found.items()}
+
+
+def _compare(seconds: dict[str, float]) -> bool:
+    """Print how each run stands against the other; return whether all goals are reached."""
+    good = True
+    for goal in _GOALS:
+        if goal.against in seconds:
+            ratio = seconds[goal.run] / seconds[goal.against]
+            good = good and ratio <= goal.must
+            print(f"{goal.run} / {goal.against}: {ratio:.2f} (must {goal.must:.2f})", flush=True)
+    return good
+
+
+def _plan(spark: SparkSession, directory: Path) -> float:
+    """Return the seconds in which a batch over a large log is planned, up to its partitions."""
+    log = fill_log(directory, 10_000, 1_000_000)
+    begun = time.perf_counter()
+    partitions = open_log(spark, log).changes("public.t").rdd.getNumPartitions()
+    seconds = time.perf_counter() - begun
+    print(f"planning 10^6 transactions in 10^4 segments, {partitions} partitions: {seconds:.2f} s (must {_PLANNING})")
+    return seconds

@@ -1,0 +1,106 @@
+"""What is measured in Spark: our way, and what it is held against, over the same changes."""
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
+
+from pgoutput_construct.spark import open_log
+from pgoutput_construct.spark.schemas import CHANGE
+from tools.benchmark.spark.workload import TABLE
+
+__all__ = ["RUNS", "Files", "Run"]
+
+
+@dataclass(frozen=True)
+class Files:
+    """What is read and written."""
+
+    log: Path
+    """The change log."""
+    lines: Path | None
+    """What wal2json made of the same changes, None where it is not there."""
+    directory: Path
+    """What is written goes below this."""
+
+    @property
+    def typed(self) -> Path:
+        """Our typed Parquet of the table's changes."""
+        return self.directory / "typed"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One way of doing something."""
+
+    name: str
+    work: Callable[[SparkSession, Files], None]
+
+    def seconds(self, spark: SparkSession, files: Files) -> float:
+        """Do it, and return how long it took."""
+        begun = time.perf_counter()
+        self.work(spark, files)
+        return time.perf_counter() - begun
+
+
+def _decode(spark: SparkSession, files: Files) -> None:
+    _write(open_log(spark, files.log).changes(TABLE), files.typed)
+
+
+def _copy(spark: SparkSession, files: Files) -> None:
+    _write(spark.read.parquet(str(files.typed)), files.directory / "copy")
+
+
+def _from_json(spark: SparkSession, files: Files) -> None:
+    column = T.StructType().add("name", "string").add("value", "string")
+    line = T.StructType().add("action", "string").add("lsn", "string").add("timestamp", "string")
+    line = line.add("columns", T.ArrayType(column)).add("identity", T.ArrayType(column))
+    typed = open_log(spark, files.log).changes(TABLE).schema
+    read = spark.read.text(str(files.lines)).select(F.from_json("value", line).alias("line")).select("line.*")
+    rows = read.where("action IN ('I', 'U', 'D')").withColumn(
+        "new", F.map_from_entries(F.coalesce("columns", "identity"))
+    )
+    own = [field for field in typed.fields if field.name not in CHANGE]
+    values = [F.col("new")[field.name].cast(field.dataType).alias(field.name) for field in own]
+    _write(rows.select(*values, "action", "lsn", F.col("timestamp").cast("timestamp")), files.directory / "json")
+
+
+def _state(spark: SparkSession, files: Files) -> None:
+    opened = open_log(spark, files.log)
+    _discard(opened.state(TABLE, spark.read.parquet(str(files.typed))))
+
+
+def _max_by(spark: SparkSession, files: Files) -> None:
+    changes = spark.read.parquet(str(files.typed))
+    own = [name for name in changes.columns if name not in CHANGE]
+    key = F.coalesce("id", "_before.id").alias("_id")
+    latest = F.max_by(F.struct("_op", *own), F.struct("_commit_lsn", "_seq")).alias("row")
+    _discard(changes.groupBy(key).agg(latest).where("row._op <> 'delete'").select("row.*"))
+
+
+def _write(rows: DataFrame, path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    rows.write.parquet(str(path))
+
+
+def _discard(rows: DataFrame) -> None:
+    rows.write.format("noop").mode("overwrite").save()
+
+
+RUNS: Final = {
+    run.name: run
+    for run in (
+        Run("log to typed Parquet", _decode),
+        Run("plain copy of it", _copy),
+        Run("from_json over wal2json's lines", _from_json),
+        Run("state", _state),
+        Run("max_by per key", _max_by),
+    )
+}
+"""All runs by name; the first writes what others read."""
