@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.schemas import changes_schema
     from pgoutput_construct.spark.session import spark_session
     from pgoutput_construct.spark.source.datasource import register
-    from pgoutput_construct.spark.state import advance, current_state, net_changes
+    from pgoutput_construct.spark.state import advance, current_state, missing_rows, net_changes
     from pgoutput_construct.spark.tables import Table
     from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
 
@@ -38,6 +38,7 @@ __all__ = [
     "compare",
     "current_state",
     "directory_name",
+    "missing_rows",
     "net_changes",
     "open_log",
     "plain_errors",
@@ -64,6 +65,7 @@ _MODULES = {
     "compare": "spark.comparison",
     "current_state": "spark.state",
     "directory_name": "spark.names",
+    "missing_rows": "spark.state",
     "net_changes": "spark.state",
     "open_log": "spark.job",
     "plain_errors": "spark.failures",
