@@ -28,4 +28,5 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "snapshot": Place("pgoutput_construct.cli.snapshot", "snapshot_command", ("cli", "postgres")),
     "tail": Place("pgoutput_construct.cli.tail", "tail_command", ("cli", "postgres")),
     "tables": Place("pgoutput_construct.cli.tables", "tables_command", ("cli", "spark")),
+    "verify": Place("pgoutput_construct.cli.verify", "verify_command", ("cli", "spark")),
 }

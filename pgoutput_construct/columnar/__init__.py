@@ -10,7 +10,7 @@ from pgoutput_construct.extras import needing
 
 with needing("columnar"):
     from pgoutput_construct.columnar.rows import Decoded, RowError, columns_schema, rows_schema
-    from pgoutput_construct.columnar.types import UNTYPED, arrow_type, unify
+    from pgoutput_construct.columnar.types import AS_USUAL, UNTYPED, Choices, arrow_type, chosen_types, unify
 
 if TYPE_CHECKING:
     from pgoutput_construct.columnar.batches import BatchDecoder, DecodedBatch, TableRows
@@ -18,14 +18,17 @@ if TYPE_CHECKING:
     from pgoutput_construct.columnar.table import table_rows
 
 __all__ = [
+    "AS_USUAL",
     "UNTYPED",
     "BatchDecoder",
     "BatchIndex",
+    "Choices",
     "Decoded",
     "DecodedBatch",
     "RowError",
     "TableRows",
     "arrow_type",
+    "chosen_types",
     "columns_schema",
     "index_batch",
     "rows_schema",

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.types import UNTYPED, arrow_type
+from pgoutput_construct.columnar.types import AS_USUAL, UNTYPED, Choices, arrow_type
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import Description
 
@@ -61,14 +61,16 @@ META: Final = ("_op", "_before", "_unchanged", "_untyped")
 """The columns that stand beside those of the table."""
 
 
-def columns_schema(description: Description) -> pa.Schema:
+def columns_schema(description: Description, choices: Choices = AS_USUAL) -> pa.Schema:
     """Return the columns of a table with the Arrow types that the Relation and Types of ``description`` ask for.
+
+    ``choices`` are the types that a reader wants to have otherwise.
 
     Raises ProtocolError for a name that is not UTF-8, which Arrow cannot hold.
     """
-    columns = description.relation.columns
+    columns, types = description.relation.columns, description.types
     try:
-        return pa.schema([pa.field(column.name, arrow_type(column, description.types)) for column in columns])
+        return pa.schema([pa.field(column.name, arrow_type(column, types, choices)) for column in columns])
     except UnicodeEncodeError as error:
         name = f"{description.relation.namespace}.{description.relation.name}"
         raise ProtocolError(f"the columns of {name!r} have a name that is not UTF-8: {error.object!r}") from error

@@ -1,11 +1,13 @@
 """One column's values, from the wire to what its Arrow type holds; or a refusal, and PostgreSQL's text."""
 
+import math
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import cached_property
 from typing import Any, Final
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -90,9 +92,10 @@ class ColumnReader:
             raise
         except CANNOT as error:
             raise CannotHold from error
-        if not holds(loaded, self._target):
+        fitted = _fitted(loaded, self._target)
+        if not holds(fitted, self._target):
             raise CannotHold
-        return _exact(loaded)
+        return _exact(fitted)
 
     def text(self, value: bytes) -> str:
         """Return PostgreSQL's text, ``\\x`` and hexadecimal digits where it is not known."""
@@ -114,6 +117,26 @@ class ColumnReader:
         if value.startswith(b"["):  # array_out() writes bounds only when one of them is not 1
             raise ValueError("no list")
         return self._values.load(value, TYPE_NAMES["_text"].oid if pa.types.is_string(target) else self._oid)
+
+
+def _fitted(value: Any, target: pa.DataType) -> Any:
+    """Return a value as the kind of object that an Arrow type wants of a wider one, or of one that was chosen."""
+    if isinstance(value, list) and pa.types.is_list(target):
+        return [_fitted(item, target.value_type) for item in value]
+    if type(value) is int and pa.types.is_decimal(target):
+        return Decimal(value)
+    if type(value) is int and pa.types.is_floating(target):
+        return float(value)
+    if isinstance(value, Decimal) and pa.types.is_floating(target):
+        return _float(value)
+    return value.bytes if isinstance(value, UUID) and pa.types.is_binary(target) else value
+
+
+def _float(value: Decimal) -> float:
+    number = float(value)
+    if math.isinf(number) and value.is_finite():
+        raise CannotHold
+    return number
 
 
 def _exact(value: Any) -> Any:

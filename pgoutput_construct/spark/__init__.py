@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.source.datasource import register
     from pgoutput_construct.spark.state import advance, current_state, net_changes
     from pgoutput_construct.spark.tables import Table
+    from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
 
 __all__ = [
+    "Batch",
     "Comparison",
     "IncompleteTableWarning",
     "Lack",
@@ -40,14 +42,17 @@ __all__ = [
     "open_log",
     "plain_errors",
     "qualified_name",
+    "read_current",
     "read_table",
     "register",
+    "replicate",
     "spark_session",
     "table_of_directory",
     "write_tables",
 ]
 
 _MODULES = {
+    "Batch": "spark.warehouse",
     "Comparison": "spark.compare",
     "IncompleteTableWarning": "changelog.wholeness",
     "Lack": "changelog.wholeness",
@@ -63,8 +68,10 @@ _MODULES = {
     "open_log": "spark.job",
     "plain_errors": "spark.failures",
     "qualified_name": "spark.names",
+    "read_current": "spark.warehouse",
     "read_table": "spark.job",
     "register": "spark.source.datasource",
+    "replicate": "spark.warehouse",
     "spark_session": "spark.session",
     "table_of_directory": "spark.names",
     "write_tables": "spark.job",

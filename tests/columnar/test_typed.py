@@ -110,14 +110,17 @@ BINARY: dict[str, tuple[int, Texts]] = {
 BINARY["cidr"] = BINARY["inet"]
 
 
-def _decoded(oid: int, modifier: int, rows: list[Any], cast: Callable[..., Any] | None) -> str:
-    """Return the rows as Python values, by the kernels or without them."""
+def _decoded(
+    oid: int, modifier: int, rows: list[Any], cast: Callable[..., Any] | None, kind: pa.DataType | None = None
+) -> str:
+    """Return the rows as Python values, by the kernels or without them; of a type of their own, where one is given."""
     description = described(("c", oid, modifier))
     payloads = [pgo.build(insert(value)) for value in rows]
     with pytest.MonkeyPatch.context() as patch:
         if cast is not None:
             patch.setattr(reading, "find_cast", cast)
-        batch = decode_rows(payloads, None, description, columns_schema(description))
+        columns = columns_schema(description) if kind is None else pa.schema({"c": kind})
+        batch = decode_rows(payloads, None, description, columns)
     batch.validate(full=True)
     return repr(batch.to_pylist())
 
@@ -217,6 +220,24 @@ def array_of_items(items: list[bytes | None], dimensions: int, lower: int, oid: 
 
 def _item(item: bytes | None) -> bytes:
     return b"\xff\xff\xff\xff" if item is None else len(item).to_bytes(4, "big") + item
+
+
+UUIDS = st.uuids().map(lambda each: str(each).encode()) | st.sampled_from([b"", b"-" * 36, b"0" * 36, b"A" * 36])
+OTHERS: list[tuple[str, pa.DataType]] = [
+    ("int2", pa.float32()), ("int2", pa.decimal128(7, 2)), ("int4", pa.float64()), ("int4", pa.decimal128(38, 10)),
+    ("int8", pa.decimal128(23, 4)), ("numeric", pa.float64()), ("numeric", pa.decimal128(6, 2)), ("uuid", pa.binary()),
+]  # fmt: skip
+"""Types that columns get which were altered, or by choice."""
+
+
+@pytest.mark.parametrize(("name", "kind"), OTHERS)
+@given(draw=st.data())
+def test_wider_and_chosen_types(name: str, kind: pa.DataType, draw: st.DataObject) -> None:
+    """The kernels give what the values one by one give."""
+    texts = UUIDS if name == "uuid" else TEXT[name][1]
+    for values, cls in ((texts, bytes), (BINARY[name][1], pgo.Binary)):
+        rows, oid = draw.draw(_rows(values, cls)), TYPE_NAMES[name].oid
+        assert _decoded(oid, -1, rows, None, kind) == _decoded(oid, -1, rows, lambda *arguments: None, kind)
 
 
 def test_binary_numeric_that_postgresql_never_writes() -> None:

@@ -2,12 +2,17 @@
 
 import subprocess
 import sys
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import arrow_type, unify
+from pgoutput_construct.columnar import arrow_type, chosen_types, columns_schema, unify
+from tests.columnar.decode import decode_rows
+from tests.columnar.test_decode import described, insert
 
 DOMAINS = {
     20000: pgo.Type(None, 20000, "", "int4"),
@@ -57,7 +62,13 @@ def test_arrow_type(oid: int, modifier: int, kind: pa.DataType) -> None:
         (pa.decimal128(10, 2), pa.decimal128(8, 4), pa.decimal128(12, 4)),
         (pa.decimal128(38, 0), pa.decimal128(38, 38), pa.string()),
         (pa.int32(), pa.string(), pa.string()),
-        (pa.int32(), pa.float64(), pa.string()),
+        (pa.int32(), pa.float64(), pa.float64()),
+        (pa.int32(), pa.float32(), pa.string()),
+        (pa.int64(), pa.float64(), pa.string()),
+        (pa.int16(), pa.decimal128(12, 2), pa.decimal128(12, 2)),
+        (pa.int64(), pa.decimal128(6, 4), pa.decimal128(23, 4)),
+        (pa.int64(), pa.decimal128(38, 20), pa.string()),
+        (pa.list_(pa.int32()), pa.list_(pa.decimal128(3, 1)), pa.list_(pa.decimal128(11, 1))),
         (pa.date32(), pa.timestamp("us"), pa.string()),
         (pa.list_(pa.int32()), pa.list_(pa.int64()), pa.list_(pa.int64())),
         (pa.list_(pa.int32()), pa.int32(), pa.string()),
@@ -67,6 +78,36 @@ def test_unify(one: pa.DataType, other: pa.DataType, both: pa.DataType) -> None:
     """The wider of two, in either order, or string."""
     assert unify(one, other).equals(both)
     assert unify(other, one).equals(both)
+
+
+@pytest.mark.parametrize(
+    ("oid", "modifier", "value", "typed"),
+    [
+        (1700, -1, b"12.5", Decimal("12.5000000000")),
+        (1700, 327686, b"12.50", Decimal("12.50")),
+        (1231, -1, b"{1,NULL}", [Decimal(1), None]),
+        (20003, -1, b"7", Decimal(7)),
+        (1700, -1, b"0.12345678901", "0.12345678901"),
+        (2950, -1, b"00000000-0000-0000-0000-0000000000ff", bytes(15) + b"\xff"),
+        (2951, -1, b"{00000000-0000-0000-0000-0000000000ff}", [bytes(15) + b"\xff"]),
+        (1114, -1, b"2024-02-29 00:00:00", "2024-02-29 00:00:00"),
+    ],
+)
+def test_chosen_types(oid: int, modifier: int, value: bytes, typed: Any) -> None:
+    """Each where it is asked for, in arrays and domains too; what it does not hold is kept as text."""
+    choices = chosen_types("numeric=decimal(38, 10), uuid=binary,timestamp=string")
+    description = replace(described(("c", oid, modifier)), types=DOMAINS)
+    columns = columns_schema(description, choices)
+    (row,) = decode_rows([pgo.build(insert(value))], None, description, columns).to_pylist()
+    assert (row["c"] if row["c"] is not None else dict(row["_untyped"])["c"]) == typed
+    assert pa.types.is_string(columns.types[0]) == (oid == 1114)
+
+
+@pytest.mark.parametrize("text", ["numeric", "numeric=decimal(39,1)", "decimal=double", "_uuid=binary", "text=binary"])
+def test_types_that_cannot_be_chosen(text: str) -> None:
+    """They are refused, and it is said what can be."""
+    with pytest.raises(pgo.PgoutputError, match=r"^types: .*write numeric=decimal\(38,10\)"):
+        chosen_types(text)
 
 
 WITHOUT_PSYCOPG = """

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pgoutput_construct.columnar.kernels import VALUE_TAGS
 from pgoutput_construct.columnar.typed import decimals, fixed, moments, numbers, texts
 from pgoutput_construct.columnar.typed.arrays import list_of
-from pgoutput_construct.columnar.typed.column import Cast
+from pgoutput_construct.columnar.typed.column import Cast, Result, Values
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 
 __all__ = ["TYPES", "find_cast"]
@@ -48,6 +48,15 @@ TYPES: Final[Mapping[str, Casts]] = {
 }
 """By the name of the built-in type (pg_type)."""
 
+CHOSEN: Final[Mapping[str, Casts]] = {
+    "numeric": Casts(_is.is_floating, numbers.FLOAT_TEXT, None),
+    "uuid": Casts(_is.is_binary, texts.UUID_TEXT, texts.TEXT),
+}
+"""Types that a reader may choose beside those of TYPES."""
+
+NUMBERS: Final[Mapping[str, pa.DataType]] = {"int2": pa.int16(), "int4": pa.int32(), "int8": pa.int64()}
+"""Integers: a column that was altered may have decimals or floating-point numbers, which hold them."""
+
 
 def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
     """Return how values with this tag (VALUE_TAGS) are read by a kernel, None where they are loaded one by one."""
@@ -59,7 +68,21 @@ def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
         return list_of(element) if element is not None else None
     if code == VALUE_TAGS["text"] and _is.is_string(target):
         return texts.TEXT
-    casts = TYPES.get(builtin.name) if builtin is not None else None
-    if casts is None or not casts.holds(target):
-        return None
-    return casts.text if code == VALUE_TAGS["text"] else casts.binary
+    own = NUMBERS.get(builtin.name) if builtin is not None else None
+    if own is not None and (_is.is_decimal(target) or _is.is_floating(target)):
+        cast = find_cast(code, type_oid, own)
+        return _through(cast, own) if cast is not None else None
+    for casts in (table.get(builtin.name) for table in (TYPES, CHOSEN) if builtin is not None):
+        if casts is not None and casts.holds(target):
+            return casts.text if code == VALUE_TAGS["text"] else casts.binary
+    return None
+
+
+def _through(cast: Cast, own: pa.DataType) -> Cast:
+    """Return a cast of values that are read as of their own type, and then go into a wider one."""
+
+    def through(values: Values, target: pa.DataType) -> Result:
+        array, left = cast(values, own)
+        return array.cast(target), left
+
+    return through

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pgoutput_construct.columnar.jit import WORD, copy_word, inlined, kernel, put_word, u8, u64
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, SLACK, TAKEN, Cast, Result, Values, array_of, varying
 
-__all__ = ["BYTEA_TEXT", "INET_BINARY", "JSONB_BINARY", "TEXT", "UUID_BINARY"]
+__all__ = ["BYTEA_TEXT", "INET_BINARY", "JSONB_BINARY", "TEXT", "UUID_BINARY", "UUID_TEXT"]
 
 BACKSLASH: Final = ord("\\")
 X: Final = ord("x")
@@ -18,7 +18,7 @@ SLASH: Final = ord("/")
 NO_ASCII: Final = -0x7F7F7F7F7F7F7F80
 """The highest bit of each byte of a word."""
 UUID_BYTES: Final = 16
-UUID_TEXT: Final = 36
+UUID_DIGITS: Final = 36
 HEAD: Final = 4
 IPV4: Final = 2
 """inet.c: family (PGSQL_AF_INET), bits, whether it is a cidr, and the bytes that follow."""
@@ -107,6 +107,30 @@ def _bytea(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any,
     return missing
 
 
+@kernel
+def _bytes_of_uuids(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any, ends: Any, state: Any) -> int:
+    """Turn 8-4-4-4-12 hexadecimal digits into sixteen bytes."""
+    missing, at = 0, 0
+    ends[0] = 0
+    for row in range(len(starts)):
+        state[row] = NULL
+        if tags[row] == code:
+            source, wrong = starts[row], 0
+            good = lengths[row] == UUID_DIGITS
+            for step in range(UUID_BYTES if good else 0):
+                source += step in (4, 6, 8, 10) and u8(data, source) == DASH
+                high, low = _nibble(u8(data, source)), _nibble(u8(data, source + 1))
+                wrong |= high | low  # negative where one is no digit
+                out[at + step] = (high << 4 | low) & 255
+                source += 2
+            good = good and wrong >= 0 and source == starts[row] + UUID_DIGITS
+            state[row] = TAKEN if good else LEFT
+            at += UUID_BYTES if good else 0
+        missing += state[row] != TAKEN
+        ends[row + 1] = at
+    return missing
+
+
 @inlined
 def _hex(number: int) -> int:
     """Return four bytes as eight hexadecimal digits, the most significant first."""
@@ -137,7 +161,7 @@ def _uuids(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any,
                 put_word(out, at + 24, after << 32)
                 put_word(out, at + 28, _hex(low & 0xFFFFFFFF))
                 out[at + 8] = out[at + 13] = out[at + 18] = out[at + 23] = DASH
-                at += UUID_TEXT
+                at += UUID_DIGITS
         missing += state[row] != TAKEN
         ends[row + 1] = at
     return missing
@@ -183,5 +207,6 @@ def _inets(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any,
 TEXT: Final = _copied()
 JSONB_BINARY: Final = _copied(version=1)
 BYTEA_TEXT: Final = varying(_bytea)
-UUID_BINARY: Final = varying(_uuids, UUID_TEXT)
+UUID_BINARY: Final = varying(_uuids, UUID_DIGITS)
+UUID_TEXT: Final = varying(_bytes_of_uuids, UUID_BYTES)
 INET_BINARY: Final = varying(_inets, len("255.255.255.255/32."))

@@ -6,7 +6,7 @@ from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.queries import Connection, fetch, run
 from pgoutput_construct.postgres.waiting import Asked, Patience, PatientConnection
 
-__all__ = ["connect_to_copy", "connect_to_keep"]
+__all__ = ["connect_to_copy", "connect_to_keep", "keep_transactions"]
 
 _ENDLESS: Final = (
     "statement_timeout",
@@ -31,7 +31,7 @@ _SETTINGS: Final = {
 def connect_to_copy(dsn: str, asked: Asked | None) -> PatientConnection:
     """Open an ordinary connection that copies; ``asked`` ends its waits. Raises ReplicationError."""
     connection = connect(dsn, replication=False, patience=Patience(asked=asked))
-    _keep_transactions(connection)
+    keep_transactions(connection)
     for name, value in _SETTINGS.items():
         run(connection, f"SET {name} = '{value}'")
     return connection
@@ -40,11 +40,11 @@ def connect_to_copy(dsn: str, asked: Asked | None) -> PatientConnection:
 def connect_to_keep(dsn: str, patience: Patience) -> PatientConnection:
     """Open a replication connection that keeps a snapshot for as long as that takes. Raises ReplicationError."""
     connection = connect(dsn, patience=patience)
-    _keep_transactions(connection)
+    keep_transactions(connection)
     return connection
 
 
-def _keep_transactions(connection: Connection) -> None:
+def keep_transactions(connection: Connection) -> None:
     """Set no limit to how long statements and transactions of a connection may take."""
     names: list[Any] = [list(_ENDLESS)]
     fetch(connection, "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY(%s)", names)

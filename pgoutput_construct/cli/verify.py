@@ -1,0 +1,112 @@
+"""``pgoutput verify``: the tables of a warehouse against the server, while it changes."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.params import LOG, SECONDS
+from pgoutput_construct.cli.progress import progress_line
+from pgoutput_construct.cli.values import printable
+from pgoutput_construct.cli.words import counted
+from pgoutput_construct.extras import require
+
+if TYPE_CHECKING:
+    from pgoutput_construct.spark.verifying import Difference, TableVerdict
+
+__all__ = ["verify_command"]
+
+
+@click.command("verify", short_help="Compare the tables of a warehouse with the server, while it changes.")
+@click.argument("log", type=LOG)
+@click.option(
+    "--dsn", required=True, help='The server: a connection string of libpq, or a URL; "" takes the environment.'
+)
+@click.option("--warehouse", required=True, help="What pgoutput replicate wrote: a directory, or an address.")
+@click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Only this table; can be repeated.")
+@click.option("--resume", type=click.Path(dir_okay=False, path_type=Path), help="Where to note how far it has come.")
+@click.option(
+    "--wait", type=SECONDS, default=600.0, show_default=True, help="Seconds for log and warehouse to be there."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per table.")
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
+def verify_command(
+    log: str,
+    dsn: str,
+    warehouse: str,
+    tables: tuple[str, ...],
+    resume: Path | None,
+    wait: float,
+    as_json: bool,
+    master: str,
+) -> None:
+    """Compare the tables of a warehouse with the server whose changes the change log LOG holds; exit with 1 if any
+    differs.
+
+    Nothing is locked, and all may go on: writers, the capture of LOG (which must run), and replicate. Each table is
+    compared under a snapshot of the server, by checksums of ranges of its key; only ranges that differ are read row by
+    row. What was interrupted goes on where it was: that is noted in the warehouse, or in the file given as --resume.
+
+    \b
+    Examples:
+      pgoutput verify changelog/ --dsn service=shop --warehouse warehouse/
+      pgoutput verify s3://bucket/shop --dsn "" --warehouse s3://bucket/tables --table public.orders --json
+    """
+    require(*COMMANDS["verify"].extras)
+    from pgoutput_construct.changelog import ChangeLog
+    from pgoutput_construct.changelog.address import open_store
+    from pgoutput_construct.postgres.checksums import SourceServer
+    from pgoutput_construct.spark import spark_session
+    from pgoutput_construct.spark.verifying import Pace, Record, chosen_tables, format_of, verify
+
+    # All that can be wrong is found before a session is started.
+    source = SourceServer(dsn, ChangeLog(log).options.publications)
+    names, into = chosen_tables(warehouse, tables or None), format_of(warehouse)
+    record = Record(open_store(resume.absolute().parent), resume.name) if resume else Record(open_store(warehouse))
+    verdicts = []
+    with spark_session(master, into=[into]) as spark, progress_line() as show:
+        for verdict in verify(spark, log, warehouse, source, names, Pace(wait, tell=show), record):
+            show("")
+            verdicts.append(verdict)
+            click.echo(json.dumps(verdict.to_json()) if as_json else "\n".join(_lines(verdict)))
+    wrong = [verdict for verdict in verdicts if not verdict.equal]
+    if wrong:
+        raise click.ClickException(_remedy(wrong))
+
+
+def _lines(verdict: "TableVerdict") -> list[str]:
+    name = printable(verdict.table)
+    if verdict.problem:
+        return [f"{name}: not compared: {printable(verdict.problem)}"]
+    compared = f"{counted(verdict.rows, 'row')} in {counted(verdict.parts, 'part')}, as of {verdict.lsn}"
+    if verdict.equal:
+        return [f"{name}: equal: {compared}"]
+    differ = f"{counted(verdict.different_rows, 'row')} in {counted(verdict.different_parts, 'part')}"
+    return [f"{name}: DIFFERS: {differ} of {compared}", *(f"  {_shown(each)}" for each in verdict.examples)]
+
+
+def _shown(difference: "Difference") -> str:
+    key = ", ".join(f"{name} = {_text(value)}" for name, value in difference.key.items())
+    if difference.kind != "changed":
+        return printable(f"{key}: {difference.kind} in the warehouse")
+    pairs = ((name, difference.source[name], difference.warehouse[name]) for name in difference.columns)
+    return printable(
+        f"{key}: " + ", ".join(f"{name}: {_text(one)} here is {_text(other)}" for name, one, other in pairs)
+    )
+
+
+def _text(value: str | None) -> str:
+    return "NULL" if value is None else repr(value if len(value) <= 60 else f"{value[:60]}...")
+
+
+def _remedy(wrong: "list[TableVerdict]") -> str:
+    differ = [verdict.table for verdict in wrong if not verdict.problem]
+    if not differ:
+        return f"{counted(len(wrong), 'table')} could not be compared"
+    named = " ".join(f"--table '{name}'" for name in differ)
+    return printable(
+        f"{counted(len(wrong), 'table')} differ from the server: pgoutput snapshot DSN LOG {named} copies them again, "
+        "and pgoutput replicate then writes them anew"
+    )

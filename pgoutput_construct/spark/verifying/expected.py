@@ -1,0 +1,92 @@
+"""What a table of a warehouse must hold under a snapshot: what it holds, with the changes that the snapshot sees."""
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.changelog.block import Flags, Numbers
+from pgoutput_construct.changelog.copies import Snapshot
+from pgoutput_construct.spark.counting import at_place, counting, near
+from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.schemas import CHANGE, column
+from pgoutput_construct.spark.state import current_state
+from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.verifying.kept import Kept
+from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark.warehouse.version import Shape
+from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.wire.messages import Insert
+
+__all__ = ["BehindError", "expected_rows", "is_ahead", "near_the_end", "table_of"]
+
+_XIDS = 2**32
+
+
+class BehindError(Exception):
+    """A table of the warehouse cannot be compared before it is brought up to date. Never leaves this room."""
+
+
+def table_of(log: OpenLog, dataset: Dataset) -> Table:
+    """Return what the log knows of the table of a dataset.
+
+    Raises BehindError where it was altered, copied or dropped since: then its rows are others than changes make.
+    """
+    version = dataset.version
+    for name in log.tables:
+        table = log.table(name)
+        if table.relation_oid == version.oid and not table.dropped:
+            if Shape.of(table) != version.shape:
+                raise BehindError(f"{version.table} was altered or copied again after the warehouse read it")
+            return table
+    raise BehindError(f"{version.table} was dropped after the warehouse read it")
+
+
+def expected_rows(log: OpenLog, table: Table, kept: Kept, snapshot: Snapshot) -> DataFrame:
+    """Return the rows that the table has under a snapshot: its current columns, and ``_untyped``.
+
+    The log must reach the snapshot, and the snapshot must see all that the dataset holds (``is_ahead``).
+    """
+    base = table.base
+    counted = counting(log.changes(table.qualified), base, near(log.opened.plan, base.copy) if base else None)
+    place = F.struct("_commit_lsn", "_seq")
+    since = counted.where((place > at_place(kept.dataset.version.last)) & ~_invisible(snapshot))
+    if since.isEmpty():
+        return kept.rows.select(*(column(name) for name in table.current), "_untyped")
+    return _advanced(kept.rows, since, table)
+
+
+def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
+    """Tell whether transactions that ended in the log up to ``seq`` are not visible in a snapshot that is younger.
+
+    Such a one waits for a synchronous standby: it is in the WAL, and the server does not show it yet.
+    """
+    spans = log.opened.plan.spans
+    ended = np.frombuffer(spans.last_seq, np.int64) <= seq
+    xids = np.frombuffer(spans.xid, np.int64)[ended]
+    return bool((snapshot.invisible(xids) & near_the_end(xids, snapshot.xmax)).any())
+
+
+def near_the_end(xids: Numbers, xmax: int) -> Flags:
+    """Tell which are fewer than 2**31 transactions before ``xmax``: the others only seem to come after it.
+
+    Transactions that follow each other in a log are never that far apart.
+    """
+    steps = (np.diff(np.append(xids, xmax % _XIDS)) + _XIDS // 2) % _XIDS - _XIDS // 2
+    earlier: Flags = np.cumsum(steps[::-1])[::-1] < _XIDS // 2
+    return earlier
+
+
+def _invisible(snapshot: Snapshot) -> Column:
+    found = F.pmod(F.col("_xid") - snapshot.xmax % _XIDS, F.lit(_XIDS)) < _XIDS // 2
+    return found | F.col("_xid").isin([xid % _XIDS for xid in snapshot.xip]) if snapshot.xip else found
+
+
+def _advanced(before: DataFrame, changes: DataFrame, table: Table) -> DataFrame:
+    """Return the state after changes, given that before them."""
+    kinds = {field.name: field.dataType for field in changes.schema}
+    given = {"_op": F.lit(OPERATIONS[Insert]), "_commit_lsn": F.lit(-1), "_seq": F.lit(0), "_unchanged": F.array()}
+    given["_untyped"] = F.col("_untyped")
+    known = set(before.columns) - {*CHANGE}
+    values = {name: given.get(name, column(name) if name in known else F.lit(None)) for name in kinds}
+    rows = before.select(*(value.cast(kinds[name]).alias(name) for name, value in values.items()))
+    return current_state(rows.unionAll(changes), table.key_columns, table.replica_identity, table.current)

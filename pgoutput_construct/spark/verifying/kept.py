@@ -1,0 +1,66 @@
+"""What a warehouse has of a table, at one moment."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.formats import check_format
+from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
+from pgoutput_construct.spark.warehouse.sink import Sink
+from pgoutput_construct.spark.warehouse.sinks import open_sink
+
+__all__ = ["Kept", "chosen_tables", "format_of", "read_kept"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A table as a warehouse has it."""
+
+    dataset: Dataset
+    """With the version that the rows are."""
+    rows: DataFrame
+    """They are persisted: whatever is written meanwhile, they stay."""
+
+
+def format_of(warehouse: Address) -> str:
+    """Return the format of the tables of a warehouse; raises PgoutputError where there is none."""
+    place = Warehouse(warehouse)
+    if (progress := place.progress()) is None:
+        raise PgoutputError(f"{place.store}: no warehouse here (no table was replicated into it)")
+    return progress.format
+
+
+def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> list[str]:
+    """Return tables of a warehouse by their names, sorted, None for all; raises PgoutputError for one that it lacks."""
+    format_of(warehouse)
+    place = Warehouse(warehouse)
+    known = {each.version.table for each in place.datasets().values()}
+    if unknown := set(tables or ()) - known:
+        raise PgoutputError(f"{place.store}: no table {min(unknown)}: it has {', '.join(sorted(known)) or 'none'}")
+    return sorted(known if tables is None else set(tables))
+
+
+def read_kept(spark: SparkSession, address: Address, name: str) -> Kept:
+    """Read a table of a warehouse as it is now; raises PgoutputError where it is gone."""
+    warehouse, form = Warehouse(address), format_of(address)
+    check_format(spark, form)
+    sink = open_sink(form, warehouse)
+    sink.prepare(spark)
+    while True:
+        chosen_tables(address, [name])
+        dataset = next(each for each in warehouse.datasets().values() if each.version.table == name)
+        known = _truly(spark, sink, dataset)
+        rows = sink.read(spark, known).persist()
+        rows.count()
+        if _truly(spark, sink, dataset) == known:
+            return Kept(known, rows)
+        rows.unpersist()
+
+
+def _truly(spark: SparkSession, sink: Sink, dataset: Dataset) -> Dataset:
+    """Return a dataset with the version that its data say that they are."""
+    version = sink.version(spark, dataset)
+    return dataset if version is None else replace(dataset, version=version)

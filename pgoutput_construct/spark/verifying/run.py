@@ -1,0 +1,145 @@
+"""The tables of a warehouse against their source while it changes: exact, without locks, resumable."""
+
+import time
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.changelog.wholeness import IncompleteTableWarning
+from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.job import OpenLog, open_log
+from pgoutput_construct.spark.verifying.comparing import Comparison
+from pgoutput_construct.spark.verifying.expected import BehindError, expected_rows, is_ahead, table_of
+from pgoutput_construct.spark.verifying.kept import chosen_tables, read_kept
+from pgoutput_construct.spark.verifying.pace import PAUSE, Pace, wait_for_log
+from pgoutput_construct.spark.verifying.report import TableVerdict
+from pgoutput_construct.spark.verifying.resuming import Record
+from pgoutput_construct.spark.verifying.source import Held, Source
+
+__all__ = ["verify"]
+
+_SNAPSHOT_SECONDS: Final = 60.0
+"""For how long tables are begun under one snapshot: while it is held, the server removes no dead row."""
+
+
+def verify(
+    spark: SparkSession,
+    log: Address,
+    warehouse: Address,
+    source: Source,
+    tables: Collection[str] | None = None,
+    pace: Pace | None = None,
+    record: Record | None = None,
+) -> Iterator[TableVerdict]:
+    """Compare the tables of a warehouse with the server whose changes are in a log, and yield what was found of each.
+
+    The server may be written to meanwhile, and the warehouse be brought up to date: each table is compared under a
+    snapshot of the server, with what the warehouse has of it and the changes in the log that this snapshot sees.
+    Nothing is locked. Only parts whose checksums differ are read row by row.
+
+    Args:
+        spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
+        log: The change log's address; a capture must be writing it.
+        warehouse: What ``replicate`` wrote.
+        source: The server: ``postgres.checksums.SourceServer(dsn, publications of the log)``.
+        tables: Their names (``schema.table``, as SQL writes them), None for all of the warehouse.
+        pace: How long to wait, and how large parts are.
+        record: Where it is written down how far it has come; what it has of an interrupted one is not compared again.
+
+    Raises:
+        PgoutputError: There is no such warehouse or table; the log does not reach the server's position in time.
+    """
+    record = record or Record(open_store(warehouse))
+    with ExitStack() as stack, plain_errors(), _exact_decimals(spark):
+        run = _Run(spark, log, warehouse, source, pace or Pace(), record, stack)
+        for name in chosen_tables(warehouse, tables):
+            verdict = record.done(name) or run.table(name)
+            if not verdict.problem:
+                record.note(verdict)
+            yield verdict
+    record.close()
+
+
+@dataclass
+class _Run:
+    """One verification; its snapshot serves several tables."""
+
+    spark: SparkSession
+    address: Address
+    warehouse: Address
+    source: Source
+    pace: Pace
+    record: Record
+    stack: ExitStack
+    held: Held | None = None
+    log: OpenLog | None = None
+    taken: float = 0.0
+
+    def table(self, name: str) -> TableVerdict:
+        """Compare one table; try again with a later version, or snapshot, where these do not fit together."""
+        deadline, found = time.monotonic() + self.pace.wait, ""
+        while True:
+            try:
+                return self._under_snapshot(name)
+            except BehindError as error:
+                found = str(error)
+            self._release()
+            if time.monotonic() >= deadline:
+                remedy = "run pgoutput replicate, then verify again"
+                return TableVerdict(name, problem=f"{found} (waited for {self.pace.wait:g} seconds): {remedy}")
+            self.pace.tell(f"{name}: {found}; waiting")
+            time.sleep(PAUSE)
+
+    def _under_snapshot(self, name: str) -> TableVerdict:
+        kept = read_kept(self.spark, self.warehouse, name)
+        try:
+            held, log = self._snapshot()
+            if is_ahead(log, kept.dataset.version.seq, held.snapshot):
+                # Taken before the version was written, or a transaction waits for a synchronous standby.
+                raise BehindError("transactions in the warehouse are not visible on the server yet")
+            table = table_of(log, kept.dataset)
+            found = held.table(table.relation_oid, table.current_columns)
+            if isinstance(found, str):
+                raise BehindError(found)
+            rows = expected_rows(log, table, kept, held.snapshot).persist()
+            try:
+                verdict = TableVerdict(name, kept.dataset.version.seq, held.snapshot.lsn)
+                keys = table.key_columns
+                return Comparison(found, rows, keys, self.pace, self.record, verdict).run()
+            finally:
+                rows.unpersist()
+        finally:
+            kept.rows.unpersist()
+
+    def _snapshot(self) -> tuple[Held, OpenLog]:
+        """Return a snapshot, and the log once it has all that this sees; the last one, where that is not too old."""
+        if self.held is None or self.log is None or time.monotonic() - self.taken > _SNAPSHOT_SECONDS:
+            self._release()
+            self.held, self.taken = self.stack.enter_context(self.source.held()), time.monotonic()
+            wait_for_log(self.address, self.held.snapshot.lsn, self.pace)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", IncompleteTableWarning)
+                self.log = open_log(self.spark, self.address)  # type: ignore[arg-type]
+        return self.held, self.log
+
+    def _release(self) -> None:
+        self.stack.close()
+        self.held = self.log = None
+
+
+@contextmanager
+def _exact_decimals(spark: SparkSession) -> Iterator[None]:
+    """Have Spark write decimals without exponents, whatever the session says."""
+    name = "spark.sql.ansi.enabled"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
