@@ -9,6 +9,7 @@ from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.state import advance, net_changes
 from pgoutput_construct.spark.survey import survey
 from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.warehouse.direct import changes_of
 from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
@@ -29,13 +30,13 @@ def whole(log: OpenLog, name: str) -> DataFrame:
     """
     table = log.table(name)
     log.check_kept(table)
-    return advance(None, log.changes(name), table, log.reach(table))
+    return advance(None, changes_of(log, name), table, log.reach(table))
 
 
 def advanced(log: OpenLog, name: str, before: DataFrame, version: Version) -> DataFrame:
     """Return the same, made of the rows of a version and the changes since."""
     table = log.table(name)
-    return advance(before, log.changes(name, version.seq), table, log.reach(table))
+    return advance(before, changes_of(log, name, version.seq), table, log.reach(table))
 
 
 def has_key(table: Table, version: Version) -> bool:
@@ -52,7 +53,7 @@ def has_key(table: Table, version: Version) -> bool:
 def net(log: OpenLog, name: str, version: Version) -> DataFrame | None:
     """Return what the changes since a version come to, one row a key; None where a truncate is among them."""
     table = log.table(name)
-    changes = counting(log.changes(name, version.seq), table.base, log.reach(table))
+    changes = counting(changes_of(log, name, version.seq), table.base, log.reach(table))
     if survey(changes).truncated is not None:
         return None
     return net_changes(changes, table.key_columns, table.current)

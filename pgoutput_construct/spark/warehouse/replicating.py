@@ -12,7 +12,7 @@ from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.job import open_log
 from pgoutput_construct.spark.warehouse.batches import Batch, Tables
 from pgoutput_construct.spark.warehouse.following import follow
-from pgoutput_construct.spark.warehouse.request import check_request
+from pgoutput_construct.spark.warehouse.request import await_log, check_request
 from pgoutput_construct.spark.warehouse.sinks import open_sink
 
 __all__ = ["replicate"]
@@ -34,7 +34,7 @@ def replicate(
     grace: float = 600.0,
     on_batch: Callable[[Batch], None] = lambda batch: None,
     stop: Callable[[], bool] = lambda: False,
-) -> Batch:
+) -> Batch | None:
     """Bring the tables of a warehouse up to where a change log is, and keep them there unless ``once``.
 
     Each table is a dataset ``schema.table`` (``directory_name``) of the columns that it has, ``_untyped``,
@@ -49,7 +49,8 @@ def replicate(
         warehouse: A directory that executors reach, too, or an address; made if it is not there.
         into: The format of the tables: ``parquet``, ``delta``, ``iceberg``.
         tables: Their names (``schema.table``, as SQL writes them), None for all.
-        once: Return when they are where the log ends now, instead of waiting for what comes.
+        once: Return when they are where the log ends now, instead of waiting for what comes, and for a log that is not
+            there yet.
         keep_dropped: Keep the datasets of tables that were dropped.
         interval: How many seconds from one look for new changes to the next; they come by a streaming query.
         workers: How many tables are written at a time.
@@ -58,14 +59,17 @@ def replicate(
         stop: Asked between batches whether to return.
 
     Returns:
-        The last batch.
+        The last batch; None when it was to stop before the log had begun.
 
     Raises:
         ChangeLogError: The log is damaged, or does not have what a table needs; ``tables`` has a name that it lacks.
         PgoutputError: The warehouse is of another format, another process writes into it, or the session lacks jars.
     """
     check_format(spark, into)
-    place = check_request(log, warehouse, into, tables)
+    place = check_request(log, warehouse, into, tables, waits=not once)
+    if not await_log(log, stop):
+        return None
+    check_request(log, warehouse, into, tables)
     place.store.prepare()
     with place.store.lock("replicate") as lock:
         kept = Tables(spark, open_sink(into, place, grace), tables, keep_dropped, workers)
