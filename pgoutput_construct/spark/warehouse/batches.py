@@ -101,8 +101,9 @@ class Tables:
         return found
 
     def _bring_all(self, log: OpenLog, steps: Sequence[Step]) -> None:
-        for step in steps if self._interrupted is not None else ():
-            self._sink.recover(step.replaced or step.dataset, self._interrupted)
+        if self._interrupted is not None:
+            for step in steps:
+                self._sink.recover(step.replaced or step.dataset, self._interrupted)
         failed: dict[str, PgoutputError] = {}
         for step, done in self._sessions.run(steps, lambda spark, step: self._bring(log, spark, step)):
             if isinstance(done, PgoutputError):

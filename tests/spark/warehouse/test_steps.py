@@ -50,7 +50,7 @@ def test_notes(tmp_path: Path) -> None:
     warehouse.forget("public.odd%20é")
     assert warehouse.dataset("public.odd%20é") is None
     (tmp_path / "wh" / "_warehouse.json").write_text("{}")
-    with pytest.raises(pgo.PgoutputError, match="no note of a warehouse: .* choose another warehouse, or remove"):
+    with pytest.raises(pgo.PgoutputError, match=r"no note of a warehouse: .* choose another warehouse, or remove"):
         warehouse.progress()
 
 
