@@ -69,8 +69,10 @@ class OpenLog:
         """Return what is known of the table ``name``; raise ChangeLogError where the log does not have it."""
         return self.opened.table(name)
 
-    def changes(self, name: str) -> DataFrame:
+    def changes(self, name: str, after: int | None = None) -> DataFrame:
         """Return the committed changes of the table ``name``: ``changes_schema``, rows in no particular order.
+
+        With ``after`` only those of transactions, and the copies, that ended behind this seq of the log.
 
         Order is ``(_commit_lsn, _seq)``. Among them are the rows of all complete copies of the table, ``_op``
         ``snapshot``: their ``_commit_lsn`` is that of the snapshot, their ``_seq`` the position in the log, ``_xid``
@@ -82,6 +84,8 @@ class OpenLog:
         register(self.spark)
         schema = from_arrow_schema(changes_schema(table.columns), prefer_timestamp_ntz=True)
         options = {"path": self.log.store.address, "table": name, "asOfSeq": str(self.opened.as_of)}
+        if after is not None:
+            options["fromSeq"] = str(after + 1)
         return self.spark.read.format(PgoutputSource.name()).schema(schema).options(**options).load()
 
     def state(self, name: str, changes: DataFrame | None = None) -> DataFrame:
@@ -95,7 +99,7 @@ class OpenLog:
         table = self.table(name)
         if changes is None:
             changes = self.changes(name)
-            self._check_kept(table)
+            self.check_kept(table)
         if table.dropped:
             return current_state(changes.where("false"), (), table.replica_identity, table.current)
         for lack in self.lacks:
@@ -107,7 +111,7 @@ class OpenLog:
         """Return what ``advance`` must know of how far the changes of a table are from its copy; see ``near``."""
         return near(self.opened.plan, table.base.copy) if table.base else None
 
-    def _check_kept(self, table: Table) -> None:
+    def check_kept(self, table: Table) -> None:
         """Raise ChangeLogError when changes were pruned that a table's state needs."""
         pruned = read_pruned(self.log.store)
         if table.base is not None:
