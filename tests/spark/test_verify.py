@@ -1,26 +1,16 @@
 """A warehouse against its source while both change: what is equal, what is not, and what is not there yet."""
 
-import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres.checksums import SourceServer
-from pgoutput_construct.spark import spark_session
-from pgoutput_construct.spark.verifying import Pace, Record, TableVerdict, verify
-from pgoutput_construct.spark.verifying.expected import near_the_end
+from pgoutput_construct.spark.verifying import Pace, TableVerdict, verify
 from pgoutput_construct.spark.warehouse import replicate
-from pgoutput_construct.spark.warehouse.notes import Warehouse
-from pgoutput_construct.spark.warehouse.sinks import open_sink
-from pgoutput_construct.wire import Lsn
 from tests.postgres.shop import Shop, wait_until
 from tools.beside import beside
 

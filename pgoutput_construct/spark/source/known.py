@@ -28,6 +28,6 @@ def log_at(address: str, seq: int | None = None) -> ChangeLog:
 
 
 @lru_cache(maxsize=4)
-def opened_at(log: ChangeLog, as_of: int) -> Opened:
-    """Return what is known of a log as of a seq."""
-    return opened(log, as_of)
+def opened_at(log: ChangeLog, as_of: int, types: str = "") -> Opened:
+    """Return what is known of a log as of a seq, with types by choice."""
+    return opened(log, as_of, types)
