@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-PROGRAM, TESTING, PIPELINE, BATCH = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PROGRAM, TESTING, PIPELINE, BATCH, TABLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 """The blocks of code, in their order; a new one needs a test."""
 
 
@@ -86,6 +86,64 @@ def _wait(connection: "psycopg.Connection[Any]", process: "subprocess.Popen[byte
     while connection.execute(query.encode()).fetchone() != (True,):
         assert process.poll() is None and time.monotonic() < deadline, condition
         time.sleep(0.1)
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_page_of_tables_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
+    """The commands from a database that was there to tables of Iceberg run as they stand; the example reads the log."""
+    page = README[README.index("## Tables that follow") : README.index("## Running it")]
+    captured, replicated, verified = (line.strip() for line in page.splitlines() if line.startswith("    pgoutput "))
+    with server18.connect() as admin:
+        admin.execute("CREATE DATABASE followed")
+    with server18.connect(dbname="followed") as connection:
+        connection.execute(
+            "CREATE TABLE orders (id int PRIMARY KEY, total numeric(8, 2)); INSERT INTO orders VALUES (1, 5.25)"
+        )
+        connection.execute("CREATE PUBLICATION shop FOR TABLE orders")
+        dsn = server18.dsn.replace("/postgres?", "/followed?")
+        running = [_pgoutput(line.replace('""', shlex.quote(dsn)), tmp_path) for line in (captured,)]
+        try:
+            _wait(connection, running[0], "active")
+            running.append(_pgoutput(replicated, tmp_path))
+            connection.execute("INSERT INTO orders VALUES (2, 6.50)")
+            done = _pgoutput(verified.replace('""', shlex.quote(dsn)), tmp_path)
+            assert done.wait(300) == 0
+            for process in running:
+                process.send_signal(signal.SIGINT)
+            assert [process.wait(120) for process in running] == [0, 0]
+            code = f"import os\nos.chdir({str(tmp_path)!r})\n{TABLES.replace('lake', 'parquet')}"
+            done = subprocess.run(
+                [sys.executable, "-c", code], check=False, env=_environment(), capture_output=True, text=True
+            )
+            assert done.returncode == 0 and done.stdout.count("6.50") == 2, done.stderr[-2000:]
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = 'followed'"
+            )
+
+
+def _pgoutput(line: str, folder: Path) -> "subprocess.Popen[bytes]":
+    """Start a command of the README in a folder."""
+    command = [sys.executable, "-m", "pgoutput_construct.cli", *shlex.split(line)[1:]]
+    return subprocess.Popen(command, cwd=folder, env=_environment())
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def test_options_of_the_data_source_are_in_the_table() -> None:
+    """The tables of options and views say what the data source says."""
+    from pgoutput_construct.spark.source.options import OPTIONS, VIEWS
+
+    for option in OPTIONS:
+        assert f"| `{option.name}` | {option.meaning}" in README
+    for name, meaning in VIEWS.items():
+        assert f"| `{name}` | {meaning} |" in README
 
 
 def test_batch_example_runs(recordings: dict[str, Recording], capsys: pytest.CaptureFixture[str]) -> None:

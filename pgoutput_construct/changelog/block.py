@@ -100,8 +100,10 @@ class Block:
         were read. Such a block is never put together with others.
         """
         states = {name: np.zeros(len(payloads), np.bool_) for name in STATE_PARAMETERS}
-        positions, times, scopes = (np.full(len(payloads), n, np.int64) for n in (lsn, send_time, copy_scope(number)))
-        return cls.of(payloads, positions, times, layout, states, scopes)
+        array, numbers = payload_array(payloads), (lsn, send_time, copy_scope(number), NO_XID)
+        # Each is one number in memory, whatever the length.
+        positions, times, scopes, xids = (np.broadcast_to(np.int64(n), len(array)) for n in numbers)
+        return cls(array, positions, times, index_batch(array, **{**layout, **states}), scopes, xids)
 
     @property
     def chunk(self) -> int | None:

@@ -18,6 +18,7 @@ __all__ = [
     "PublishedTable",
     "Reading",
     "TableReading",
+    "UnsentPartition",
     "covers",
     "publication_readings",
     "snapshot_of",
@@ -141,6 +142,22 @@ class PublishedTable:
     tables, or those of a schema."""
 
 
+@dataclass(frozen=True)
+class UnsentPartition:
+    """A partition that a publication has, and of which the server sends nothing."""
+
+    oid: int
+    """The partition."""
+    namespace: str
+    """Its schema."""
+    name: str
+    """Its name."""
+    root: int
+    """The OID of the table that is published with it; its own, where partitions are published as they are."""
+    is_foreign: bool
+    """It is a foreign table; else it is unlogged."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublicationReading(Reading):
     """What the catalog said of one publication."""
@@ -157,6 +174,8 @@ class PublicationReading(Reading):
     """What it publishes, by OID."""
     all_tables: bool = False
     """It publishes every table that there will be, from its creation on."""
+    unsent: tuple[UnsentPartition, ...] = ()
+    """What it has, and the server does not send."""
 
     @classmethod
     def of(cls, event: LogEvent) -> "PublicationReading":
@@ -170,6 +189,10 @@ class PublicationReading(Reading):
             via_root=told.get("via_root", False),
             all_tables=told.get("all_tables", False),
             tables={table["oid"]: _published(table) for table in told.get("tables", ())},
+            unsent=tuple(
+                UnsentPartition(each["oid"], each["schema"], each["name"], each["root"], each["foreign"])
+                for each in told.get("unsent", ())
+            ),
         )
 
 

@@ -15,7 +15,6 @@ from pgoutput_construct.columnar.index import payload_bounds
 __all__ = ["ends_large", "write_large"]
 
 _LARGE_BYTES: Final = 2**26
-_COMPRESSION: Final = {name: "none" if name == "payload" else "zstd" for name in SCHEMA.names}
 _MAGIC: Final = b"PAR1"
 _TAIL: Final = 4 + len(_MAGIC)  # behind Parquet's footer: its size, and the magic bytes
 _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _CRC = 2, 3, 4
@@ -34,12 +33,12 @@ def ends_large(table: pa.Table) -> bool:
 def write_large(
     file: BinaryIO, table: pa.Table, pairs: Mapping[bytes, bytes], group_rows: int, settings: Mapping[str, Any]
 ) -> None:
-    """Write a table whose last payload is large, with Parquet's ``settings``, but no compression of payloads.
+    """Write a table whose last payload is large, with Parquet's ``settings``, but without compression.
 
     Parquet's writer gets an empty payload in its place. What it writes ends with that payload's page, alone in its
     column chunk, and the footer: the payload is written into the page, and its size into page and footer.
     """
-    content = io.BytesIO(_with_stand_in(table, pairs, group_rows, {**settings, "compression": _COMPRESSION}))
+    content = io.BytesIO(_with_stand_in(table, pairs, group_rows, {**settings, "compression": "none"}))
     payload = _last_payload(table)
     footer, page_start = _read_footer(content)
     content.seek(page_start)

@@ -106,6 +106,8 @@ class _Published:
     columns: frozenset[int] | None
     filters: frozenset[str] | None
     members: frozenset[int | None]
+    unsent: frozenset[int]
+    """Its partitions of which nothing is sent."""
 
 
 def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
@@ -113,8 +115,14 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
     for reading in readings:
         for oid, table in reading.tables.items() if reading.captured else ():
             filters = None if table.filter is None else frozenset({table.filter})
+            unsent = frozenset(each.oid for each in reading.unsent if each.root == oid)
             own = _Published(
-                (table.namespace, table.name), reading.operations, table.columns, filters, frozenset({table.member})
+                (table.namespace, table.name),
+                reading.operations,
+                table.columns,
+                filters,
+                frozenset({table.member}),
+                unsent,
             )
             found[oid] = _together(found[oid], own) if oid in found else own
     return found
@@ -123,7 +131,8 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
 def _together(one: _Published, other: _Published) -> _Published:
     columns = None if one.columns is None or other.columns is None else one.columns | other.columns
     filters = None if one.filters is None or other.filters is None else one.filters | other.filters
-    return _Published(one.table, one.operations | other.operations, columns, filters, one.members | other.members)
+    members, unsent = one.members | other.members, one.unsent | other.unsent
+    return _Published(one.table, one.operations | other.operations, columns, filters, members, unsent)
 
 
 def _difference(before: _Published, after: _Published) -> str | None:
@@ -136,6 +145,7 @@ def _difference(before: _Published, after: _Published) -> str | None:
         "has more columns in the publication's list": before.columns is not None
         and (after.columns is None or after.columns - before.columns),
         "was taken out of the publication and added again": not before.members & after.members,
+        "has a partition that is only sent from now on": before.unsent - after.unsent,
     }
     return next((reason for reason, happened in reasons.items() if happened), None)
 

@@ -64,6 +64,7 @@ def lacks_of(index: SegmentIndex) -> list[Lack]:
     for oid, stale in lineage_of(index).stale.items():
         if oid not in {lack.relation_oid for lack in lacks}:
             lacks.append(Lack(oid, names.get(oid, str(oid)), stale.reason, stale.remedy, stale.seq))
+    lacks += _unsent(published, names)
     return sorted(lacks, key=lambda lack: (lack.stale_since is not None, lack.name))
 
 
@@ -82,6 +83,23 @@ def present_copies(index: SegmentIndex) -> Iterator[TableCopy]:
 def _without_snapshot(oid: int, name: str) -> Lack:
     remedy = f"pgoutput snapshot DSN LOG --table {quote(name)}"
     return Lack(oid, name, f"the log has no snapshot of {name}", remedy)
+
+
+def _unsent(published: Iterable[PublicationReading], names: Mapping[int, str]) -> Iterator[Lack]:
+    """Yield the tables that have partitions of which nothing is ever sent."""
+    latest = {reading.name: reading for reading in published}
+    found = {each.oid: each for reading in latest.values() if reading.captured for each in reading.unsent}
+    for each in found.values():
+        title = f"{each.namespace}.{each.name}"
+        root = names.get(each.root, title)
+        what, remedy = (
+            "unlogged",
+            f"ALTER TABLE {title} SET LOGGED, and pgoutput snapshot DSN LOG --table {quote(root)}",
+        )
+        if each.is_foreign:
+            what, remedy = "a foreign table", "capture it where its rows are, or detach it (ALTER TABLE)"
+        reason = f"the log lacks the rows of partition {title}, of which the server sends nothing, since it is {what}"
+        yield Lack(each.root, root, reason, remedy)
 
 
 def _names(index: SegmentIndex, readings: Mapping[int, TableReading]) -> dict[int, str]:

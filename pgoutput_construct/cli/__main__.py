@@ -1,18 +1,24 @@
 """The command ``pgoutput``, also ``python -m pgoutput_construct.cli``."""
 
+import gc
 import signal
 import sys
+from typing import Final
 
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.extras import lacking
 
 __all__ = ["main"]
 
+_ALLOCATIONS: Final = 100_000
+"""Objects between two runs of Python's garbage collector: imports make many, which last; messages make few cycles."""
+
 
 def main() -> None:
     """Run the command line; without click, say how to install all that the command needs."""
     # A shell without job control starts background jobs with SIGINT ignored, and Python would leave it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.set_threshold(_ALLOCATIONS)
     if lacking("cli"):
         command = next((argument for argument in sys.argv[1:] if argument in COMMANDS), "decode")
         sys.exit(f"Error: {lacking(*COMMANDS[command].extras)}")

@@ -1,6 +1,6 @@
 """``pgoutput demo``: the whole pipeline on an embedded server."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -11,10 +11,10 @@ import click
 
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.extras import require
-from pgoutput_construct.stream.rows import OPS
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from pgoutput_construct.demo.pipeline import Report
 
@@ -23,26 +23,29 @@ __all__ = ["demo_command"]
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
 SCALE = click.FloatRange(0.01, 1000)
 VERSION = click.Choice(["16", "18"])
+INTO = click.Choice(["parquet", "delta", "iceberg"])
 
 
-@click.command("demo", short_help="Run a shop on a real PostgreSQL and rebuild its tables in Spark.")
+@click.command("demo", short_help="Run a shop on a real PostgreSQL; tables in Spark follow it.")
 @click.option("--output", type=DIRECTORY, help="Folder for the files.  [default: pgoutput-demo/TIME]")
 @click.option("--scale", type=SCALE, default=1.0, show_default=True, help="Amount of work; 1 is about 40,000 changes.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
+@click.option("--into", type=INTO, default="parquet", show_default=True, help="Format of the tables.")
 @click.option("--binary", is_flag=True, help="Request values in binary format.")
 @click.option(
     "--postgres", "version", type=VERSION, default="18", show_default=True, help="Version of the embedded PostgreSQL."
 )
-def demo_command(output: Path | None, scale: float, master: str, binary: bool, version: str) -> None:
-    """Start an embedded PostgreSQL with a shop, copy its tables, capture every change, and rebuild it in Spark.
+def demo_command(output: Path | None, scale: float, master: str, into: str, binary: bool, version: str) -> None:
+    """Start an embedded PostgreSQL with a shop, copy its tables, and have tables in Spark follow it while it works.
 
-    Prints for each table its copied rows, inserts, updates, deletes and rows, and whether the rebuilt table equals
-    SELECT * from the source. The exit status is 1 if any table differs.
+    Columns are added and renamed on the way, and the capture, Spark and the server are killed once each. Prints for
+    each table how long a commit took to be there, and whether it equals SELECT * from the source in the end; draws
+    both over time (freshness.svg). The exit status is 1 if any table differs.
 
     \b
     Examples:
       pgoutput demo
-      pgoutput demo --scale 5 --binary --output /tmp/shop
+      pgoutput demo --scale 5 --binary --into iceberg --output /tmp/shop
     """
     require(*COMMANDS["demo"].extras)
     from rich.console import Console
@@ -51,7 +54,7 @@ def demo_command(output: Path | None, scale: float, master: str, binary: bool, v
 
     console = Console(stderr=True)
     directory = _directory(output)
-    options = DemoOptions(directory, scale, master, binary, int(version))
+    options = DemoOptions(directory, scale, master, binary, int(version), into)
     with _progress(console) as (step, detail):
         report = run_demo(options, step, detail)
     _show(report, Console())
@@ -86,25 +89,35 @@ def _progress(console: "Console") -> Iterator[Any]:
 
 
 def _show(report: "Report", console: "Console") -> None:
+    from pgoutput_construct.demo.picture import bars, median_lags, rates
+
+    console.print(_table(report, median_lags(report.watched)))
+    lines = [f"{row.name} {example}" for row in report.tables for example in row.comparison.examples]
+    lines += _drawn("transactions a second into the tables", bars(rates(report.watched)), max(rates(report.watched)))
+    lags = [max(lag.lags) for lag in report.watched.lags]
+    lines += _drawn("seconds from commit to queryable, at most", bars(lags), max(lags, default=0.0))
+    lines += [f"picture:     {report.picture}", f"change log:  {report.log}", f"tables:      {report.warehouse}"]
+    lines.append(f"Read the change log with: pgoutput tail {quote(str(report.log))} | head")
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(report: "Report", lags: Mapping[str, float]) -> "Table":
     from rich.table import Table
 
-    table = Table(title="The shop's tables, rebuilt from copies and changes")
+    table = Table(title="The shop's tables, copied, followed, and compared with their source")
     table.add_column("table", no_wrap=True)
-    for name in (*(f"{op}s" for op in OPS), "rows"):
+    for name in ("changes", "rows", "median lag"):
         table.add_column(name, justify="right")
     table.add_column("equal", justify="center")
     for row in report.tables:
-        written, compared = row.written, row.comparison
-        counts = (*written.counts.values(), compared.rebuilt_rows)
+        compared, lag = row.comparison, lags.get(row.name)
         differs = f"[red]no: {compared.missing} missing, {compared.unexpected} extra[/]"
         verdict = "[green]yes[/]" if compared.equal else differs
-        table.add_row(row.name, *(f"{count:,}" for count in counts), verdict)
-    console.print(table)
-    progress = report.progress
-    lines = [f"{row.name} {example}" for row in report.tables for example in row.comparison.examples]
-    lines.append(f"{progress.rows:,} messages of {progress.transactions:,} committed transactions")
-    lines.append(f"change log:  {report.log}")
-    lines += [f"{row.name}:  {row.written.path}" for row in report.tables]
-    lines.append(f"Read the change log with: pgoutput decode {quote(str(report.log))} | head")
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        shown = "" if lag is None else f"{lag:.1f} s"
+        table.add_row(row.name, f"{row.changes:,}", f"{compared.rebuilt_rows:,}", shown, verdict)
+    return table
+
+
+def _drawn(title: str, drawn: str, most: float) -> list[str]:
+    return [f"{title + ':':<44} {drawn} {most:,.1f}"] if drawn else []

@@ -29,7 +29,7 @@ from pgoutput_construct.errors import EngineError
 from pgoutput_construct.wire import Insert, build
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
-__all__ = ["CopyFormat", "binary_copy_start"]
+__all__ = ["CopiedRows", "CopyFormat", "binary_copy_start"]
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
@@ -50,7 +50,6 @@ _IS_LITTLE: Final = sys.byteorder == "little"
 
 _SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
 _NULL_LENGTH: Final = 0xFFFFFFFF
-_TRAILER: Final = 0xFFFF
 
 
 @inlined
@@ -104,9 +103,9 @@ def _put_text(data: Any, at: int, end: int, out: Any, to: int, escaped: Any) -> 
 
 
 @kernel
-def _from_text(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: Any, out_ends: Any) -> int:
-    """Write the payloads of rows in text format; return how many were good before the first that is not."""
-    at, to, columns = 0, 0, len(kinds)
+def _from_text(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: Any, to: int, out_ends: Any) -> int:
+    """Write the payloads of rows in text format, from a place on; return how many were good before one that is not."""
+    at, columns = 0, len(kinds)
     for row in range(len(ends)):
         end = ends[row] - 1
         if end < at or u8(data, end) != _NEWLINE:
@@ -129,9 +128,9 @@ def _from_text(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: A
 
 
 @kernel
-def _from_binary(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: Any, out_ends: Any) -> int:
-    """Write the payloads of rows in binary format; return how many were good before the first that is not."""
-    at, to, columns = 0, 0, len(kinds)
+def _from_binary(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: Any, to: int, out_ends: Any) -> int:
+    """Write the payloads of rows in binary format, from a place on; return how many were good before one that is not."""
+    at, columns = 0, len(kinds)
     for row in range(len(ends)):
         end = ends[row]
         if end - at < 2 or u16(data, at) != columns:
@@ -177,25 +176,60 @@ class CopyFormat:
         self._head = np.frombuffer(empty[: len(empty) - columns] + bytes(WORD), np.uint8)
         self._kinds = np.where(np.array(binary or [False] * columns, np.bool_), _BINARY, _TEXT).astype(np.uint8)
         self._kernel = _from_text if binary is None else _from_binary
-        self.is_binary = binary is not None
-        """Whether it is the binary format."""
 
-    def payloads(self, data: Bytes, ends: Numbers) -> pa.Array:
-        """Return a payload for each row; the rows stand one after the other, and end at ``ends``.
+    def room(self, rows: int, size: int) -> int:
+        """Return how many bytes the payloads of rows may take that have a size together."""
+        return size + rows * (len(self._head) + _HEAD * len(self._kinds)) + 2 * WORD
 
-        Raises EngineError for what no COPY sends.
+    def write(self, data: Bytes, ends: Numbers, out: Bytes, at: int) -> Numbers:
+        """Write a payload for each row into ``out`` from ``at`` on, where there is ``room``; return where they end.
+
+        The rows stand one after the other, and end at ``ends``. Raises EngineError for what no COPY sends.
         """
-        rows, size = len(ends), int(ends[-1]) if len(ends) else 0
-        room = size + rows * (len(self._head) + _HEAD * len(self._kinds)) + 2 * WORD
+        size, out_ends = int(ends[-1]), np.empty(len(ends), np.int64)
         source = data if len(data) >= size + WORD else np.append(data[:size], np.zeros(WORD, np.uint8))
-        out, out_ends = np.empty(room, np.uint8), np.zeros(rows + 1, np.int64)
-        good = self._kernel(source, ends, self._head, self._kinds, _ESCAPED, out, out_ends[1:])
-        if good < rows:
+        good = self._kernel(source, ends, self._head, self._kinds, _ESCAPED, out, at, out_ends)
+        if good < len(ends):
             raise EngineError(
                 f"row {good} of a COPY with {len(self._kinds)} columns cannot be read; please report this"
             )
-        bounds, content = pa.py_buffer(out_ends), pa.py_buffer(out[: out_ends[-1]])
-        return pa.Array.from_buffers(pa.large_binary(), rows, [None, bounds, content])
+        return out_ends
+
+
+class CopiedRows:
+    """Payloads of rows, one after the other in one piece of memory, behind those that describe them."""
+
+    def __init__(self, form: CopyFormat, described: Sequence[bytes], size: int) -> None:
+        """Take rows in a form, behind ``described``; ``size`` bytes of payloads have room, or the first rows."""
+        self._form, self._described, self._size = form, b"".join(described), size
+        self._ends: list[Numbers] = [np.cumsum([0, *map(len, described)], dtype=np.int64)]
+        self._out = np.empty(0, np.uint8)
+        self.rows = 0
+        """How many rows it has."""
+
+    def has_room(self, data: Bytes, ends: Numbers) -> bool:
+        """Tell whether rows can be added; the first ones always can."""
+        return not self.rows or self._form.room(len(ends), int(ends[-1])) <= len(self._out) - int(self._ends[-1][-1])
+
+    def add(self, data: Bytes, ends: Numbers) -> None:
+        """Add rows for which there is room; they stand one after the other, and end at ``ends``.
+
+        Raises EngineError for what no COPY sends.
+        """
+        at = int(self._ends[-1][-1])
+        if not self.rows:
+            self._out = np.empty(max(self._size, at + self._form.room(len(ends), int(ends[-1]))), np.uint8)
+            self._out[:at] = np.frombuffer(self._described, np.uint8)
+        self._ends.append(self._form.write(data, ends, self._out, at))
+        self.rows += len(ends)
+
+    def payloads(self) -> pa.Array:
+        """Return all payloads, without a copy of their bytes."""
+        ends = np.concatenate(self._ends)
+        content = self._out[: ends[-1]] if self.rows else np.frombuffer(self._described, np.uint8)
+        return pa.Array.from_buffers(
+            pa.large_binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(content)]
+        )
 
 
 def binary_copy_start(data: Bytes) -> int:

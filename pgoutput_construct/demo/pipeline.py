@@ -1,32 +1,34 @@
-"""The whole pipeline, from a real server to tables that are compared with it, as a list of steps."""
+"""The whole pipeline, from a shop that is open to tables that follow it, with a crash of each process on the way."""
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
+from pgoutput_construct.demo.freshness import Freshness
+from pgoutput_construct.demo.picture import picture
+from pgoutput_construct.demo.processes import Supervised
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.demo.workload import Workload, create_shop
+from pgoutput_construct.demo.workload import ALTERATIONS, Workload, create_shop
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.postgres import CaptureProgress, capture, connect, current_lsn, fetch_table
-from pgoutput_construct.spark import (
-    Comparison,
-    OpenLog,
-    Written,
-    compare,
-    open_log,
-    read_table,
-    spark_session,
-    write_tables,
-)
+from pgoutput_construct.postgres import connect, current_lsn, fetch_table
+from pgoutput_construct.spark import Comparison, compare, open_log, read_current, spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["SLOT", "DemoOptions", "Report", "TableReport", "run_demo"]
 
 SLOT = PUBLICATION = "shop"
-SEEN_TABLES = ("public.carts", "public.customers", "public.order_lines", "public.orders")
+SEEN_TABLES: Final = ("public.carts", "public.customers", "public.order_lines", "public.orders")
 """The tables of the shop that must be in the result, so that a lost table is noticed."""
+_SECONDS: Final = 600.0
+"""For how long a process is waited for."""
+_TICK: Final = 0.2
+_MOST: Final = 5
+"""How often a process may end by itself: the capture waits for a server that is away, or ends."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,17 @@ class DemoOptions:
     """Whether values are sent in binary format."""
     version: int = 18
     """The embedded PostgreSQL's major version."""
+    into: str = "parquet"
+    """The format of the tables."""
 
 
 @dataclass(frozen=True)
 class TableReport:
-    """One table: what was written, and whether it equals its source."""
+    """One table, and whether it equals its source."""
 
     name: str
-    written: Written
+    changes: int
+    """In the log, with the rows that were copied."""
     comparison: Comparison
 
 
@@ -59,7 +64,10 @@ class Report:
     """What the demo has done."""
 
     log: Path
-    progress: CaptureProgress
+    warehouse: Path
+    picture: Path
+    watched: Freshness
+    """How fresh the tables were."""
     tables: tuple[TableReport, ...]
 
     @property
@@ -77,84 +85,121 @@ def run_demo(options: DemoOptions, step: Tell, detail: Tell) -> Report:
 
     Raises PgoutputError for any failure; a table that differs from its source is in the report instead.
     """
-    log = options.directory / "changelog"
-    step(f"starting an embedded PostgreSQL {options.version}")
+    step(f"starting an embedded PostgreSQL {options.version}, with a shop that has rows")
     with EmbeddedServer(options.version) as server:
         create_shop(server, options.scale)
-        step("copying the shop's tables, running its workload and capturing its changes")
-        progress = _capture_workload(server, options, log, detail)
-        step("starting Spark")
-        with spark_session(options.master) as spark:
-            step("decoding the change log into one dataset per table")
-            opened = open_log(spark, log)
-            written = write_tables(opened, options.directory / "tables")
-            step("rebuilding the tables from their copies and changes and comparing them with the source")
-            names = sorted({*opened.tables, *SEEN_TABLES})
-            tables = tuple(_table(opened, server, name, written, detail) for name in names)
-    return Report(log, progress, tables)
-
-
-def _capture_workload(server: EmbeddedServer, options: DemoOptions, log: Path, detail: Tell) -> CaptureProgress:
-    """Capture while the workload runs, then up to the end: the second capture resumes where the first ended.
-
-    The workload waits for the capture: PostgreSQL 18 does not stream what it knows to be rolled back already.
-    """
-    workload, connected = Workload(server, options.scale), threading.Event()
-    with ThreadPoolExecutor(1, "workload") as pool:
-        running = pool.submit(_run_once_connected, workload, connected)
+        options.directory.mkdir(parents=True, exist_ok=True)
+        shop = _Shop(options, server, step, detail)
         try:
-            first = _capture(server, options, log, detail, connected, stop=running.done)
+            shop.run()
+        finally:
+            shop.capture.kill()
+            shop.replica.kill()
+        step("comparing the tables with the source")
+        with spark_session(options.master, into=[options.into]) as spark:
+            tables = tuple(shop.compared(spark))
+    drawn = options.directory / "freshness.svg"
+    drawn.write_text(picture(shop.watched), encoding="utf-8")
+    return Report(shop.log, shop.warehouse, drawn, shop.watched, tables)
+
+
+@dataclass
+class _Shop:
+    options: DemoOptions
+    server: EmbeddedServer
+    step: Tell
+    detail: Tell
+    log: Path = field(init=False)
+    warehouse: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        place = self.options.directory
+        self.log, self.warehouse = place / "changelog", place / "tables"
+        captured = ["capture", self.server.dsn, str(self.log), "--slot", SLOT, "--publication", PUBLICATION]
+        captured += ["--create-slot", "--snapshot", "--two-phase", *(["--binary"] if self.options.binary else [])]
+        self.capture = Supervised(captured, place / "capture.txt")
+        replicated = ["replicate", str(self.log), "--into", self.options.into, "--warehouse", str(self.warehouse)]
+        replicated += ["--master", self.options.master]
+        self.replica = Supervised([*replicated, "--continuous"], place / "replicate.txt")
+        self.rest = Supervised([*replicated, "--once"], place / "replicate.txt")
+        self.watched = Freshness(self.log, self.warehouse)
+
+    def run(self) -> None:
+        """Copy the shop, follow it while it works and everything crashes once, and end with what it is then."""
+        with self.watched, ThreadPoolExecutor(1, "workload") as pool:
+            self.step("copying its tables into the log, and from there into tables of Spark")
+            self.wait(lambda: self.watched.tables >= len(SEEN_TABLES))
+            self.step("the shop works; the capture and Spark are killed on the way, and go on")
+            self.work(pool, ALTERATIONS, [(self.capture, "capture killed"), (self.replica, "Spark killed")])
+            self.step("the server crashes; the shop goes on, and all others with it")
+            self.server.kill()
+            self.watched.note("server killed")
+            self.server.start()
+            self.work(pool, (), [])
+            self.step("bringing the tables to where the shop is now")
+            self.finish()
+            self.watched.look()
+
+    def work(
+        self, pool: ThreadPoolExecutor, alterations: Sequence[str], victims: Sequence[tuple[Supervised, str]]
+    ) -> None:
+        """Run half of the workload, and kill each of ``victims`` on the way, with which it is noted."""
+        workload = Workload(self.server, self.options.scale / 2, alterations)
+        running = pool.submit(workload.run)
+        try:
+            for process, text in victims:
+                self.sleep(2.0, running)
+                process.kill()
+                self.watched.note(text)
+                self.sleep(2.0, running)
+            self.wait(running.done)
         finally:
             workload.stop()
-            connected.set()
-    running.result()
-    with connect(server.dsn, replication=False) as connection:
-        end = current_lsn(connection)
-    last = _capture(server, options, log, detail, connected, until_lsn=end)
-    return _together(first, last)
+        running.result()
 
+    def finish(self) -> None:
+        """Capture and replicate the rest."""
+        with connect(self.server.dsn, replication=False) as connection:
+            end = current_lsn(connection)
+        self.capture.finish(["--until-lsn", str(end)], _SECONDS)
+        self.replica.kill()
+        self.rest.finish([], _SECONDS)
 
-def _run_once_connected(workload: Workload, connected: threading.Event) -> None:
-    connected.wait()
-    workload.run()
+    def wait(self, done: Callable[[], bool]) -> None:
+        """Wait for something while the processes run; raises PgoutputError where it takes too long."""
+        end = time.monotonic() + _SECONDS
+        while not done():
+            self.watch()
+            if time.monotonic() > end:
+                raise PgoutputError(f"the tables did not come in {_SECONDS:.0f} s: see {self.replica.errors}")
 
+    def sleep(self, seconds: float, running: "Future[None]") -> None:
+        """Let the processes run for a while, or until the workload has ended."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not running.done():
+            self.watch()
 
-def _capture(
-    server: EmbeddedServer, options: DemoOptions, log: Path, detail: Tell, connected: threading.Event, **ending: Any
-) -> CaptureProgress:
-    def tell(progress: CaptureProgress) -> None:
-        if progress.connected:
-            connected.set()
-        captured = f"{progress.rows:,} messages captured, confirmed up to {progress.confirmed_lsn}"
-        detail(f"{progress.copies.rows:,} rows copied, {captured}")
+    def watch(self) -> None:
+        """Have both processes run, and tell how far they are."""
+        begun = any(self.log.glob("segment-*"))
+        for process in (self.capture, self.replica) if begun else (self.capture,):
+            process.ensure()
+            if len(process.ended) > _MOST:
+                raise PgoutputError(f"{process.arguments[0]} ends again and again: {process.ended[-1]}")
+        if self.watched.samples:
+            last = self.watched.samples[-1]
+            self.detail(f"{last.captured:,} transactions captured, {last.replicated:,} in the tables")
+        time.sleep(_TICK)
 
-    progress = capture(
-        server.dsn,
-        SLOT,
-        [PUBLICATION],
-        log,
-        create_slot=True,
-        snapshot=True,
-        binary=options.binary,
-        two_phase=True,
-        on_progress=tell,
-        **ending,
-    )
-    if progress.ended_by not in ("stop", "until_lsn"):
-        raise KeyboardInterrupt
-    return progress
-
-
-def _together(first: CaptureProgress, last: CaptureProgress) -> CaptureProgress:
-    counts = ("rows", "payload_bytes", "segments", "transactions", "dropped", "empty", "reconnects")
-    return replace(last, **{name: getattr(first, name) + getattr(last, name) for name in counts})
-
-
-def _table(log: OpenLog, server: EmbeddedServer, name: str, written: dict[str, Written], detail: Tell) -> TableReport:
-    if name not in written:
-        raise PgoutputError(f"the change log has no changes of {name}, which the workload changes")
-    detail(name)
-    table = log.table(name)
-    changes = read_table(log.spark, written[name].path)
-    source = fetch_table(server.dsn, table.namespace, table.name, table.current_columns)
-    return TableReport(name, written[name], compare(log.state(name, changes), source))
+    def compared(self, spark: "SparkSession") -> "list[TableReport]":
+        """Return what the tables are, beside their source."""
+        opened, found = open_log(spark, self.log), []
+        for name in sorted({*opened.tables, *SEEN_TABLES}):
+            if name not in opened.tables:
+                raise PgoutputError(f"the change log has no changes of {name}, which the workload changes")
+            self.detail(name)
+            table = opened.table(name)
+            source = fetch_table(self.server.dsn, table.namespace, table.name, table.current_columns)
+            current = read_current(spark, self.warehouse, name).drop("_commit_lsn", "_seq")
+            found.append(TableReport(name, table.rows, compare(current, source)))
+        return found

@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from importlib import resources
 from typing import Any
@@ -70,9 +70,11 @@ def create_shop(server: EmbeddedServer, scale: float = 1.0) -> None:
 class Workload:
     """Runs the shop's traffic; ``scale`` 1 gives about 40,000 changes, some of which are rolled back."""
 
-    def __init__(self, server: EmbeddedServer, scale: float = 1.0) -> None:
+    def __init__(self, server: EmbeddedServer, scale: float = 1.0, alterations: Sequence[str] = ALTERATIONS) -> None:
+        """``alterations`` are what happens to the tables meanwhile, one a second."""
         self.server = server
         self.scale = scale
+        self._alterations = alterations
         self._stop = threading.Event()
 
     def run(self) -> None:
@@ -137,7 +139,7 @@ class Workload:
     def _alter(self) -> None:
         """Columns are added and renamed while all others go on."""
         with self.server.connect() as connection:
-            for statement in ALTERATIONS:
+            for statement in self._alterations:
                 while not self._stop.wait(1.0):
                     try:
                         connection.execute(statement)

@@ -40,14 +40,19 @@ _LOCKED = """SELECT DISTINCT relation::bigint FROM pg_locks
 _PUBLICATIONS = """WITH RECURSIVE {published}
     SELECT p.pubname, array_remove(ARRAY[
         CASE WHEN pubinsert THEN 'insert' END, CASE WHEN pubupdate THEN 'update' END,
-        CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL), via_root,
+        CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL),
+    via_root, puballtables,
     (SELECT json_agg(json_build_object('oid', c.oid::bigint, 'schema', n.nspname, 'name', c.relname,
         'member', m.member::bigint, 'filter', {filter}, 'columns', to_jsonb({columns}), 'published',
         (SELECT json_agg(attnum ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND {is_published}))
         ORDER BY c.oid)
      FROM published m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
      LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid AND NOT m.as_it_is
-     WHERE m.publication = p.oid)
+     WHERE m.publication = p.oid),
+    (SELECT json_agg(json_build_object('oid', c.oid::bigint, 'schema', n.nspname, 'name', c.relname,
+        'root', u.root::bigint, 'foreign', u.relkind = 'f') ORDER BY c.oid)
+     FROM unsent u JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE u.publication = p.oid)
     FROM wanted p ORDER BY p.pubname"""
 _LISTS_SINCE = 150000
 
@@ -149,9 +154,10 @@ def _read_publications(connection: Connection, publications: Sequence[str]) -> d
         is_published=is_published(connection),
     )
     rows = fetch(connection, query, [list(publications)], doing="the publications cannot be read")
+    names = "publication", "operations", "via_root", "all_tables", "tables", "unsent"
+    found = [dict(zip(names, row, strict=True)) for row in rows]
     return {
-        name: {"publication": name, "operations": operations, "via_root": via_root, "tables": tables or []}
-        for name, operations, via_root, tables in rows
+        each["publication"]: each | {"tables": each["tables"] or [], "unsent": each["unsent"] or []} for each in found
     }
 
 

@@ -34,6 +34,9 @@ def publication_words(before: Facts | None, after: Facts) -> str | None:
         "has another filter or list of columns for": [
             _title(now[oid]) for oid in now.keys() & was.keys() if _rules(now[oid]) != _rules(was[oid])
         ],
+        "has partitions that are foreign or unlogged, of which the server sends nothing:": [
+            _title(each) for each in after["unsent"] if each not in before.get("unsent", ())
+        ],
         "publishes only": after["operations"] if after["operations"] != before.get("operations") else [],
     }
     changes = [f"{what} {', '.join(sorted(names))}" for what, names in parts.items() if names]

@@ -28,8 +28,15 @@ _PUBLISHED = """wanted AS (SELECT p.*, {via_root} AS via_root,
     published AS (
         SELECT b.publication, b.oid, min(b.member) AS member, bool_or(b.member IS NULL AND b.oid = b.top) AS as_it_is
         FROM branches b JOIN wanted p ON p.oid = b.publication JOIN pg_class c ON c.oid = b.oid
+        WHERE c.relkind = 'p' OR (c.relkind = 'r' AND c.relpersistence = 'p')
         GROUP BY b.publication, b.oid, p.via_root, c.relkind
-        HAVING CASE WHEN p.via_root THEN bool_and(b.oid = b.top) ELSE c.relkind = 'r' END)"""
+        HAVING CASE WHEN p.via_root THEN bool_and(b.oid = b.top) ELSE c.relkind = 'r' END),
+    unsent AS (
+        SELECT DISTINCT b.publication, b.oid, CASE WHEN p.via_root THEN b.top ELSE b.oid END AS root, c.relkind
+        FROM branches b JOIN wanted p ON p.oid = b.publication JOIN pg_class c ON c.oid = b.oid
+        WHERE (c.relkind = 'f' OR (c.relkind = 'r' AND c.relpersistence <> 'p'))
+        AND CASE WHEN p.via_root THEN EXISTS (SELECT FROM published m WHERE (m.publication, m.oid) = (p.oid, b.top))
+            ELSE b.member IS NOT NULL END)"""
 _SCHEMAS = """
         UNION ALL SELECT p.oid, c.oid, NULL FROM wanted p JOIN pg_publication_namespace s ON s.pnpubid = p.oid
         JOIN pg_class c ON c.relnamespace = s.pnnspid AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p'"""
@@ -46,7 +53,9 @@ def published_tables(connection: Connection) -> str:
 
     It has the tables ``wanted`` (rows of pg_publication) and ``published`` (the OIDs of a publication and of a table,
     and ``member``: the OID of its, or its partitioned table's, row in pg_publication_rel, null where it has none;
-    ``as_it_is``: it is published with its schema, or all tables, without a filter or a list of columns).
+    ``as_it_is``: it is published with its schema, or all tables, without a filter or a list of columns), and
+    ``unsent``: partitions that a publication takes without a word, though nothing of them is ever sent, since they are
+    foreign tables (``relkind``) or unlogged; ``root`` is the table that is published with them.
     """
     version = connection.info.server_version
     return _PUBLISHED.format(

@@ -36,6 +36,9 @@ class PublicationFacts:
     without_identity: tuple[str, ...]
     """Its tables without a replica identity, qualified: the server refuses updates and deletes that it publishes."""
 
+    unsent: tuple[str, ...] = ()
+    """Partitions of its tables, qualified, of which the server sends nothing: foreign tables, and unlogged ones."""
+
     def warnings(self) -> list[str]:
         """Say what is probably not meant, each with its remedy."""
         found = []
@@ -49,6 +52,12 @@ class PublicationFacts:
                 f"publication {self.name!r} has tables without a replica identity, on which the server refuses UPDATE "
                 f"and DELETE: {', '.join(self.without_identity)}; give each a primary key, or run ALTER TABLE ... "
                 "REPLICA IDENTITY FULL, or take it out of the publication"
+            )
+        if self.unsent:
+            found.append(
+                f"publication {self.name!r} has partitions of which the server sends nothing, since they are foreign "
+                f"or unlogged: {', '.join(self.unsent)}; the log will lack their rows: capture a foreign table where "
+                "its rows are, and run ALTER TABLE ... SET LOGGED on an unlogged one"
             )
         return found
 
@@ -77,10 +86,12 @@ def read_publications(connection: Connection, publications: Sequence[str]) -> li
             CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL),
         ARRAY(SELECT format('%%I.%%I', n.nspname, c.relname) FROM published m JOIN pg_class c ON c.oid = m.oid
               JOIN pg_namespace n ON n.oid = c.relnamespace
-              WHERE m.publication = p.oid AND {_WITHOUT_IDENTITY} ORDER BY 1)
+              WHERE m.publication = p.oid AND {_WITHOUT_IDENTITY} ORDER BY 1),
+        ARRAY(SELECT format('%%I.%%I', n.nspname, c.relname) FROM unsent u JOIN pg_class c ON c.oid = u.oid
+              JOIN pg_namespace n ON n.oid = c.relnamespace WHERE u.publication = p.oid ORDER BY 1)
         FROM wanted p ORDER BY pubname"""
     rows = fetch(connection, query, [list(publications)], doing="the publications cannot be read")
-    return [PublicationFacts(name, tuple(operations), tuple(tables)) for name, operations, tables in rows]
+    return [PublicationFacts(row[0], *map(tuple, row[1:])) for row in rows]
 
 
 def ensure_publication(connection: Connection, name: str, tables: Sequence[str]) -> bool:

@@ -21,46 +21,57 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.schemas import changes_schema
     from pgoutput_construct.spark.session import spark_session
     from pgoutput_construct.spark.source.datasource import register
-    from pgoutput_construct.spark.state import current_state
+    from pgoutput_construct.spark.state import advance, current_state, net_changes
     from pgoutput_construct.spark.tables import Table
+    from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
 
 __all__ = [
+    "Batch",
     "Comparison",
     "IncompleteTableWarning",
     "Lack",
     "OpenLog",
     "Table",
     "Written",
+    "advance",
     "changes_schema",
     "compare",
     "current_state",
     "directory_name",
+    "net_changes",
     "open_log",
     "plain_errors",
     "qualified_name",
+    "read_current",
     "read_table",
     "register",
+    "replicate",
     "spark_session",
     "table_of_directory",
     "write_tables",
 ]
 
 _MODULES = {
+    "Batch": "spark.warehouse",
     "Comparison": "spark.compare",
     "IncompleteTableWarning": "changelog.wholeness",
     "Lack": "changelog.wholeness",
     "OpenLog": "spark.job",
     "Table": "spark.tables",
     "Written": "spark.job",
+    "advance": "spark.state",
     "changes_schema": "spark.schemas",
     "compare": "spark.compare",
     "current_state": "spark.state",
     "directory_name": "spark.names",
+    "net_changes": "spark.state",
     "open_log": "spark.job",
     "plain_errors": "spark.failures",
     "qualified_name": "spark.names",
+    "read_current": "spark.warehouse",
     "read_table": "spark.job",
     "register": "spark.source.datasource",
+    "replicate": "spark.warehouse",
     "spark_session": "spark.session",
     "table_of_directory": "spark.names",
     "write_tables": "spark.job",

@@ -8,14 +8,12 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.spark.plan import Plan
-from pgoutput_construct.spark.tables import Base, Place, Shape
+from pgoutput_construct.spark.survey import BEFORE_ALL
+from pgoutput_construct.spark.tables import Base
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Insert
 
-__all__ = ["BEFORE_ALL", "at_place", "counting", "near", "with_shapes"]
-
-BEFORE_ALL: Final = -1
-"""The ``_commit_lsn`` of rows that stand before all changes that count."""
+__all__ = ["counting", "near"]
 
 _XIDS: Final = 2**32
 
@@ -38,20 +36,6 @@ def counting(changes: DataFrame, base: Base | None, reach: tuple[int, int] | Non
             "_commit_lsn": F.when(op == SNAPSHOT, F.lit(BEFORE_ALL).cast("bigint")).otherwise(lsn),
         }
     )
-
-
-def with_shapes(changes: DataFrame, shapes: tuple[Shape, ...]) -> DataFrame:
-    """Add ``_shape``: which of the shapes each change has, counted from 1 on; 0 for rows before all changes."""
-    place, number = F.struct("_commit_lsn", "_seq"), F.lit(min(len(shapes), 1))
-    for index, (first, _) in enumerate(shapes[1:], 2):
-        number = F.when(place >= at_place(first), index).otherwise(number)
-    return changes.withColumn("_shape", F.when(F.col("_commit_lsn") == BEFORE_ALL, 0).otherwise(number))
-
-
-def at_place(place: Place) -> Column:
-    """Return a place that ``struct("_commit_lsn", "_seq")`` can be compared with."""
-    commit_lsn, seq = (F.lit(number).cast("bigint") for number in place)
-    return F.struct(commit_lsn.alias("_commit_lsn"), seq.alias("_seq"))
 
 
 def near(plan: Plan, copy: TableCopy) -> tuple[int, int] | None:

@@ -17,10 +17,11 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.opened import Opened, opened
-from pgoutput_construct.spark.phases import state_over
+from pgoutput_construct.spark.phases import advance
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
+from pgoutput_construct.spark.swapping import replacing
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.stream.rows import OPS
 
@@ -92,7 +93,7 @@ class OpenLog:
         """Return the current rows of the table ``name``, rebuilt from ``changes``: its own, or read back from Parquet.
 
         They are those of the latest copy, and what the changes that are not in it made of them, each replayed by the
-        replica identity that the table had then; see ``state_over``. Raises ChangeLogError where that cannot be done,
+        replica identity that the table had then; see ``advance``. Raises ChangeLogError where that cannot be done,
         and where older changes were pruned and no copy came after them, unless ``changes`` are given: then they must
         have them. Warns (IncompleteTableWarning) of a table among ``lacks``. A table that was dropped has no rows.
         """
@@ -105,8 +106,11 @@ class OpenLog:
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
-        reach = near(self.opened.plan, table.base.copy) if table.base else None
-        return state_over(changes, table, reach)
+        return advance(None, changes, table, self.reach(table)).drop("_commit_lsn", "_seq")
+
+    def reach(self, table: Table) -> tuple[int, int] | None:
+        """Return what ``advance`` must know of how far the changes of a table are from its copy; see ``near``."""
+        return near(self.opened.plan, table.base.copy) if table.base else None
 
     def _check_kept(self, table: Table) -> None:
         """Raise ChangeLogError when changes were pruned that a table's state needs."""
@@ -148,7 +152,8 @@ def write_tables(
 ) -> dict[str, Written]:
     """Write one Parquet dataset per table of ``log`` into ``directory``, named ``schema.table`` (``directory_name``).
 
-    ``tables`` None means all; ``mode`` is Spark's, for datasets that exist. Returns the counts by table. Raises
+    ``tables`` None means all; ``mode`` is Spark's, for datasets that exist: ``overwrite`` writes beside the one that is
+    there and then puts it in its place, so that nobody reads half of it. Returns the counts by table. Raises
     ChangeLogError as ``open_log`` does.
     """
     return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
@@ -162,6 +167,10 @@ def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
 def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     path = str(directory.resolve() / log.table(name).directory)
     with plain_errors():
-        log.changes(name).write.mode(mode).parquet(path)
+        if mode == "overwrite":
+            with replacing(Path(path)) as beside:
+                log.changes(name).write.parquet(f"file://{beside}")
+        else:
+            log.changes(name).write.mode(mode).parquet(path)
         counts = read_table(log.spark, path).groupBy("_op").count().collect()
     return Written(path, dict.fromkeys(OPS, 0) | {row["_op"]: row["count"] for row in counts})

@@ -1,46 +1,126 @@
-"""The current rows of a table with a key: each is followed from key to key."""
+"""The rows of a table with a key: what changes come to is put in the place of the rows that were there before."""
 
-from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import and_
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.replay import Current, Event, Row, Texts
-from pgoutput_construct.stream.rows import OPERATIONS
-from pgoutput_construct.wire.messages import Insert
+from pgoutput_construct.spark.chains import followed, split
+from pgoutput_construct.spark.layout import Layout
+from pgoutput_construct.spark.netting import net_of, touching
+from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.survey import Survey, after
+from pgoutput_construct.spark.values import NEW
 
-__all__ = ["KeyedRows"]
+__all__ = ["advanced", "net_rows", "netted"]
 
-_INSERT = OPERATIONS[Insert]
+_FEW: Final = 200_000
+"""Rows that are sent to all executors, so that those that they are joined with stay where they are."""
+
+_META: Final = ("_untyped", "_commit_lsn", "_seq")
 
 
-class KeyedRows(Current):
-    """Rows by their keys."""
+def netted(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
+    """Return what changes come to, key by key, as ``net_of`` does; only rows in chains are followed one by one."""
+    touched = touching(after(changes, found.truncated), layout, found)
+    if not (found.chained and layout.unsent):
+        return net_of(touched, layout)
+    single, chained = split(touched, layout)
+    return net_of(single, layout).unionByName(followed(chained, layout))
 
-    def __init__(self, places: Mapping[str, int]) -> None:
-        """``places`` are those of the columns among what is fetched; columns that the table no longer has have none."""
-        self._places = places
-        self._state: dict[Texts, Row] = {}
 
-    def rows(self) -> Iterable[Row]:
-        """Return the rows that are left."""
-        return self._state.values()
+def net_rows(net: DataFrame, layout: Layout) -> DataFrame:
+    """Return net changes under the columns' own names, as ``net_changes`` has them."""
+    key = [value.alias(name) for name, value in layout.key_values("_was.").items()]
+    texts = F.col("_was.kt") if layout.has_texts else F.lit(None).cast("array<string>")
+    is_there = (F.size("_open") > 0) & ~F.col("_lost")
+    return net.select(
+        *_values(layout),
+        F.when(is_there, F.struct(*key, texts.alias("_texts"))).alias("_key"),
+        F.when(F.col("_row").isNull(), "delete").otherwise("upsert").alias("_op"),
+        F.col("_open").alias("_unchanged"),
+    )
 
-    def change(self, number: int, event: Event) -> None:
-        """Take in the next event; raise ChangeLogError when it leaves a value open that the log does not have."""
-        before = None if event.op == _INSERT else self._state.pop(tuple(event.old), None)
-        if event.new is None:
-            return
-        row = Row(number)
-        for name in event.unchanged or ():
-            self._carry(row, before, name, event)
-        self._state[tuple(event.new)] = row
 
-    def _carry(self, row: Row, before: Row | None, name: str, event: Event) -> None:
-        place = self._places.get(name)
-        if place is None:
-            return
-        if before is None:
-            raise ChangeLogError(
-                f"commit {event.commit_lsn}, seq {event.seq} in it: the update of the row {event.old} does not "
-                f"send the TOASTed column {name!r}, and the log does not have the row before it"
-            )
-        row.elsewhere[place] = before.elsewhere.get(place, before.event)
+def advanced(before: DataFrame | None, changes: DataFrame, layout: Layout, found: Survey, fails: bool) -> DataFrame:
+    """Return the rows after changes: the columns, ``_untyped``, ``_commit_lsn`` and ``_seq``, as ``before`` has them.
+
+    Of ``before`` only rows that are touched are joined. A value that no row has makes an action fail where ``fails``
+    is true, else it is null.
+    """
+    net = netted(changes, layout, found)
+    if before is None or found.truncated is not None:
+        return _rows(net, layout, fails)
+    # It is joined with the rows before from several sides.
+    net = net.localCheckpoint()
+    few = F.broadcast if net.count() <= _FEW else _as_they_are
+    stored = before.select(
+        F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
+    )
+    kept = stored.join(few(_keys(net, layout, "")), _same(layout, ""), "left_anti")
+    if layout.unsent:
+        needed = stored.join(
+            few(_keys(net.where(F.size("_open") > 0), layout, "_was.")), _same(layout, ""), "left_semi"
+        )
+        net = _filled(net, needed, layout)
+    return kept.select("_stored.*").unionAll(_rows(net, layout, fails))
+
+
+def _as_they_are(rows: DataFrame) -> DataFrame:
+    return rows
+
+
+def _keys(rows: DataFrame, layout: Layout, prefix: str, *others: str) -> DataFrame:
+    """Return keys under names of their own, and other columns."""
+    return rows.select(*(F.col(prefix + name).alias(f"net_{name}") for name in layout.key), *others)
+
+
+def _same(layout: Layout, prefix: str) -> Column:
+    """Tell whether a key is one of ``_keys``. It is null only where a text says more."""
+    pairs = [(F.col(prefix + name), F.col(f"net_{name}")) for name in layout.key]
+    return reduce(and_, (a.eqNullSafe(b) if layout.has_texts else a == b for a, b in pairs))
+
+
+def _rows(net: DataFrame, layout: Layout, fails: bool) -> DataFrame:
+    rows = net.where(F.col("_row").isNotNull())
+    if fails and layout.unsent:
+        rows = rows.where(F.when(F.size("_open") > 0, _refusal(layout)).otherwise(F.lit(True)))
+    return rows.select(*_values(layout))
+
+
+def _values(layout: Layout) -> list[Column]:
+    return [*layout.values(), layout.untyped().alias("_untyped"), F.col("_place._commit_lsn"), F.col("_place._seq")]
+
+
+def _filled(net: DataFrame, needed: DataFrame, layout: Layout) -> DataFrame:
+    """Put into net changes what is open in them, from the rows that they are of."""
+    joined = net.join(_keys(needed, layout, "", "_stored"), _same(layout, "_was."), "left")
+    is_found, filled = F.col("_stored").isNotNull(), dict[str, Column]()
+    for name in layout.unsent:
+        text = F.col("_stored._untyped")[F.lit(name)] if layout.has_texts else F.lit(None).cast("string")
+        value = F.struct(column("_stored", name).alias("v"), text.alias("t"))
+        is_open = F.array_contains("_open", name) & is_found
+        filled[layout.place(name)] = F.when(is_open, value).otherwise(F.col(layout.place(name)))
+    still = F.when(is_found, F.array().cast("array<string>")).otherwise(F.col("_open"))
+    return joined.withColumns({**filled, "_open": still})
+
+
+def _refusal(layout: Layout) -> Column:
+    # Named as an error of an executor is, so that plain_errors finds it.
+    key = F.to_json(F.struct(*(value.alias(name) for name, value in layout.key_values().items())))
+    return F.raise_error(
+        F.concat(
+            F.lit(f"{ChangeLogError.__module__}.{ChangeLogError.__name__}: commit "),
+            F.col("_place._commit_lsn"),
+            F.lit(", seq "),
+            F.col("_place._seq"),
+            F.lit(" in it: the update of the row "),
+            key,
+            F.lit(" does not send the TOASTed column '"),
+            F.col("_open")[0],
+            F.lit("', and the log does not have the row before it"),
+        )
+    ).cast("boolean")

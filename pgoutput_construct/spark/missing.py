@@ -6,12 +6,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.spark.columns import Missing
-from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Delete, Truncate
 
-__all__ = ["with_missing"]
+__all__ = ["default_row", "with_missing"]
 
 _WITHOUT_ROW: Final = pa.array([OPERATIONS[Delete], OPERATIONS[Truncate]])
 
@@ -37,6 +38,15 @@ def with_missing(batch: pa.RecordBatch, missing: Mapping[str, Missing]) -> pa.Re
     if texts:
         columns["_untyped"] = _with_texts(columns["_untyped"], texts, has_row.to_pylist())
     return pa.RecordBatch.from_arrays([columns[name] for name in batch.schema.names], schema=batch.schema)
+
+
+def default_row(columns: pa.Schema, missing: Mapping[str, Missing]) -> pa.RecordBatch | None:
+    """Return one row of the columns that are ``missing``, and ``_untyped``; None where there are none."""
+    if not missing:
+        return None
+    schema = pa.schema([*(columns.field(name) for name in missing), ("_op", pa.string()), ("_untyped", UNTYPED)])
+    nothing = pa.RecordBatch.from_pylist([{"_op": SNAPSHOT}], schema)
+    return with_missing(nothing, missing).drop_columns("_op")
 
 
 def _with_texts(untyped: pa.Array, texts: Mapping[str, str], chosen: Sequence[bool]) -> pa.Array:

@@ -2,20 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.counting import BEFORE_ALL, at_place, counting, with_shapes
+from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.failures import plain_errors
-from pgoutput_construct.spark.schemas import CHANGE, column
-from pgoutput_construct.spark.state import rebuilt
+from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.shapes import shapes_of, stored_rows, with_shapes
+from pgoutput_construct.spark.steps import stepped
+from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
 from pgoutput_construct.spark.tables import Identity, Place, Table
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["find_phases", "state_over"]
+__all__ = ["OnMissing", "advance", "find_phases"]
+
+OnMissing: TypeAlias = Literal["error", "report"]
+"""What becomes of a change of a row that must be there and is not."""
 
 _WORDS: Final[Mapping[str, str]] = {
     RelationReplicaIdentity.DEFAULT: "primary key",
@@ -28,65 +33,87 @@ _REMEDY: Final = (
 )
 
 
-def find_phases(table: Table, begin: Place | None = None) -> tuple[Identity, ...]:
+def advance(
+    before: DataFrame | None,
+    changes: DataFrame,
+    table: Table,
+    reach: tuple[int, int] | None = None,
+    on_missing: OnMissing = "error",
+) -> DataFrame:
+    """Return the rows of a table after ``changes``: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
+
+    The last two are of the change that a row is from; of a copied row, the snapshot's LSN and its position in the log.
+    ``before`` are the rows before, as this function returns them, None for no row; ``changes`` are then those that
+    came since. Rows that they do not touch are not shuffled where the changes are few. A column that was added has
+    its default in the rows before. What else happened to the table must be begun anew, without ``before``: a new
+    copy, other types, renamed columns.
+
+    Without ``before`` the rows are those of the latest copy, and what the changes that count made of them. Changes
+    are applied in phases, each by the identity the table had then. ``reach`` is as ``near`` returns it. An action
+    fails when the log does not have the new key of a row: when its columns were renamed, or got their values from
+    ALTER TABLE, and the log does not say so; and when a change leaves a value open that no row has, unless
+    ``on_missing`` is ``report``: then it is null, and among ``missing_rows``. Raises ChangeLogError as ``find_phases``
+    does.
+    """
+    counted = counting(changes, table.base, reach)
+    if before is not None:
+        counted = counted.where(F.col("_commit_lsn") != BEFORE_ALL)
+    shapes = shapes_of(table, before)
+    events = with_shapes(counted, table)
+    identities = _in_force(events, table, before)
+    phases = find_phases(table, identities)
+    is_new = table.base is None and bool(identities) and identities[0].relation_oid != table.relation_oid
+    left = None if before is None or is_new else stored_rows(before, table, events)
+    if not phases:
+        nothing = RelationReplicaIdentity.NOTHING
+        return _placed(stepped(left, events, (), nothing, table.current, shapes), table)
+    ends = [*(phase.first for phase in phases[1:]), None]
+    for number, (phase, end) in enumerate(zip(phases, ends, strict=True)):
+        mine = _between(events, phase.first if number or is_new else None, end)
+        if left is not None:
+            left = _with_keys(left, table, phase)
+        columns = table.current if end is None else table.columns.names
+        left = stepped(left, mine, phase.key_columns, phase.replica_identity, columns, shapes, on_missing == "error")
+        if end is not None:
+            left = with_shapes(left, table)
+    return _placed(left, table)
+
+
+def find_phases(table: Table, identities: Sequence[Identity]) -> tuple[Identity, ...]:
     """Return the phases of a table, in order: changes that one identity tells apart; one when it never changed.
 
-    Each goes up to the first change of the next one. A re-created table begins with its first own change; ``begin``
-    is where the changes begin that count. Raises ChangeLogError for identities that are in use at the same time, as
-    when two tables had one name.
+    ``identities`` are those of the changes that count. Each phase goes up to the first change of the next one. A
+    re-created table begins with its first own change. Raises ChangeLogError for identities that are in use at the
+    same time, as when two tables had one name.
     """
-    counting = [identity for identity in table.identities if begin is None or identity.last >= begin]
-    runs = [list(run) for _, run in groupby(counting, _by_what)]
+    runs = [list(run) for _, run in groupby(identities, _by_what)]
     for before, after in pairwise(runs):
         if max(identity.last for identity in before) >= after[0].first:
             raise _mixed(table, before[-1], after[0])
-    own = [run for run in runs if run[0].relation_oid == table.relation_oid]
-    return tuple(map(_together, own))
+    return tuple(_together(run) for run in runs if run[0].relation_oid == table.relation_oid)
 
 
-def state_over(changes: DataFrame, table: Table, reach: tuple[int, int] | None = None) -> DataFrame:
-    """Return the current rows of a table: those of its latest copy, and what the changes that count made of them.
-
-    It is replayed over all phases: what one leaves enters the next one as inserts before its changes. ``reach`` is as
-    ``near`` returns it. An action fails when the log does not have the new key of such a row: when its columns were
-    renamed, or got their values from ALTER TABLE, and the log does not say so. Raises ChangeLogError as
-    ``find_phases`` does.
-    """
-    events = with_shapes(counting(changes, table.base, reach), table.shapes)
-    first = table.base.columns if table.base else frozenset(table.columns.names)
-    shapes = [first, *(names for _, names in table.shapes)]
-    begin, phases = _begin(events, table), tuple[Identity, ...]()
-    if table.base is None or begin is not None:
-        phases = find_phases(table, begin)
-    left = _before(events, table, phases, shapes)
-    # Else there may be older changes than the log has: a reader took them before they were pruned.
-    is_begun_anew = table.base is None and bool(phases) and phases[0].first != table.identities[0].first
-    ends = [*(phase.first for phase in phases[1:]), None]
-    for number, (phase, end) in enumerate(zip(phases, ends, strict=False)):
-        mine = _between(events, phase.first if number or is_begun_anew else None, end)
-        if left is not None:
-            mine = mine.unionAll(_as_inserts(left, events, table, phase))
-        columns = table.current if end is None else table.columns.names
-        left = rebuilt(mine, phase.key_columns, phase.replica_identity, columns, shapes)
-    assert left is not None
-    return left.drop("_shape")
-
-
-def _begin(events: DataFrame, table: Table) -> Place | None:
-    """Return where the changes begin that count beside a copy, None for nowhere; it is known without where all do."""
-    if table.base is None or not table.identities:
-        return None
-    place = F.min(F.struct("_commit_lsn", "_seq")).alias("place")
+def _in_force(events: DataFrame, table: Table, before: DataFrame | None) -> tuple[Identity, ...]:
+    """Return the identities of the changes that count."""
+    if before is None and table.base is None:
+        return table.identities
+    known = table.columns.names if table.base is None else table.base.columns
+    if len(table.identities) == 1 and set(table.identities[0].key_columns) <= set(known):
+        return table.identities
+    begin = F.min(place()).alias("begin")
     with plain_errors():
-        (row,) = events.where(F.col("_commit_lsn") != BEFORE_ALL).agg(place).collect()
-    return None if row["place"] is None else tuple(row["place"])
+        (row,) = events.where(F.col("_commit_lsn") != BEFORE_ALL).agg(begin).collect()
+    if row["begin"] is None:
+        return ()
+    return tuple(identity for identity in table.identities if identity.last >= tuple(row["begin"]))
 
 
-def _before(
-    events: DataFrame, table: Table, phases: Sequence[Identity], shapes: Sequence[frozenset[str]]
-) -> DataFrame | None:
-    """Return the rows of a copy where no change counts; with any, they are the first events of the first phase."""
-    return None if phases else rebuilt(events, (), RelationReplicaIdentity.NOTHING, table.current, shapes)
+def _placed(rows: DataFrame, table: Table) -> DataFrame:
+    """Say of copied rows where they are from."""
+    if table.base is None:
+        return rows
+    lsn, snapshot = F.col("_commit_lsn"), F.lit(int(table.base.copy.snapshot.lsn)).cast("bigint")
+    return rows.withColumn("_commit_lsn", F.when(lsn == BEFORE_ALL, snapshot).otherwise(lsn))
 
 
 def _together(run: Sequence[Identity]) -> Identity:
@@ -101,28 +128,17 @@ def _by_what(identity: Identity) -> tuple[int, frozenset[str]]:
 
 
 def _between(changes: DataFrame, first: Place | None, end: Place | None) -> DataFrame:
-    place = F.struct("_commit_lsn", "_seq")
     if first is not None:
-        changes = changes.where(place >= at_place(first))
-    return changes if end is None else changes.where(place < at_place(end))
+        changes = changes.where(place() >= at_place(first))
+    return changes if end is None else changes.where(place() < at_place(end))
 
 
-def _as_inserts(rows: DataFrame, changes: DataFrame, table: Table, phase: Identity) -> DataFrame:
-    """Return the rows that a phase left as changes that stand before those of the next phase."""
-    given = {
-        "_op": F.lit("insert"),
-        "_commit_lsn": F.lit(BEFORE_ALL),
-        "_seq": F.lit(0),
-        "_unchanged": F.array(),
-        "_untyped": F.col("_untyped"),
-        "_shape": F.col("_shape"),
-    }
-    kinds = {field.name: field.dataType for field in changes.schema}
-    values = {name: given.get(name, F.lit(None)) if name in (*CHANGE, "_shape") else column(name) for name in kinds}
+def _with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
+    """Refuse, once an action reads them, rows that do not have the key by which the changes of a phase find them."""
     for name in phase.key_columns:
         known = column(name).isNotNull() | F.array_contains(F.map_keys("_untyped"), name)
-        values[name] = F.when(known, column(name)).otherwise(_refuse(table, phase, name).cast(kinds[name]))
-    return rows.select(*(value.cast(kinds[name]).alias(name) for name, value in values.items()))
+        rows = rows.where(F.when(known, F.lit(True)).otherwise(_refuse(table, phase, name).cast("boolean")))
+    return rows
 
 
 def _mixed(table: Table, one: Identity, other: Identity) -> ChangeLogError:

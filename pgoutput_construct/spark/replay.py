@@ -1,13 +1,15 @@
-"""Changes replayed in their order, component by component: what is left are the current rows."""
+"""Changes replayed in their order, component by component, for rows that have to be followed one by one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
 __all__ = ["Current", "Event", "Row", "Texts", "replayed"]
 
@@ -16,31 +18,34 @@ Texts: TypeAlias = tuple[str | None, ...]
 
 
 class Event(NamedTuple):
-    """A change as far as its fate depends on it."""
+    """A change of one row, as far as its fate depends on it; its fields are the columns of ``replayed``."""
 
-    op: str
-    component: list[str | None]
-    old: list[str | None]
-    """The key of the row before it, or the whole row."""
-    new: list[str | None] | None
-    """The same after it."""
+    component: Any
+    """Whose rows it is among."""
+    key: list[str | None]
+    """The key of the row, or the whole row."""
+    former: list[str | None] | None
+    """The key that the row had before the change, where that is another one."""
+    gone: bool
+    """Whether the row is no more."""
     unchanged: list[str] | None
+    """The columns that were left out."""
     shape: int
     """Which columns it was described with."""
-    commit_lsn: int
-    seq: int
 
 
 @dataclass(slots=True)
 class Row:
-    """A current row: which event it is from, and from which events the columns are that this one did not send."""
+    """A row that is left: which event it is from, and from which events the columns are that this one did not send."""
 
     event: int
     elsewhere: dict[int, int] = field(default_factory=dict)
+    said: tuple[Any, ...] = ()
+    """What the replay found out about it, for additional columns."""
 
 
 class Current(ABC):
-    """The rows of one component that are current, change by change."""
+    """The rows of one component, change by change."""
 
     @abstractmethod
     def change(self, number: int, event: Event) -> None:
@@ -51,30 +56,32 @@ class Current(ABC):
         """Return the rows that are left."""
 
 
-def replayed(events: DataFrame, columns: list[str], begin: Callable[[], Current]) -> DataFrame:
-    """Return the ``columns`` of the rows that are left of ``events``, and ``_shape``.
+def replayed(
+    events: DataFrame, columns: Sequence[str], order: Sequence[str], begin: Callable[[], Current], said: pa.Schema
+) -> DataFrame:
+    """Return the ``columns`` of the rows that are left of ``events``, and those of ``said``, found on the way.
 
-    ``events`` has ``_op, _commit_lsn, _seq, _component, _old, _new, _unchanged, _shape`` and the columns. One task
-    replays whole components, each in order; it holds one batch, and the batches that an open component still needs.
-    Of events at one place deletes come first.
+    ``events`` has those of ``Event``, with an underscore before them; ``order`` is what they are sorted by. One task
+    replays whole components; it holds one batch, and those that an open component still needs.
     """
-    kept = [*columns, "_shape"]
+    kept = list(columns)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _Replay(kept, begin).run(batches)
+        return _Replay(kept, begin, said).run(batches)
 
-    order = ("_component", "_commit_lsn", "_seq", "_op")
-    ordered = events.repartition(F.col("_component")).sortWithinPartitions(*order)
-    return ordered.mapInArrow(run, events.select(*kept).schema)
+    ordered = events.repartition(F.col("_component")).sortWithinPartitions("_component", *order)
+    fields = [*events.select(*kept).schema, *from_arrow_schema(said)]
+    return ordered.mapInArrow(run, T.StructType(fields))
 
 
 class _Replay:
     """Replays events in order; events are numbered over all batches, and values are fetched by these numbers."""
 
-    def __init__(self, columns: list[str], begin: Callable[[], Current]) -> None:
+    def __init__(self, columns: list[str], begin: Callable[[], Current], said: pa.Schema) -> None:
         self._columns = columns
         self._begin = begin
-        self._component: list[str | None] | None = None
+        self._said = said
+        self._component: Any = None
         self._current = begin()
         self._done: list[Row] = []
         self._batches: list[pa.RecordBatch] = []
@@ -114,10 +121,11 @@ class _Replay:
             table.column(place).take(pa.array([row.elsewhere.get(place, row.event) - self._first for row in rows]))
             for place in range(len(self._columns))
         ]
-        return pa.Table.from_arrays(arrays, schema=table.schema)
+        said = zip(self._said, zip(*(row.said for row in rows), strict=True), strict=True)
+        arrays += [pa.array(values, field.type) for field, values in said]
+        return pa.Table.from_arrays(arrays, schema=pa.schema([*table.schema, *self._said]))
 
 
 def _events(batch: pa.RecordBatch) -> Iterator[Event]:
-    names = ("_op", "_component", "_old", "_new", "_unchanged", "_shape", "_commit_lsn", "_seq")
-    columns: list[list[Any]] = [batch.column(name).to_pylist() for name in names]
+    columns: list[list[Any]] = [batch.column(f"_{name}").to_pylist() for name in Event._fields]
     return map(Event._make, zip(*columns, strict=True))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar.copied import CopyFormat, binary_copy_start
+from pgoutput_construct.columnar.copied import CopiedRows, CopyFormat, binary_copy_start
 from pgoutput_construct.errors import EngineError
 
 LAYOUT = {"proto_version": 4, "streaming": "parallel"}
@@ -35,9 +35,15 @@ def as_binary(row: tuple[bytes | None, ...]) -> bytes:
 
 def payloads(form: CopyFormat, rows: list[bytes]) -> list[bytes]:
     """Return what the kernel makes of rows."""
-    data = np.frombuffer(b"".join(rows), np.uint8)
-    found: list[bytes] = form.payloads(data, np.cumsum([*map(len, rows)], dtype=np.int64)).to_pylist()
-    return found
+    gathered = CopiedRows(form, [b"described"], 2**16)
+    for part in (rows[:3], rows[3:]):
+        ends = np.cumsum([*map(len, part)], dtype=np.int64)
+        if part:
+            gathered.add(np.frombuffer(b"".join(part), np.uint8), ends)
+    found: list[bytes] = gathered.payloads().to_pylist()
+    assert found[0] == b"described"
+    assert gathered.rows == len(rows)
+    return found[1:]
 
 
 def built(row: tuple[bytes | None, ...], binary: tuple[bool, ...] = ()) -> bytes:
@@ -76,6 +82,20 @@ def test_what_is_no_binary_row(row: bytes) -> None:
     """A count or length that does not fit is an error, too."""
     with pytest.raises(EngineError, match="row 1 of a COPY with 2 columns"):
         payloads(CopyFormat(1, 2, LAYOUT, (True, True)), [as_binary((b"a", None)), row])
+
+
+def test_room() -> None:
+    """Rows beyond what is there for them are for the next piece; a piece without room takes one batch of any size."""
+    gathered = CopiedRows(CopyFormat(1, 1, LAYOUT), (), 5 * 2**20)
+    row = np.frombuffer(b"a" * 3 * 2**20 + b"\n", np.uint8), np.array([3 * 2**20 + 1], np.int64)
+    large = np.frombuffer(b"a" * 9 * 2**20 + b"\n", np.uint8), np.array([9 * 2**20 + 1], np.int64)
+    assert gathered.payloads().to_pylist() == []
+    assert gathered.has_room(*large)
+    gathered.add(*row)
+    assert not gathered.has_room(*row)
+    other = CopiedRows(CopyFormat(1, 1, LAYOUT), (), 5 * 2**20)
+    other.add(*large)
+    assert other.payloads().to_pylist() == [pgo.build(pgo.Insert(relation_oid=1, new=(b"a" * 9 * 2**20,)))]
 
 
 def test_the_start_of_binary_data() -> None:

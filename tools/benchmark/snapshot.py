@@ -131,7 +131,8 @@ def _snapshot(server: EmbeddedServer, workers: int, folder: Path, binary: bool) 
     command = [sys.executable, "-m", "pgoutput_construct.cli", "capture", server.dsn, str(folder / "log"), "--slot"]
     command += [_SLOT, "--publication", "snapshot", "--create-slot", "--snapshot", "--workers", str(workers)]
     command += ["--until-lsn", "0/1", *(["--binary"] if binary else [])]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    # Modules are compiled once, as those of an installed package are.
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""})
     with server.connect() as connection:
         drop_slot(connection, _SLOT)
 

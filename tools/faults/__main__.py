@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
-from tools.faults import altered, snapshot, upkeep, upkeep_tables
+from tools.faults import altered, replicated, snapshot, upkeep, upkeep_tables
 from tools.faults.attack import SERVER_SETTINGS, Round, RoundReport
 from tools.faults.counts import Counts, Faults
 from tools.faults.modes import MODES, Mode
@@ -28,13 +28,20 @@ examples:
   python -m tools.faults tables                             50,000 segments compacted and pruned, tables compared
   python -m tools.faults snapshot --rows 1000000            tables are copied while they change, and that is killed
   python -m tools.faults altered --rounds 100               columns are altered, and the log knows which is which
+  python -m tools.faults spark --kills 50                   tables are replicated, and whatever does it is killed
 
 exit status: 0 the log says the truth, 1 it does not or cannot be read, or a capture gave up, 2 wrong arguments,
              130 interrupted
 """
 
 
-_OTHERS = {"log": upkeep.main, "tables": upkeep_tables.main, "snapshot": snapshot.main, "altered": altered.main}
+_OTHERS = {
+    "log": upkeep.main,
+    "tables": upkeep_tables.main,
+    "snapshot": snapshot.main,
+    "altered": altered.main,
+    "spark": replicated.main,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,6 +103,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("log", help="compact and prune a log while it is written and read, and kill that")
     commands.add_parser("snapshot", help="copy tables while writers change and alter them, and kill the capture")
     commands.add_parser("tables", help="compact and prune a log while it is written and read, and compare its tables")
+    commands.add_parser("altered", help="alter columns while a capture runs, or is away")
+    commands.add_parser("spark", help="kill capture, Spark and server while tables are replicated")
     _add_faults(capture)
     add = capture.add_argument
     add(

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pgoutput_construct.changelog import ChangeLog, LogEntry
 from pgoutput_construct.changelog.copies import TableCopy, latest_copies
@@ -15,10 +17,13 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.rows import RowChange, RowReader
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader
-from pgoutput_construct.wire import PgoutputMessage, Relation, parse
+from pgoutput_construct.wire import Insert, PgoutputMessage, Relation, parse
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
 __all__ = ["Tables", "replay"]
+
+_OUTSIDE: dict[str, Any] = dict.fromkeys(STATE_PARAMETERS, False)
 
 Row = dict[str, Any]
 Tables = dict[int, list[Row]]
@@ -49,13 +54,18 @@ def _message(log: ChangeLog, entry: LogEntry) -> PgoutputMessage:
 
 
 def _copied(log: ChangeLog, copies: Mapping[int, TableCopy]) -> dict[int, "_Table"]:
-    readers: dict[int, RowReader] = defaultdict(lambda: RowReader(values="raw"))
     by_chunk = {n: copy for copy in copies.values() for n in range(copy.first_chunk, copy.last_chunk + 1)}
-    tables = {oid: _Table() for oid in copies}
-    for entry in log.entries(copied=True):
-        if entry.snapshot is not None and entry.snapshot in by_chunk:
-            for row in readers[entry.snapshot].read(_message(log, entry)):
-                tables[by_chunk[entry.snapshot].relation_oid].add(row.new or {}, row.relation)
+    tables, described = {oid: _Table() for oid in copies}, dict[int, Relation]()
+    for segment in log.segments:
+        rows, layout = log.table(segment).select(["snapshot", "payload"]), segment.options.layout()
+        rows = rows.filter(pc.is_in(rows["snapshot"], pa.array([*by_chunk], pa.int32())))
+        for chunk, payload in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+            message = parse(payload, **layout, **_OUTSIDE)
+            if isinstance(message, Relation):
+                described[chunk] = message
+            elif isinstance(message, Insert):
+                names = (column.name for column in described[chunk].columns)
+                tables[by_chunk[chunk].relation_oid].add(dict(zip(names, message.new, strict=True)), described[chunk])
     for oid, copy in copies.items():
         if (count := len(tables[oid].rows)) != copy.rows:
             raise ChangeLogError(f"the copy of {copy.name} has {count} rows, and should have {copy.rows}")

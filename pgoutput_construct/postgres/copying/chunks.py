@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import psycopg
-import pyarrow as pa
 
 from pgoutput_construct.changelog.block import Block
-from pgoutput_construct.columnar.copied import CopyFormat
+from pgoutput_construct.columnar.copied import CopiedRows
 from pgoutput_construct.postgres.copying.jobs import Chunk, Piece
-from pgoutput_construct.postgres.copying.rows import copy_format, copy_statement, read_rows, selected
+from pgoutput_construct.postgres.copying.rows import Bytes, Numbers, copy_format, copy_statement, read_rows, selected
 from pgoutput_construct.postgres.copying.tables import Leaf, PublishedTable, qualified
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.postgres.waiting import PatientConnection
@@ -17,7 +16,7 @@ from pgoutput_construct.wire import Timestamp
 
 __all__ = ["ChangedTableError", "ChunkReader", "was_changed"]
 
-_PIECE_BYTES: Final = 4 * 2**20
+_PIECE_BYTES: Final = 5 * 2**20  # room for payloads: the system gives that much in large pages
 _CHANGED: Final = frozenset({"42P01", "42703", "42704", "3F000", "42P17", "42804", "42883", "XX000"})
 """What a server says of a table, a column or a type that is no longer what it was (XX000: its OID is gone)."""
 _UNCHANGED: Final = """SELECT coalesce(to_regclass(%s) = c.oid AND c.relfilenode = pg_relation_filenode(c.oid), false)
@@ -53,29 +52,27 @@ class ChunkReader:
         Raises ChangedTableError, psycopg.Error, Stopped.
         """
         table = chunk.job.table
-        described = pa.array(table.descriptions(self._layout), pa.large_binary())
-        arrays = self._rows(connection, chunk, chunk.leaf, copy_format(table, self._layout, self._binary))
-        gathered: list[pa.Array] = []
-        for array in arrays:
-            gathered.append(array)
-            if sum(each.nbytes for each in gathered) >= _PIECE_BYTES:
-                self._hand_over(chunk, described, gathered, is_last=False)
-                gathered = []
-        self._hand_over(chunk, described, gathered, is_last=True)
+        form, described = copy_format(table, self._layout, self._binary), table.descriptions(self._layout)
+        gathered = CopiedRows(form, described, _PIECE_BYTES)
+        for rows in self._rows(connection, chunk, chunk.leaf):
+            if not gathered.has_room(*rows):
+                self._hand_over(chunk, gathered, is_last=False)
+                gathered = CopiedRows(form, described, _PIECE_BYTES)
+            gathered.add(*rows)
+        self._hand_over(chunk, gathered, is_last=True)
 
-    def _rows(
-        self, connection: PatientConnection, chunk: Chunk, leaf: Leaf | None, form: CopyFormat
-    ) -> Iterator[pa.Array]:
-        """Yield the payloads that were not handed over; the same rows come in the same order each time."""
+    def _rows(self, connection: PatientConnection, chunk: Chunk, leaf: Leaf | None) -> Iterator[tuple[Bytes, Numbers]]:
+        """Yield the rows that were not handed over; the same rows come in the same order each time."""
         if leaf is None:
             return
         self._check(connection, chunk.job.table, leaf)
-        passed = chunk.handed
-        for array in read_rows(connection, copy_statement(chunk.job.table, leaf, chunk.pages, self._binary), form):
-            known = min(passed, len(array))
+        passed, statement = chunk.handed, copy_statement(chunk.job.table, leaf, chunk.pages, self._binary)
+        for data, ends in read_rows(connection, statement, self._binary):
+            known = min(passed, len(ends))
             passed -= known
-            if known < len(array):
-                yield array[known:]
+            start = int(ends[known - 1]) if known else 0
+            if known < len(ends):
+                yield data[start:], ends[known:] - start
 
     def _check(self, connection: Connection, table: PublishedTable, leaf: Leaf) -> None:
         """Lock a table against what rewrites it, and see whether its rows and columns are still those of the snapshot.
@@ -94,9 +91,8 @@ class ChunkReader:
         if now != [(number, column.base_oid) for number, column in zip(leaf.numbers, table.columns, strict=True)]:
             raise ChangedTableError(f"{leaf.namespace}.{leaf.name} was altered")
 
-    def _hand_over(self, chunk: Chunk, described: pa.Array, arrays: list[pa.Array], is_last: bool) -> None:
-        payloads = pa.concat_arrays([described, *arrays])
-        rows = len(payloads) - len(described)
-        block = Block.copied(payloads, chunk.number, chunk.job.snapshot.lsn, Timestamp.now(), self._layout)
-        self._put(Piece(chunk, block, rows, is_last))
-        chunk.handed += rows
+    def _hand_over(self, chunk: Chunk, rows: CopiedRows, is_last: bool) -> None:
+        lsn = chunk.job.snapshot.lsn
+        block = Block.copied(rows.payloads(), chunk.number, lsn, Timestamp.now(), self._layout)
+        self._put(Piece(chunk, block, rows.rows, is_last))
+        chunk.handed += rows.rows

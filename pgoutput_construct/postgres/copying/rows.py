@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import numpy as np
 import psycopg
-import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import pq
 
@@ -53,8 +52,8 @@ def copy_statement(table: PublishedTable, leaf: Leaf, pages: tuple[int | None, i
     return f"COPY ({selected(table, leaf, binary)}{where}) TO STDOUT{form}".encode()
 
 
-def read_rows(connection: PatientConnection, statement: bytes, form: CopyFormat) -> Iterator[pa.Array]:
-    """Run a COPY and yield the payloads of its rows, as they come.
+def read_rows(connection: PatientConnection, statement: bytes, binary: bool) -> Iterator[tuple[Bytes, Numbers]]:
+    """Run a COPY and yield its rows as they come: their bytes, and where each ends; they are to be used at once.
 
     Raises psycopg.Error when the server refuses it or breaks it off, Stopped when the end is asked for; where it is
     left before its end, the connection is of no more use.
@@ -67,10 +66,10 @@ def read_rows(connection: PatientConnection, statement: bytes, form: CopyFormat)
         return
     is_first = True
     for data, ends in _batches(connection):
-        rows = _rows_of(data, ends, is_first) if form.is_binary else (data, ends)
+        rows = _rows_of(data, ends, is_first) if binary else (data, ends)
         is_first = False
         if len(rows[1]):
-            yield form.payloads(*rows)
+            yield rows
     _finish(connection, result_of(pgconn, connection.patience))
 
 

@@ -92,7 +92,9 @@ class LogStreamReader(DataSourceStreamReader):
                 raise self._changed(f"the column {field.name!r} was added or renamed")
             if field.name in columns.names and not _holds(columns.field(field.name).type, field.type):
                 raise self._changed(f"the column {field.name!r} is {field.type} now")
-        same = {field.name for field in from_arrow_schema(now, prefer_timestamp_ntz=True) if field in self.schema.fields}
+        same = {
+            field.name for field in from_arrow_schema(now, prefer_timestamp_ntz=True) if field in self.schema.fields
+        }
         return pa.schema([now.field(name) if name in same else columns.field(name) for name in columns.names])
 
     def _changed(self, what: str) -> ChangeLogError:

@@ -1,10 +1,20 @@
 """Net changes merged into a table by SQL that Delta Lake and Iceberg both have."""
 
-from pyspark.sql import DataFrame
+from collections.abc import Collection, Iterator
+from typing import Final
 
-from pgoutput_construct.spark.warehouse.version import Shape
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
 
-__all__ = ["literal", "merge_statement", "quoted"]
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.schemas import column
+
+__all__ = ["alterations", "merge_statement", "quoted", "resolved"]
+
+_PLACES: Final = ("_commit_lsn", "_seq")
+_ALWAYS_TYPED: Final = (T.BooleanType, T.ShortType, T.IntegerType, T.LongType)
+"""Types that hold every value: a row of the table has no text of it in ``_untyped``."""
 
 
 def quoted(name: str) -> str:
@@ -12,11 +22,114 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def literal(text: str) -> str:
-    """Return a text as SQL of Spark has it."""
+def alterations(table: str, there: T.StructType, wanted: T.StructType) -> Iterator[str]:
+    """Yield the statements that make the columns of a table those of rows; types stay as they are."""
+    added = [field for field in wanted if field.name not in there.names]
+    if added:
+        columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in added)
+        yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
+    for name in there.names:
+        if name not in wanted.names:
+            yield f"ALTER TABLE {table} DROP COLUMN {quoted(name)}"
+
+
+def resolved(changes: DataFrame, table: DataFrame, keys: Collection[str], columns: Collection[str]) -> DataFrame:
+    """Return net changes that leave open only what the row with their own key has, given the rows of the table now.
+
+    That of others, whose key changed, is looked up. ``changes`` are as ``net_changes`` returns them.
+    """
+    here = F.struct(*map(column, keys), _texts(keys).alias("_texts"))
+    is_open = F.size("_unchanged") > 0
+    moved = is_open & ~here.eqNullSafe(F.col("_key"))
+    if changes.where(moved).isEmpty():
+        return changes
+    rows = table.select(
+        F.struct(*map(column, keys), _texts(keys).alias("_texts")).alias("_at"),
+        F.struct(*map(column, columns), "_untyped").alias("_row"),
+    )
+    joined = changes.withColumn("_moved", moved).join(
+        rows, F.col("_moved") & F.col("_key").eqNullSafe(F.col("_at")), "left"
+    )
+    found = [_looked_up(name, changes.schema[name].dataType).alias(name) for name in columns]
+    texts = F.when(F.col("_moved"), _texts_of(F.col("_row._untyped"))).otherwise(F.col("_untyped")).alias("_untyped")
+    left = F.when(F.col("_moved"), F.array().cast("array<string>")).otherwise(F.col("_unchanged"))
+    return joined.select(*found, texts, *_PLACES, "_op", left.alias("_unchanged"))
+
+
+def merge_statement(table: str, source: str, keys: Collection[str], changes: T.StructType) -> str:
+    """Return what merges net changes into a table; both are named as SQL has them. Raises nothing itself.
+
+    An action fails when a change leaves a value open and the table has no such row.
+    """
+    columns = [name for name in changes.names if name not in ("_op", "_unchanged", "_key", "_untyped")]
+    on = " AND ".join(part for name in keys for part in _equal(name, changes[name].dataType))
+    kept = {name: _kept(name) for name in columns if name not in _PLACES and name not in keys}
+    values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
+    values["_untyped"] = _untyped()
+    inserted = {name: _required(name) if name in kept else value for name, value in values.items()}
+    inserted["_untyped"] = "s._untyped"
+    return (
+        f"MERGE INTO {table} t USING {source} s ON {on} "
+        "WHEN MATCHED AND s._op = 'delete' THEN DELETE "
+        f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{quoted(name)} = {value}' for name, value in values.items())} "
+        f"WHEN NOT MATCHED AND s._op <> 'delete' THEN INSERT ({', '.join(map(quoted, inserted))}) "
+        f"VALUES ({', '.join(inserted.values())})"
+    )
+
+
+def _equal(name: str, kind: T.DataType) -> Iterator[str]:
+    if isinstance(kind, _ALWAYS_TYPED):
+        yield f"t.{quoted(name)} = s.{quoted(name)}"
+        return
+    yield f"t.{quoted(name)} <=> s.{quoted(name)}"
+    yield f"t._untyped[{_literal(name)}] <=> s._untyped[{_literal(name)}]"
+
+
+def _kept(name: str) -> str:
+    return f"CASE WHEN array_contains(s._unchanged, {_literal(name)}) THEN t.{quoted(name)} ELSE s.{quoted(name)} END"
+
+
+def _required(name: str) -> str:
+    return (
+        f"CASE WHEN array_contains(s._unchanged, {_literal(name)}) THEN raise_error({_literal(_missing(name))}) "
+        f"ELSE s.{quoted(name)} END"
+    )
+
+
+def _untyped() -> str:
+    """Return what values of both rows cannot be held by their types."""
+    sent = "map_filter(coalesce(s._untyped, map()), (name, text) -> NOT array_contains(s._unchanged, name))"
+    kept = "map_filter(coalesce(t._untyped, map()), (name, text) -> array_contains(s._unchanged, name))"
+    both = f"map_concat({sent}, {kept})"
+    return f"CASE WHEN size(s._unchanged) = 0 THEN s._untyped WHEN size({both}) > 0 THEN {both} END"
+
+
+def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def merge_statement(table: str, changes: DataFrame, shape: Shape) -> str:
-    """Return what merges net changes, one row a key, into a table (its name in SQL)."""
-    raise NotImplementedError
+def _missing(name: str) -> str:
+    # Named as an error of an executor is, so that plain_errors finds it.
+    text = f"an update does not send the TOASTed column {name!r}, and the table does not have the row before it"
+    return f"{ChangeLogError.__module__}.{ChangeLogError.__name__}: {text}"
+
+
+def _texts(names: Collection[str]) -> Column:
+    """Return what ``_untyped`` has of columns, null for nothing."""
+    found = F.array(*(F.col("_untyped")[F.lit(name)] for name in names)).cast("array<string>")
+    return F.when(F.exists(found, lambda text: text.isNotNull()), found)
+
+
+def _looked_up(name: str, kind: T.DataType) -> Column:
+    is_open = F.col("_moved") & F.array_contains("_unchanged", name)
+    failing = F.raise_error(F.lit(_missing(name))).cast(kind)
+    return F.when(is_open & F.col("_at").isNull(), failing).when(is_open, column("_row", name)).otherwise(column(name))
+
+
+def _texts_of(there: Column) -> Column:
+    """Return ``_untyped`` of a row that has some columns from another one."""
+    nothing = F.create_map().cast("map<string,string>")
+    sent = F.map_filter(F.coalesce("_untyped", nothing), lambda name, _: ~F.array_contains("_unchanged", name))
+    kept = F.map_filter(F.coalesce(there, nothing), lambda name, _: F.array_contains("_unchanged", name))
+    both = F.map_concat(sent, kept)
+    return F.when(F.size(both) > 0, both)

@@ -50,7 +50,8 @@ class Source:
         given: dict[str, Any] = {"create_slot": True, "snapshot": True, "handle_signals": False, "status_interval": 0.5}
         if "stop" not in options:
             given["until_idle"] = 0.3
-        return capture(self.dsn, f"slot_{self.dbname}", ["p"], self.directory, **{**given, **options})
+        publications = options.pop("publications", ["p"])
+        return capture(self.dsn, f"slot_{self.dbname}", publications, self.directory, **{**given, **options})
 
     @contextmanager
     def capturing(self, **options: Any) -> Iterator[Future[Any]]:

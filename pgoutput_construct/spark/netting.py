@@ -1,0 +1,91 @@
+"""What changes come to, key by key: the last one wins, and a value that it did not send is the last that was sent."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.spark.layout import Layout
+from pgoutput_construct.spark.survey import GONE, Survey, is_unsent, moves, place
+from pgoutput_construct.spark.values import BEFORE, NEW
+
+__all__ = ["net_of", "touching"]
+
+
+def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
+    """Return changes by the key that they touch: key, ``_gone``, ``_row`` and pairs, ``_unchanged``, their place.
+
+    A change of the key is there twice: the row with the old one is gone. ``_moved`` marks both, and ``_was`` is the old
+    one where changes are chained.
+    """
+    touched = changes.withColumn("_moved", moves(changes, layout.keys) if found.moved else F.lit(False))
+    if found.moved:
+        once, twice = F.array(F.lit(False)), F.array(F.lit(False), F.lit(True))
+        touched = touched.withColumn("_left", F.explode(F.when(F.col("_moved"), twice).otherwise(once)))
+    gone = (F.col("_op") == GONE) | (F.col("_left") if found.moved else F.lit(False))
+    return touched.select(
+        *_key(layout, gone),
+        F.when(~gone, layout.row_of()).alias("_row"),
+        *(F.when(~gone, F.struct(*layout.pair_of(name))).alias(layout.place(name)) for name in layout.unsent),
+        gone.alias("_gone"),
+        "_moved",
+        "_unchanged",
+        "_commit_lsn",
+        "_seq",
+        *([_former(layout, gone)] if found.chained else []),
+    )
+
+
+def _former(layout: Layout, gone: Column) -> Column:
+    """Return the key that the row had before its change."""
+    old = F.struct(*layout.key_of(BEFORE.value, BEFORE.text))
+    return F.when(F.col("_moved"), old).otherwise(F.struct(*_key(layout, gone))).alias("_was")
+
+
+def _key(layout: Layout, gone: Column) -> list[Column]:
+    """Return the key that is touched; one that was left out is in ``_before``."""
+
+    def of_side(name: str, value: Column, before: Column) -> Column:
+        is_before = gone | (is_unsent(name) & F.col("_before").isNotNull()) if layout.has_unsent_keys else gone
+        return F.when(is_before, before).otherwise(value)
+
+    return layout.key_of(
+        lambda name: of_side(name, NEW.value(name), BEFORE.value(name)),
+        lambda name: of_side(name, NEW.text(name), BEFORE.text(name)),
+    )
+
+
+def net_of(touched: DataFrame, layout: Layout) -> DataFrame:
+    """Return one row a key: its ``_row``, null where it is gone, pairs, and where the last change of it stands.
+
+    ``_open`` are the columns that no change has sent, of the row under the key ``_was``. It is that in the table
+    before the changes, unless ``_lost``: then no row can have been there.
+    """
+    pairs = {name: layout.place(name) for name in layout.unsent}
+    last = touched.groupBy(*layout.key).agg(
+        F.max_by("_row", place()).alias("_row"),
+        F.max(place()).alias("_place"),
+        *(F.max_by(F.struct(pair, place().alias("place")), _sent(name)).alias(pair) for name, pair in pairs.items()),
+        *([F.max(F.when(F.col("_gone"), place())).alias("_died")] if pairs else []),
+    )
+    return last.select(
+        *layout.key,
+        "_row",
+        "_place",
+        *(F.col(f"{pair}.{pair}").alias(pair) for pair in pairs.values()),
+        _open(layout).alias("_open"),
+        layout.key_struct().alias("_was"),
+        (F.col("_died").isNotNull() if pairs else F.lit(False)).alias("_lost"),
+    )
+
+
+def _sent(name: str) -> Column:
+    """Return the place of a change that sent a column, null for others."""
+    return F.when(~F.col("_gone") & ~is_unsent(name), place())
+
+
+def _open(layout: Layout) -> Column:
+    found = []
+    for name in layout.unsent:
+        sent = F.col(f"{layout.place(name)}.place")
+        is_open = sent.isNull() | F.coalesce(sent < F.col("_died"), F.lit(False))
+        found.append(F.when(is_open & F.col("_row").isNotNull(), F.lit(name)))
+    return F.filter(F.array(*found), lambda name: name.isNotNull()).cast("array<string>")

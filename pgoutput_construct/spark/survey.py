@@ -1,0 +1,102 @@
+"""What changes have in them, found in one narrow pass: it decides which way a table's state is rebuilt."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.tables import Place
+from pgoutput_construct.spark.values import BEFORE, NEW, exact
+from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.wire.messages import Delete, Insert, Truncate, Update
+
+__all__ = [
+    "BEFORE_ALL",
+    "CAME",
+    "CHANGED",
+    "GONE",
+    "Survey",
+    "after",
+    "at_place",
+    "is_unsent",
+    "moves",
+    "place",
+    "survey",
+]
+
+CAME, CHANGED, GONE, EMPTIED = (OPERATIONS[cls] for cls in (Insert, Update, Delete, Truncate))
+
+BEFORE_ALL: Final = -1
+"""The ``_commit_lsn`` of rows of a copy: they stand before all changes that count."""
+
+
+class Survey(NamedTuple):
+    """What changes have in them; of those before the last truncate too, except for their number."""
+
+    changes: int
+    """How many there are."""
+    truncated: Place | None
+    """Where the last truncate stands: whatever was there before is gone."""
+    unsent: frozenset[str]
+    """Columns that some update left out, as TOASTed values that it did not change."""
+    moved: bool
+    """Whether some row's key changed."""
+    chained: bool
+    """Whether one of these updates left values out, too: they are to be found under the key before it."""
+    untyped: bool
+    """Whether ``_untyped`` has anything."""
+
+
+def survey(changes: DataFrame, key_columns: Sequence[str] = (), columns: Sequence[str] = ()) -> Survey:
+    """Read what decides how ``changes`` of a table with a key are applied, and to its ``columns``.
+
+    Few of the changes' columns are read, once. Without a key it is whether there is a truncate.
+    """
+    others = F.array(*(F.lit(name) for name in columns if name not in key_columns)).cast("array<string>")
+    left_out = F.size("_unchanged") > 0
+    moved = moves(changes, key_columns) if key_columns else F.lit(False)
+    with plain_errors():
+        (row,) = changes.agg(
+            F.count("*").alias("changes"),
+            F.max(F.when(F.col("_op") == EMPTIED, place())).alias("truncated"),
+            F.collect_set(F.when(left_out, F.col("_unchanged"))).alias("unsent"),
+            F.max(moved).alias("moved"),
+            F.max(moved & left_out & F.arrays_overlap("_unchanged", others)).alias("chained"),
+            F.max(F.size("_untyped") > 0).alias("untyped"),
+        ).collect()
+    truncated = None if row["truncated"] is None else (row["truncated"][0], row["truncated"][1])
+    found = frozenset(name for names in row["unsent"] for name in names)
+    return Survey(row["changes"], truncated, found, *(bool(row[name]) for name in ("moved", "chained", "untyped")))
+
+
+def after(changes: DataFrame, truncated: Place | None) -> DataFrame:
+    """Leave out what precedes the last truncate, and truncates."""
+    return changes if truncated is None else changes.where(place() > at_place(truncated))
+
+
+def place() -> Column:
+    """Return where a change stands, for comparisons."""
+    return F.struct("_commit_lsn", "_seq")
+
+
+def at_place(found: Place) -> Column:
+    """Return a place that ``place()`` can be compared with."""
+    commit_lsn, seq = (F.lit(number).cast("bigint") for number in found)
+    return F.struct(commit_lsn.alias("_commit_lsn"), seq.alias("_seq"))
+
+
+def is_unsent(name: str) -> Column:
+    """Tell whether an update left a column out."""
+    return F.coalesce(F.array_contains("_unchanged", name), F.lit(False))
+
+
+def moves(changes: DataFrame, key_columns: Sequence[str]) -> Column:
+    """Tell whether a change is an update that gave its row another key; one that was left out is the same."""
+    same = F.lit(True)
+    for name in key_columns:
+        kind = changes.schema[name].dataType
+        old, new = (exact(side.value(name), kind) for side in (BEFORE, NEW))
+        same &= is_unsent(name) | (old.eqNullSafe(new) & BEFORE.text(name).eqNullSafe(NEW.text(name)))
+    return (F.col("_op") == CHANGED) & F.col("_before").isNotNull() & ~same

@@ -1,0 +1,66 @@
+"""What a log says that it lacks: rows that the server never sends; and what it need not be given, since it saw it."""
+
+import logging
+
+import pytest
+
+from pgoutput_construct.changelog.copies import latest_copies
+from pgoutput_construct.changelog.wholeness import lacks_of
+from tests.postgres.copying.conftest import Source
+from tests.postgres.shop import wait_until
+
+pytestmark = pytest.mark.server
+
+TABLES = (
+    "CREATE TABLE root (id int, v text) PARTITION BY LIST (id)",
+    "CREATE TABLE leaf PARTITION OF root FOR VALUES IN (1)",
+    "CREATE UNLOGGED TABLE quick PARTITION OF root FOR VALUES IN (2)",
+    "INSERT INTO root VALUES (1, 'a'), (2, 'b')",
+    "CREATE TABLE plain (id int PRIMARY KEY)",
+)
+FOREIGN = (
+    "CREATE FOREIGN DATA WRAPPER none",
+    "CREATE SERVER far FOREIGN DATA WRAPPER none",
+    "CREATE FOREIGN TABLE away PARTITION OF root FOR VALUES IN (3) SERVER far",
+)
+
+
+def lacks(source: Source) -> list[str]:
+    """Return what the log lacks, in words."""
+    return [str(lack) for lack in lacks_of(source.log().index)]
+
+
+@pytest.mark.parametrize("via_root", [True, False])
+def test_partitions_that_are_never_sent(source: Source, via_root: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """PostgreSQL takes them into a publication without a word; the log names them, and copies one that is sent then."""
+    caplog.set_level(logging.WARNING)
+    source.execute(*TABLES, f"ALTER PUBLICATION p SET (publish_via_partition_root = {via_root})")
+    source.execute("ALTER PUBLICATION p SET TABLE root, plain")
+    source.capture()
+    assert "publication 'p' has partitions of which the server sends nothing" in caplog.text
+    assert ": public.quick; the log will lack their rows" in caplog.text
+    (said,) = lacks(source)
+    assert said.startswith("the log lacks the rows of partition public.quick, of which the server sends nothing")
+    caplog.clear()
+    with source.capturing():
+        source.execute(*FOREIGN, "INSERT INTO plain VALUES (1)")
+        wait_until(lambda: "partitions that are foreign or unlogged" in caplog.text, seconds=30)
+        wait_until(lambda: len(lacks(source)) == 2, seconds=30)
+        assert "sends nothing: public.away" in caplog.text
+        source.execute("ALTER TABLE quick SET LOGGED", "INSERT INTO plain VALUES (2)")
+        wait_until(lambda: len(lacks(source)) == 1, seconds=30)
+    assert "a foreign table: capture it where its rows are" in lacks(source)[0]
+    rows = {copy.name: copy.rows for copy in latest_copies(source.log().index).values()}
+    assert rows == {"plain": 0, "root": 2} if via_root else {"plain": 0, "leaf": 1, "quick": 1}
+
+
+def test_a_table_whose_creation_was_seen(source: Source) -> None:
+    """Where all tables are published one that is created later needs no copy; one that was there does."""
+    source.execute("CREATE PUBLICATION everything FOR ALL TABLES", "CREATE TABLE before (id int PRIMARY KEY)")
+    given = {"publications": ["everything"], "snapshot": False}
+    source.capture(**given)
+    source.execute("INSERT INTO before VALUES (1)")
+    source.capture(**given)
+    source.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")
+    source.capture(**given)
+    assert [said.partition(":")[0] for said in lacks(source)] == ["the log has no snapshot of public.before"]
