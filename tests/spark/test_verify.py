@@ -3,15 +3,18 @@
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres.checksums import SourceServer
@@ -69,7 +72,7 @@ def warehouse(spark: Any, shop: Shop) -> Path:
 def verdicts(spark: Any, shop: Shop, warehouse: Path, **options: Any) -> dict[str, TableVerdict]:
     """Verify, with small parts."""
     source = SourceServer(shop.dsn, shop.log().options.publications)
-    pace = Pace(wait=options.pop("wait", 60.0), rows=60, parts=3)
+    pace = Pace(wait=options.pop("wait", 60.0), rows=60, parts=6)
     return {each.table: each for each in verify(spark, shop.directory, warehouse, source, pace=pace, **options)}
 
 
@@ -125,12 +128,26 @@ def test_what_differs_is_named(spark: Any, shop: Shop, warehouse: Path) -> None:
         7: ("changed", ("price",)), 9: ("missing", ()), 300: ("changed", ("note",)), 77_777: ("unexpected", ())
     }  # fmt: skip
     assert next(each for each in found.examples if each.columns == ("note",)).warehouse == {"note": "another"}
+    _check_command(spark, shop, warehouse)
     record = Record(open_store(shop.directory.parent), "resume.json")
     record.note(replace(found, different_parts=0, different_rows=0, examples=()), after="310")
     with shop.capturing():
         again = verdicts(spark, shop, warehouse, tables=["public.orders"], record=record)["public.orders"]
     assert [each.kind for each in again.examples] == ["unexpected"]
     assert not (shop.directory.parent / "resume.json").exists()
+
+
+def _check_command(spark: Any, shop: Shop, warehouse: Path) -> None:
+    arguments = ["verify", shop.directory, "--dsn", shop.dsn, "--warehouse", warehouse, "--table", "public.orders"]
+    with pytest.MonkeyPatch.context() as patch, shop.capturing():
+        patch.setattr("pgoutput_construct.spark.spark_session", lambda *_, **__: nullcontext(spark))
+        result = CliRunner().invoke(cli, [*map(str, arguments)])
+    first, *rows, last = result.output.splitlines()
+    assert result.exit_code == 1 and first.startswith("public.orders: DIFFERS: 4 rows in 3 parts of ")
+    assert (
+        "  id = '300': note: 'order 300' here is 'another'" in rows and "  id = '9': missing in the warehouse" in rows
+    )
+    assert "pgoutput snapshot DSN LOG --table 'public.orders' copies" in last
 
 
 def test_what_cannot_be_compared(spark: Any, shop: Shop, warehouse: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What a table of a warehouse must hold under a snapshot: what it holds, with the changes that the snapshot sees."""
 
 import numpy as np
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
@@ -15,6 +16,7 @@ from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.verifying.kept import Kept
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.version import Shape
+from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.stream.rows import SNAPSHOT
 
 __all__ = ["BehindError", "expected_rows", "is_ahead", "near_the_end", "table_of"]
@@ -58,9 +60,9 @@ def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
 
     Such a one waits for a synchronous standby: it is in the WAL, and the server does not show it yet.
     """
-    spans = log.opened.plan.spans
-    ended = np.frombuffer(spans.last_seq, np.int64) <= seq
-    xids = np.frombuffer(spans.xid, np.int64)[ended]
+    ended = log.opened.index.transactions
+    ended = ended.filter(pc.and_(pc.equal(ended["outcome"], COMMITTED), pc.less_equal(ended["seq"], seq)))
+    xids = ended["xid"].to_numpy()
     return bool((snapshot.invisible(xids) & near_the_end(xids, snapshot.xmax)).any())
 
 

@@ -125,7 +125,7 @@ class _Run:
             wait_for_log(self.address, self.held.snapshot.lsn, self.pace)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", IncompleteTableWarning)
-                self.log = open_log(self.spark, self.address)  # type: ignore[arg-type]
+                self.log = open_log(self.spark, self.address)
         return self.held, self.log
 
     def _release(self) -> None:
