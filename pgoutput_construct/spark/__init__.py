@@ -14,7 +14,7 @@ with needing("spark"):
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack
-    from pgoutput_construct.spark.compare import Comparison, compare
+    from pgoutput_construct.spark.comparison import Comparison, compare
     from pgoutput_construct.spark.failures import plain_errors
     from pgoutput_construct.spark.job import OpenLog, Written, open_log, read_table, write_tables
     from pgoutput_construct.spark.names import directory_name, qualified_name, table_of_directory
@@ -53,7 +53,7 @@ __all__ = [
 
 _MODULES = {
     "Batch": "spark.warehouse",
-    "Comparison": "spark.compare",
+    "Comparison": "spark.comparison",
     "IncompleteTableWarning": "changelog.wholeness",
     "Lack": "changelog.wholeness",
     "OpenLog": "spark.job",
@@ -61,7 +61,7 @@ _MODULES = {
     "Written": "spark.job",
     "advance": "spark.state",
     "changes_schema": "spark.schemas",
-    "compare": "spark.compare",
+    "compare": "spark.comparison",
     "current_state": "spark.state",
     "directory_name": "spark.names",
     "net_changes": "spark.state",
