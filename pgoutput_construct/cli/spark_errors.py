@@ -44,8 +44,8 @@ def _cause(text: str) -> str | None:
     lacking = _LACKING.search(raised[-1] if raised else text)
     if lacking is not None:
         return (
-            f"Spark: an executor's Python has no module {lacking[1]}: install this package with its extra spark for the "
-            "Python of every worker, and name that in PYSPARK_PYTHON"
+            f"Spark: an executor's Python has no module {lacking[1]}: install this package with its extra spark in the "
+            "Python of all workers, and name that in PYSPARK_PYTHON"
         )
     return f"Spark: in an executor: {raised[-1]}" if raised else None
 
