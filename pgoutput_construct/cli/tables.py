@@ -54,7 +54,8 @@ def tables_command(
             click.echo(f"[{number}/{len(names)}] {_shown(name)}", err=True)
             (written,) = write_tables(log, output, [name], "overwrite" if overwrite else "error").values()
             counts = ", ".join(counted(count, op) for op, count in written.counts.items())
-            click.echo(f"{_shown(name)}: {counts}: {written.path}")
+            gone = " (dropped)" if log.table(name).dropped else ""
+            click.echo(f"{_shown(name)}{gone}: {counts}: {written.path}")
         wanted = {log.table(name).relation_oid for name in names}
         warn_of_lacks([lack for lack in log.lacks if lack.relation_oid in wanted])
 

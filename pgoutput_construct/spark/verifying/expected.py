@@ -31,7 +31,8 @@ class BehindError(Exception):
 def table_of(log: OpenLog, dataset: Dataset) -> Table:
     """Return what the log knows of the table of a dataset.
 
-    Raises BehindError where it was altered, copied or dropped since: then its rows are others than changes make.
+    Raises BehindError where it was altered, copied, rewritten or dropped since: then its rows are others than changes
+    make.
     """
     version = dataset.version
     for name in log.tables:
@@ -39,6 +40,9 @@ def table_of(log: OpenLog, dataset: Dataset) -> Table:
         if table.relation_oid == version.oid and not table.dropped:
             if version.shape.added_in(Shape.of(table)) is None:
                 raise BehindError(f"{version.table} was altered or copied again after the warehouse read it")
+            for lack in log.lacks:
+                if lack.relation_oid == version.oid and lack.stale_since is not None:
+                    raise BehindError(str(lack))
             return table
     raise BehindError(f"{version.table} was dropped after the warehouse read it")
 
