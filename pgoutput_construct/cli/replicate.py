@@ -9,7 +9,7 @@ import click
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.lacks import warn_of_lacks
 from pgoutput_construct.cli.logs import LOGGER, logging_to_stderr
-from pgoutput_construct.cli.params import LOG, SECONDS
+from pgoutput_construct.cli.params import SECONDS
 from pgoutput_construct.cli.values import printable
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
@@ -27,7 +27,7 @@ _NAMED: Final = 8
 
 
 @click.command("replicate", short_help="Keep the tables of a change log in Parquet, Delta Lake or Iceberg.")
-@click.argument("changelog", metavar="LOG", type=LOG)
+@click.argument("changelog", metavar="LOG")
 @click.option("--into", type=click.Choice(_FORMATS), required=True, help="The format of the tables.")
 @click.option("--warehouse", required=True, metavar="DIR", help="The directory, or address, that holds the tables.")
 @click.option("--once", "mode", flag_value="once", help="End when the tables are where the log ends now.")
@@ -98,7 +98,7 @@ def replicate_command(
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen = tables or None
-    check_request(changelog, warehouse, into, chosen)
+    check_request(changelog, warehouse, into, chosen, waits=mode == "continuous")
     report = _Report()
     with logging_to_stderr("text"), spark_session(master, into=[into]) as spark, collected_signals(True) as wishes:
         batch = replicate(
@@ -147,6 +147,6 @@ def _named(tables: Collection[str]) -> str:
     return f"{counted(len(names), 'table')} ({printable(', '.join(names[:_NAMED]))}{more})"
 
 
-def _conclusion(batch: "Batch", wishes: Collection[str]) -> str:
+def _conclusion(batch: "Batch | None", wishes: Collection[str]) -> str:
     why = f"ended by {next(iter(wishes))}: " if wishes else ""
-    return f"{why}the tables are where the log was at {batch.commit_lsn or 'its begin'}"
+    return f"{why}the tables are where the log was at {(batch and batch.commit_lsn) or 'its begin'}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.session import spark_session
     from pgoutput_construct.spark.source.datasource import register
     from pgoutput_construct.spark.source.decoding import decode
-    from pgoutput_construct.spark.state import advance, current_state, net_changes
+    from pgoutput_construct.spark.state import advance, current_state, missing_rows, net_changes
     from pgoutput_construct.spark.tables import Table
     from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
 
@@ -40,6 +40,7 @@ __all__ = [
     "current_state",
     "decode",
     "directory_name",
+    "missing_rows",
     "net_changes",
     "open_log",
     "plain_errors",
@@ -67,6 +68,7 @@ _MODULES = {
     "current_state": "spark.state",
     "decode": "spark.source.decoding",
     "directory_name": "spark.names",
+    "missing_rows": "spark.state",
     "net_changes": "spark.state",
     "open_log": "spark.job",
     "plain_errors": "spark.failures",

@@ -69,8 +69,10 @@ class OpenLog:
         """Return what is known of the table ``name``; raise ChangeLogError where the log does not have it."""
         return self.opened.table(name)
 
-    def changes(self, name: str) -> DataFrame:
+    def changes(self, name: str, after: int | None = None) -> DataFrame:
         """Return the committed changes of the table ``name``: ``changes_schema``, rows in no particular order.
+
+        With ``after`` only those of transactions, and the copies, that ended behind this seq of the log.
 
         Order is ``(_commit_lsn, _seq)``. Among them are the rows of all complete copies of the table, ``_op``
         ``snapshot``: their ``_commit_lsn`` is that of the snapshot, their ``_seq`` the position in the log, ``_xid``
@@ -81,7 +83,14 @@ class OpenLog:
         table.check_names(self.spark.conf.get("spark.sql.caseSensitive") == "true")
         register(self.spark)
         schema = from_arrow_schema(changes_schema(table.columns), prefer_timestamp_ntz=True)
-        options = {"path": self.log.store.address, "table": name, "asOfSeq": str(self.opened.as_of)}
+        options = {
+            "path": self.log.store.address,
+            "table": name,
+            "asOfSeq": str(self.opened.as_of),
+            "types": self.opened.types,
+        }
+        if after is not None:
+            options["fromSeq"] = str(after + 1)
         return self.spark.read.format(PgoutputSource.name()).schema(schema).options(**options).load()
 
     def state(self, name: str, changes: DataFrame | None = None) -> DataFrame:
@@ -95,7 +104,7 @@ class OpenLog:
         table = self.table(name)
         if changes is None:
             changes = self.changes(name)
-            self._check_kept(table)
+            self.check_kept(table)
         if table.dropped:
             return current_state(changes.where("false"), (), table.replica_identity, table.current)
         for lack in self.lacks:
@@ -107,7 +116,7 @@ class OpenLog:
         """Return what ``advance`` must know of how far the changes of a table are from its copy; see ``near``."""
         return near(self.opened.plan, table.base.copy) if table.base else None
 
-    def _check_kept(self, table: Table) -> None:
+    def check_kept(self, table: Table) -> None:
         """Raise ChangeLogError when changes were pruned that a table's state needs."""
         pruned = read_pruned(self.log.store)
         if table.base is not None:
@@ -124,7 +133,7 @@ class OpenLog:
         )
 
 
-def open_log(spark: SparkSession, directory: str | Path, as_of: int | None = None) -> OpenLog:
+def open_log(spark: SparkSession, directory: str | Path, as_of: int | None = None, types: str = "") -> OpenLog:
     """Open a change log: read its transactions and relations, and find its tables, from its index alone.
 
     Args:
@@ -132,12 +141,14 @@ def open_log(spark: SparkSession, directory: str | Path, as_of: int | None = Non
         directory: The log's directory or address; it must be the same on every executor.
         as_of: Open it as it was when this was its last seq: exactly the transactions that ended by then, with the
             copies and the facts that were in the log. None: as it is.
+        types: Types that columns have by choice, such as ``numeric=decimal(38,10),uuid=binary``: see
+            ``columnar.chosen_types``.
 
     Raises:
         ChangeLogError: The log is damaged, has bytes that are no message (with the field), or messages that do not fit
             together; it says segment and seq. Or it does not have the seq.
     """
-    return OpenLog(spark, opened(ChangeLog(directory), as_of))
+    return OpenLog(spark, opened(ChangeLog(directory), as_of, types))
 
 
 def write_tables(

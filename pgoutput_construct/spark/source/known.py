@@ -35,6 +35,6 @@ def log_at(address: str, seq: int | None = None) -> ChangeLog:
 
 
 @lru_cache(maxsize=4)
-def opened_at(log: ChangeLog, as_of: int, lets_pass: bool = False) -> Opened:
-    """Return what is known of a log as of a seq; see ``opened``."""
-    return opened(log, as_of, lets_pass=lets_pass)
+def opened_at(log: ChangeLog, as_of: int, types: str = "", lets_pass: bool = False) -> Opened:
+    """Return what is known of a log as of a seq, with types by choice; see ``opened``."""
+    return opened(log, as_of, types, lets_pass=lets_pass)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
+from pgoutput_construct.columnar import chosen_types
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -58,6 +59,11 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name if text.startswith("[") else name.strip() for name in names)
 
 
+def _types(text: str) -> str:
+    chosen_types(text)
+    return text
+
+
 def _time(text: str) -> Timestamp:
     moment = datetime.fromisoformat(text)
     return Timestamp.from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
@@ -79,6 +85,7 @@ OPTIONS: Final = (
     SourceOption("view", _word(*VIEWS), "table", f"what is read: {', '.join(VIEWS)}"),
     SourceOption("table", str, None, "of the view table: schema.table, in double quotes where SQL needs them"),
     SourceOption("columns", _names, None, "only these columns of the table are decoded: a,b or a JSON array"),
+    SourceOption("types", _types, "", "types of columns by choice, such as numeric=decimal(38,10),uuid=binary"),
     SourceOption("asOfSeq", _seq, None, "what had ended by this seq of the log"),
     SourceOption("asOfLsn", _lsn, None, "what committed up to and at this position, such as 0/16B3748"),
     SourceOption("asOfTime", _time, None, "all before the first commit that is later, ISO 8601, UTC without a zone"),
@@ -111,6 +118,7 @@ class SourceOptions:
     view: str = "table"
     table: str | None = None
     columns: tuple[str, ...] | None = None
+    types: str = ""
     asOfSeq: int | None = None  # noqa: N815 - as Spark writes options
     asOfLsn: Lsn | None = None  # noqa: N815
     asOfTime: Timestamp | None = None  # noqa: N815

@@ -11,11 +11,11 @@ from pgoutput_construct.changelog.wholeness import Lack
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.warehouse.engine import in_session, whole
+from pgoutput_construct.spark.warehouse.engine import advanced, has_key, in_session, net, whole
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress
 from pgoutput_construct.spark.warehouse.sessions import Sessions
 from pgoutput_construct.spark.warehouse.sink import Sink
-from pgoutput_construct.spark.warehouse.steps import Step, abandoned, plan_steps
+from pgoutput_construct.spark.warehouse.steps import How, Step, abandoned, plan_steps
 from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -63,17 +63,13 @@ class Tables:
         if self._interrupted is not None:
             self._datasets = self._as_the_data_say(self._datasets.values())
 
-    @property
-    def seq(self) -> int:
-        """The seq of the log up to which the tables go."""
-        return self._progress.seq
-
-    def apply(self, log: OpenLog, seq: int) -> Batch:
-        """Bring every table up to ``seq``, where ``log`` ends; a table that is there already is left alone.
+    def apply(self, log: OpenLog) -> Batch:
+        """Bring every table up to where a log ends, as it was opened; a table that is there already is left alone.
 
         Raises ChangeLogError for tables for which that cannot be done, when all others are there.
         """
         began, tables, number = time.monotonic(), self._tables(log), self._progress.batch + 1
+        seq = log.opened.as_of
         steps = list(plan_steps(tables, self._datasets, number, seq))
         if steps:
             self._note(Progress(self._sink.format, number, seq, done=False))
@@ -84,7 +80,7 @@ class Tables:
         if steps:
             self._note(replace(self._progress, done=True))
         done = {step.table: str(step.how) for step in steps}
-        lsn, moment = _last_commit(log, seq)
+        lsn, moment = _last_commit(log)
         removed = tuple(each.version.table for each in gone)
         oids = {table.relation_oid for table in tables}
         lacks = tuple(lack for lack in log.lacks if lack.relation_oid in oids)
@@ -105,8 +101,9 @@ class Tables:
         return found
 
     def _bring_all(self, log: OpenLog, steps: Sequence[Step]) -> None:
-        for step in steps if self._interrupted is not None else ():
-            self._sink.recover(step.replaced or step.dataset, self._interrupted)
+        if self._interrupted is not None:
+            for step in steps:
+                self._sink.recover(step.replaced or step.dataset, self._interrupted)
         failed: dict[str, PgoutputError] = {}
         for step, done in self._sessions.run(steps, lambda spark, step: self._bring(log, spark, step)):
             if isinstance(done, PgoutputError):
@@ -125,10 +122,21 @@ class Tables:
         return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
 
     def _bring(self, log: OpenLog, spark: SparkSession, step: Step) -> Dataset:
-        rows = whole(in_session(log, spark), step.table)
-        dataset = self._sink.replace(spark, step.dataset, rows, step.replaced)
+        dataset = self._written(in_session(log, spark), spark, step)
         self._warehouse.note(dataset)
         return dataset
+
+    def _written(self, log: OpenLog, spark: SparkSession, step: Step) -> Dataset:
+        """Write a table as it is now; return its dataset."""
+        if step.how is How.WRITTEN or step.before is None:
+            return self._sink.replace(spark, step.dataset, whole(log, step.table), step.replaced)
+        before = step.before.version
+        if self._sink.merges and not step.has_defaults and has_key(log.table(step.table), before):
+            changes = net(log, step.table, before)
+            if changes is not None:
+                return self._sink.merge(spark, step.dataset, changes)
+        rows = advanced(log, step.table, self._sink.read(spark, step.before), before)
+        return self._sink.replace(spark, step.dataset, rows, step.replaced)
 
     def _remove(self, dataset: Dataset) -> None:
         self._warehouse.forget(dataset.directory)
@@ -136,14 +144,13 @@ class Tables:
         del self._datasets[dataset.directory]
 
 
-def _last_commit(log: OpenLog, seq: int) -> tuple[Lsn | None, Timestamp | None]:
-    """Return position and time of the last transaction that was committed in a log up to ``seq``."""
-    ended = log.log.index.transactions
-    chosen = ended.filter(pc.and_(pc.equal(ended["outcome"], COMMITTED), pc.less_equal(ended["seq"], seq)))
-    if not len(chosen):
-        return None, None
-    row = chosen.slice(len(chosen) - 1).select(["commit_lsn", "commit_time"]).to_pylist()[0]
-    return Lsn(row["commit_lsn"]), Timestamp(row["commit_time"])
+def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:
+    """Return position and time of the last transaction that was committed in a log."""
+    ended = log.opened.index.transactions
+    chosen = ended.filter(pc.equal(ended["outcome"], COMMITTED)).select(["commit_lsn", "commit_time"])
+    for row in chosen.slice(max(0, len(chosen) - 1)).to_pylist():
+        return Lsn(row["commit_lsn"]), Timestamp(row["commit_time"])
+    return None, None
 
 
 def _failure(failed: Mapping[str, PgoutputError]) -> ChangeLogError:

@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.warehouse.merging import merge_statement, quoted
+from pgoutput_construct.spark.warehouse.merging import merging, quoted
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.sink import Sink
 from pgoutput_construct.spark.warehouse.version import Version
@@ -47,10 +47,14 @@ class DeltaSink(Sink):
         writer.option("userMetadata", dataset.version.to_text()).save(self._path(dataset))
         return dataset
 
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame, before: Dataset) -> Dataset:
-        """Merge in one commit; columns that are new come with it."""
-        spark.conf.set(_SAID, dataset.version.to_text())
-        spark.sql(merge_statement(self._table(dataset), changes, dataset.version.shape)).collect()
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
+        """Merge in one commit; columns that came or went are a commit of their own, which says nothing."""
+        spark.conf.unset(_SAID)
+        with merging(
+            spark, self._table(dataset), self.read(spark, dataset), changes, dataset.version.shape
+        ) as statement:
+            spark.conf.set(_SAID, dataset.version.to_text())
+            spark.sql(statement).collect()
         return dataset
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:

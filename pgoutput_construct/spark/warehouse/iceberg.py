@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.spark.warehouse.merging import merge_statement, quoted
+from pgoutput_construct.spark.warehouse.merging import merging, quoted
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.sink import Sink
 from pgoutput_construct.spark.warehouse.version import Version
@@ -63,10 +63,12 @@ class IcebergSink(Sink):
         rows.writeTo(self._table(dataset.directory)).tableProperty("format-version", "2").createOrReplace()
         return dataset
 
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame, before: Dataset) -> Dataset:
-        """Merge in one commit."""
-        spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
-        spark.sql(merge_statement(self._table(dataset.directory), changes, dataset.version.shape)).collect()
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
+        """Merge in one commit; columns that came or went are a commit of their own, which makes no snapshot."""
+        table = self._table(dataset.directory)
+        with merging(spark, table, self.read(spark, dataset), changes, dataset.version.shape) as statement:
+            spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
+            spark.sql(statement).collect()
         return dataset
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:

@@ -1,16 +1,21 @@
 """Net changes merged into a table by SQL that Delta Lake and Iceberg both have."""
 
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.warehouse.version import Shape
 
-__all__ = ["alterations", "merge_statement", "quoted", "resolved"]
+__all__ = ["merging", "quoted"]
+
+_SOURCE: Final = "pgoutput_net_changes"
+_OF_CHANGES: Final = ("_op", "_unchanged", "_key")
 
 _PLACES: Final = ("_commit_lsn", "_seq")
 _ALWAYS_TYPED: Final = (T.BooleanType, T.ShortType, T.IntegerType, T.LongType)
@@ -22,7 +27,26 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def alterations(table: str, there: T.StructType, wanted: T.StructType) -> Iterator[str]:
+@contextmanager
+def merging(spark: SparkSession, table: str, rows: DataFrame, changes: DataFrame, shape: Shape) -> Iterator[str]:
+    """Yield the statement that merges net changes into a table, of which ``rows`` are the present ones.
+
+    Columns that came or went are altered first. ``table`` is named as SQL has it, ``changes`` are as ``net_changes``
+    returns them. The statement fails when a change leaves a value open and the table has no such row.
+    """
+    changes = changes.persist()
+    try:
+        wanted = T.StructType([field for field in changes.schema if field.name not in _OF_CHANGES])
+        for statement in _alterations(table, rows.schema, wanted):
+            spark.sql(statement)
+        found = _resolved(changes, rows, shape.key_columns, shape.current)
+        found.createOrReplaceTempView(_SOURCE)
+        yield _statement(table, shape.key_columns, wanted)
+    finally:
+        changes.unpersist()
+
+
+def _alterations(table: str, there: T.StructType, wanted: T.StructType) -> Iterator[str]:
     """Yield the statements that make the columns of a table those of rows; types stay as they are."""
     added = [field for field in wanted if field.name not in there.names]
     if added:
@@ -33,7 +57,7 @@ def alterations(table: str, there: T.StructType, wanted: T.StructType) -> Iterat
             yield f"ALTER TABLE {table} DROP COLUMN {quoted(name)}"
 
 
-def resolved(changes: DataFrame, table: DataFrame, keys: Collection[str], columns: Collection[str]) -> DataFrame:
+def _resolved(changes: DataFrame, table: DataFrame, keys: Collection[str], columns: Collection[str]) -> DataFrame:
     """Return net changes that leave open only what the row with their own key has, given the rows of the table now.
 
     That of others, whose key changed, is looked up. ``changes`` are as ``net_changes`` returns them.
@@ -56,20 +80,16 @@ def resolved(changes: DataFrame, table: DataFrame, keys: Collection[str], column
     return joined.select(*found, texts, *_PLACES, "_op", left.alias("_unchanged"))
 
 
-def merge_statement(table: str, source: str, keys: Collection[str], changes: T.StructType) -> str:
-    """Return what merges net changes into a table; both are named as SQL has them. Raises nothing itself.
-
-    An action fails when a change leaves a value open and the table has no such row.
-    """
-    columns = [name for name in changes.names if name not in ("_op", "_unchanged", "_key", "_untyped")]
-    on = " AND ".join(part for name in keys for part in _equal(name, changes[name].dataType))
+def _statement(table: str, keys: Collection[str], rows: T.StructType) -> str:
+    columns = [name for name in rows.names if name != "_untyped"]
+    on = " AND ".join(part for name in keys for part in _equal(name, rows[name].dataType))
     kept = {name: _kept(name) for name in columns if name not in _PLACES and name not in keys}
     values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
     values["_untyped"] = _untyped()
     inserted = {name: _required(name) if name in kept else value for name, value in values.items()}
     inserted["_untyped"] = "s._untyped"
     return (
-        f"MERGE INTO {table} t USING {source} s ON {on} "
+        f"MERGE INTO {table} t USING {_SOURCE} s ON {on} "
         "WHEN MATCHED AND s._op = 'delete' THEN DELETE "
         f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{quoted(name)} = {value}' for name, value in values.items())} "
         f"WHEN NOT MATCHED AND s._op <> 'delete' THEN INSERT ({', '.join(map(quoted, inserted))}) "

@@ -44,7 +44,7 @@ class ParquetSink(Sink):
         details = {"path": path, "schema": rows.schema.jsonValue(), "replaced": self._replaced(before)}
         return replace(dataset, details=details)
 
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame, before: Dataset) -> Dataset:
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
         """Not there: files of Parquet cannot be changed."""
         raise NotImplementedError
 

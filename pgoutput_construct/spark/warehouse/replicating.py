@@ -1,26 +1,23 @@
 """The tables of a change log, kept in a warehouse: batch by batch, once or for as long as there are changes."""
 
-import time
 import warnings
 from collections.abc import Callable, Collection
 from typing import Final
 
 from pyspark.sql import SparkSession
 
-from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.job import open_log
 from pgoutput_construct.spark.warehouse.batches import Batch, Tables
-from pgoutput_construct.spark.warehouse.request import check_request
+from pgoutput_construct.spark.warehouse.following import follow
+from pgoutput_construct.spark.warehouse.request import await_log, check_request
 from pgoutput_construct.spark.warehouse.sinks import open_sink
 
 __all__ = ["replicate"]
 
 _WORKERS: Final = 4
-_TICK: Final = 0.2
-"""For how many seconds it sleeps at a time while it waits for changes."""
 
 
 def replicate(
@@ -37,7 +34,7 @@ def replicate(
     grace: float = 600.0,
     on_batch: Callable[[Batch], None] = lambda batch: None,
     stop: Callable[[], bool] = lambda: False,
-) -> Batch:
+) -> Batch | None:
     """Bring the tables of a warehouse up to where a change log is, and keep them there unless ``once``.
 
     Each table is a dataset ``schema.table`` (``directory_name``) of the columns that it has, ``_untyped``,
@@ -52,46 +49,47 @@ def replicate(
         warehouse: A directory that executors reach, too, or an address; made if it is not there.
         into: The format of the tables: ``parquet``, ``delta``, ``iceberg``.
         tables: Their names (``schema.table``, as SQL writes them), None for all.
-        once: Return when they are where the log ends now, instead of waiting for what comes.
+        once: Return when they are where the log ends now, instead of waiting for what comes, and for a log that is not
+            there yet.
         keep_dropped: Keep the datasets of tables that were dropped.
-        interval: How many seconds to wait before looking for new changes.
+        interval: How many seconds from one look for new changes to the next; they come by a streaming query.
         workers: How many tables are written at a time.
         grace: For how many seconds Parquet files that were replaced are kept for their readers.
         on_batch: Called after each batch.
         stop: Asked between batches whether to return.
 
     Returns:
-        The last batch.
+        The last batch; None when it was to stop before the log had begun.
 
     Raises:
         ChangeLogError: The log is damaged, or does not have what a table needs; ``tables`` has a name that it lacks.
         PgoutputError: The warehouse is of another format, another process writes into it, or the session lacks jars.
     """
     check_format(spark, into)
-    place = check_request(log, warehouse, into, tables)
+    place = check_request(log, warehouse, into, tables, waits=not once)
+    if not await_log(log, stop):
+        return None
+    check_request(log, warehouse, into, tables)
     place.store.prepare()
     with place.store.lock("replicate") as lock:
-        warned: set[Lack] = set()
         kept = Tables(spark, open_sink(into, place, grace), tables, keep_dropped, workers)
-        while True:
+        warned: set[Lack] = set()
+        batches: list[Batch] = []
+
+        def bring(seq: int | None) -> None:
             lock.check()
-            opened = open_log(spark, log)
-            batch = kept.apply(opened, opened.log.segments[-1].last_seq)
-            for lack in set(batch.lacks) - warned:
-                warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
-            warned.update(batch.lacks)
-            on_batch(batch)
-            if once or not _wait(log, batch.seq, interval, stop):
-                return batch
+            opened = open_log(spark, log, seq)
+            batches[:] = [kept.apply(opened)]
+            _warn(batches[0].lacks, warned)
+            on_batch(batches[0])
+
+        bring(None)
+        if not once:
+            follow(spark, log, batches[0].seq, bring, interval, stop)
+    return batches[0]
 
 
-def _wait(log: Address, seq: int, interval: float, stop: Callable[[], bool]) -> bool:
-    """Wait until a log has more than ``seq``; tell whether it has, and not that it is time to stop."""
-    due = time.monotonic() + interval
-    while not stop():
-        if time.monotonic() >= due:
-            if ChangeLog(log).segments[-1].last_seq > seq:
-                return True
-            due = time.monotonic() + interval
-        time.sleep(_TICK)
-    return False
+def _warn(lacks: Collection[Lack], warned: set[Lack]) -> None:
+    for lack in set(lacks) - warned:
+        warnings.warn(str(lack), IncompleteTableWarning, stacklevel=4)
+    warned.update(lacks)

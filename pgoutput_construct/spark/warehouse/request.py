@@ -1,31 +1,58 @@
 """What replicate is asked for, checked before anything is started or written."""
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
+from typing import Final
 
+from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.opened import opened
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 
-__all__ = ["check_request"]
+__all__ = ["await_log", "check_request"]
+
+_TICK: Final = 0.2
+"""Seconds between two looks for a log."""
 
 
-def check_request(log: Address, warehouse: Address, into: str, tables: Collection[str] | None) -> Warehouse:
+def check_request(
+    log: Address, warehouse: Address, into: str, tables: Collection[str] | None, waits: bool = False
+) -> Warehouse:
     """Return the warehouse at an address; needs no session.
 
     Raises:
-        ChangeLogError: There is no such log, or it lacks one of ``tables``, which the warehouse does not have either.
+        ChangeLogError: There is no such log, unless it is waited for, or it lacks one of ``tables``, which the
+            warehouse does not have either.
         PgoutputError: The tables of the warehouse are of another format.
     """
     place = Warehouse(warehouse)
     known = place.progress()
     if known is not None and known.format != into:
         raise PgoutputError(f"{place.store}: the tables there are {known.format}, not {into}: choose another warehouse")
-    if tables is not None:
-        # A table that was renamed since is followed by its OID.
-        there = {each.version.table for each in place.datasets().values()}
-        names = opened(ChangeLog(log)).tables
-        for name in sorted({*tables} - there - names.keys()):
-            raise ChangeLogError(f"the log has no table {name}: it has {', '.join(names) or 'none'}")
+    if _has_begun(log) or not waits:
+        _check_tables(ChangeLog(log), place, tables or ())
     return place
+
+
+def await_log(log: Address, stop: Callable[[], bool]) -> bool:
+    """Wait until a log has something, as while its capture begins; return False when it is time to stop."""
+    while not _has_begun(log):
+        if stop():
+            return False
+        time.sleep(_TICK)
+    return True
+
+
+def _has_begun(log: Address) -> bool:
+    return any(name.endswith(".parquet") for name in open_store(log).files())
+
+
+def _check_tables(log: ChangeLog, place: Warehouse, tables: Collection[str]) -> None:
+    # A table that was renamed since is followed by its OID.
+    unknown = {*tables} - {each.version.table for each in place.datasets().values()} if tables else set()
+    if unknown:
+        names = opened(log).tables
+        for name in sorted(unknown - names.keys()):
+            raise ChangeLogError(f"the log has no table {name}: it has {', '.join(names) or 'none'}")

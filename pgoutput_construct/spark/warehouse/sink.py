@@ -45,8 +45,8 @@ class Sink(ABC):
         """
 
     @abstractmethod
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame, before: Dataset) -> Dataset:
-        """Merge net changes, one row a key, into a dataset, at once. Return it with its details."""
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
+        """Merge net changes (``net_changes``) into a dataset, at once. Return it with its details."""
 
     @abstractmethod
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:

@@ -31,8 +31,8 @@ class Step:
     replaced: Dataset | None
     """What stands in the directory of ``dataset`` now; another table's when that gave up its name."""
     how: How
-    added: tuple[str, ...] = ()
-    """The columns that are new since ``before``; only of tables that are CHANGED."""
+    has_defaults: bool = False
+    """Whether columns were added with a default, which rows have that no change is of."""
 
     @property
     def table(self) -> str:
@@ -47,10 +47,12 @@ def plan_steps(tables: Iterable[Table], datasets: Mapping[str, Dataset], batch: 
         if table.dropped:
             continue
         version, before = Version.of(table, batch, seq), by_oid.get(table.relation_oid)
-        how, added = _how(before, version, table)
+        how = _how(before, version)
         if how is not None:
             dataset = Dataset(table.directory, version, before.details if before else {})
-            yield Step(dataset, before, datasets.get(table.directory), how, added)
+            added = _added(before, version) if how is How.CHANGED else ()
+            has_defaults = any(name in missing for missing in table.missing.values() for name in added or ())
+            yield Step(dataset, before, datasets.get(table.directory), how, has_defaults)
 
 
 def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool) -> Iterator[Dataset]:
@@ -65,14 +67,15 @@ def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_d
             yield dataset
 
 
-def _how(before: Dataset | None, version: Version, table: Table) -> tuple[How | None, tuple[str, ...]]:
-    if before is None or before.version.table != version.table:
-        return How.WRITTEN, ()
-    added = before.version.shape.added_in(version.shape)
-    # A default that rows have which are older than the column is in no change.
-    has_default = any(name in missing for missing in table.missing.values() for name in added or ())
-    if added is None or has_default or before.version.last > version.last:
-        return How.WRITTEN, ()
-    if not added and before.version.last == version.last:
-        return None, ()
-    return How.CHANGED, added
+def _how(before: Dataset | None, version: Version) -> How | None:
+    added = _added(before, version)
+    if before is None or before.version.table != version.table or added is None:
+        return How.WRITTEN
+    if before.version.last > version.last:
+        return How.WRITTEN  # another log, or another history of the server
+    is_same = before.version.last == version.last and before.version.shape.current == version.shape.current
+    return None if is_same else How.CHANGED
+
+
+def _added(before: Dataset | None, version: Version) -> tuple[str, ...] | None:
+    return before.version.shape.added_in(version.shape) if before is not None else None

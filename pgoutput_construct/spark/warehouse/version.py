@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from pgoutput_construct.spark.tables import Place, Table
@@ -36,11 +36,16 @@ class Shape:
         return cls(columns, table.current, table.key_columns, table.replica_identity, copy)
 
     def added_in(self, later: "Shape") -> tuple[str, ...] | None:
-        """Return the columns that were added behind these; None when anything else has changed, too."""
-        added = later.current[len(self.current) :]
+        """Return the columns that came behind these; None where changes alone do not lead to what is ``later``.
+
+        Columns may have been dropped. One that was renamed, or dropped and made again, has another name or place; one
+        that has another type has other values.
+        """
+        kept = tuple(name for name in self.current if name in later.current)
+        added = later.current[len(kept) :]
         known = {name: kind for name, kind in later.columns.items() if name not in added}
-        same = replace(later, columns=known, current=later.current[: len(self.current)])
-        return added if same == self else None
+        same = later.current[: len(kept)] == kept and known == self.columns and self.copy == later.copy
+        return added if same else None
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,9 @@ ROUNDS = (
 """What happens before each batch."""
 
 TABLES = (
-    ("keyed", "endless", "whole", "added", "old_name", "gone", "idle", "item"),
-    ("keyed", "endless", "whole", "added", "new_name", "idle", "item"),
-    ("keyed", "endless", "whole", "added", "new_name", "idle", "item"),
+    ("keyed", "endless", "whole", "added", "old_name", "gone", "idle"),
+    ("keyed", "endless", "whole", "added", "new_name", "idle"),
+    ("keyed", "endless", "whole", "added", "new_name", "idle"),
 )
 """The tables after each."""
 

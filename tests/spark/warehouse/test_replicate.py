@@ -32,7 +32,7 @@ def shop(server18: EmbeddedServer, tmp_path: Path, into: str) -> Iterator[Shop]:
 
 def _execute(shop: Shop, script: str) -> None:
     shop.execute(*filter(None, map(str.strip, script.split(";\n"))))
-    shop.capture()
+    shop.capture(snapshot=True)
 
 
 def test_batch_by_batch(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
