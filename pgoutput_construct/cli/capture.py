@@ -141,11 +141,9 @@ def capture_command(
     """
     require(*COMMANDS["capture"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.cli.display import showing
-    from pgoutput_construct.cli.memory import keep_memory
     from pgoutput_construct.cli.meter import Meter
     from pgoutput_construct.postgres import CaptureProgress, capture
 
-    keep_memory()
     meter = Meter(CaptureProgress())
     chosen = {name: value for name, value in settings.items() if value is not None}
     with logging_to_stderr(log_format) as logged, _errors(log_format):

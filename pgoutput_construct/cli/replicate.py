@@ -33,6 +33,7 @@ _NAMED: Final = 8
 @click.option("--once", "mode", flag_value="once", help="End when the tables are where the log ends now.")
 @click.option("--continuous", "mode", flag_value="continuous", help="Go on with what comes, until Ctrl-C.")
 @click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Keep only this table; can be repeated.")
+@click.option("--history", is_flag=True, help="Keep also every row that a table had: _valid_from, _valid_to.")
 @click.option("--keep-dropped", is_flag=True, help="Keep tables that were dropped.")
 @click.option(
     "--interval", type=SECONDS, default=1.0, show_default=True, metavar="SECONDS", help="How often LOG is looked at."
@@ -56,6 +57,7 @@ def replicate_command(
     warehouse: str,
     mode: str | None,
     tables: tuple[str, ...],
+    history: bool,
     keep_dropped: bool,
     interval: float,
     workers: int,
@@ -108,6 +110,7 @@ def replicate_command(
             into,
             chosen,
             once=mode == "once",
+            history=history,
             keep_dropped=keep_dropped,
             interval=interval,
             workers=workers,

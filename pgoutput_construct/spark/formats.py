@@ -7,6 +7,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.extras import installation
 
 __all__ = ["FORMATS", "TableFormat", "check_format", "format_settings"]
 
@@ -75,6 +76,7 @@ def _jars(name: str, each: TableFormat) -> str:
     if _SPARK not in each.jars:
         versions = ", ".join(each.jars)
         raise PgoutputError(
-            f"{name} has no jars for Spark {pyspark.__version__}: install pyspark {versions}, or choose parquet"
+            f"{name} has jars for Spark {versions}, not for {pyspark.__version__}: {installation('lakes')}; or choose "
+            "parquet"
         )
     return each.jars[_SPARK]

@@ -12,6 +12,7 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.engine import advanced, has_key, in_session, net, whole
+from pgoutput_construct.spark.warehouse.histories import record_history
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress
 from pgoutput_construct.spark.warehouse.sessions import Sessions
 from pgoutput_construct.spark.warehouse.sink import Sink
@@ -48,9 +49,16 @@ class Tables:
     """The tables of a warehouse, batch by batch."""
 
     def __init__(
-        self, spark: SparkSession, sink: Sink, chosen: Collection[str] | None, keep_dropped: bool, workers: int
+        self,
+        spark: SparkSession,
+        sink: Sink,
+        chosen: Collection[str] | None,
+        keep_dropped: bool,
+        history: bool,
+        workers: int,
     ) -> None:
         """``chosen`` are tables by name, None for all; ``workers``: how many of them are written at a time."""
+        self._history = history
         self._spark = spark
         self._sink = sink
         self._warehouse = sink.warehouse
@@ -71,6 +79,8 @@ class Tables:
         began, tables, number = time.monotonic(), self._tables(log), self._progress.batch + 1
         seq = log.opened.as_of
         steps = list(plan_steps(tables, self._datasets, number, seq))
+        if self._history:
+            steps += plan_steps(tables, self._datasets, number, seq, is_history=True)
         if steps:
             self._note(Progress(self._sink.format, number, seq, done=False))
             self._bring_all(log, steps)
@@ -79,7 +89,7 @@ class Tables:
             self._remove(dataset)
         if steps:
             self._note(replace(self._progress, done=True))
-        done = {step.table: str(step.how) for step in steps}
+        done = {step.table: str(step.how) for step in reversed(steps)}
         lsn, moment = _last_commit(log)
         removed = tuple(each.version.table for each in gone)
         oids = {table.relation_oid for table in tables}
@@ -107,7 +117,7 @@ class Tables:
         failed: dict[str, PgoutputError] = {}
         for step, done in self._sessions.run(steps, lambda spark, step: self._bring(log, spark, step)):
             if isinstance(done, PgoutputError):
-                failed[step.table] = done
+                failed.setdefault(step.table, done)
             else:
                 self._datasets[step.dataset.directory] = done
         self._interrupted = None
@@ -127,7 +137,9 @@ class Tables:
         return dataset
 
     def _written(self, log: OpenLog, spark: SparkSession, step: Step) -> Dataset:
-        """Write a table as it is now; return its dataset."""
+        """Write a table as it is now, or its history; return its dataset."""
+        if step.dataset.is_history:
+            return record_history(log, spark, self._sink, step)
         if step.how is How.WRITTEN or step.before is None:
             return self._sink.replace(spark, step.dataset, whole(log, step.table), step.replaced)
         before = step.before.version

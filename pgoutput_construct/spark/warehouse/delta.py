@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.warehouse.merging import merging, quoted
+from pgoutput_construct.spark.warehouse.merging import merging, quoted, recording
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.sink import Sink
 from pgoutput_construct.spark.warehouse.version import Version
@@ -53,6 +53,14 @@ class DeltaSink(Sink):
         with merging(
             spark, self._table(dataset), self.read(spark, dataset), changes, dataset.version.shape
         ) as statement:
+            spark.conf.set(_SAID, dataset.version.to_text())
+            spark.sql(statement).collect()
+        return dataset
+
+    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Merge in one commit, as ``merge`` does."""
+        spark.conf.unset(_SAID)
+        with recording(spark, self._table(dataset), self.read(spark, dataset), rows) as statement:
             spark.conf.set(_SAID, dataset.version.to_text())
             spark.sql(statement).collect()
         return dataset

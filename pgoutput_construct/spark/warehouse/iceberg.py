@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.spark.warehouse.merging import merging, quoted
+from pgoutput_construct.spark.warehouse.merging import merging, quoted, recording
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.sink import Sink
 from pgoutput_construct.spark.warehouse.version import Version
@@ -67,6 +67,14 @@ class IcebergSink(Sink):
         """Merge in one commit; columns that came or went are a commit of their own, which makes no snapshot."""
         table = self._table(dataset.directory)
         with merging(spark, table, self.read(spark, dataset), changes, dataset.version.shape) as statement:
+            spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
+            spark.sql(statement).collect()
+        return dataset
+
+    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Merge in one commit, as ``merge`` does."""
+        table = self._table(dataset.directory)
+        with recording(spark, table, self.read(spark, dataset), rows) as statement:
             spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
             spark.sql(statement).collect()
         return dataset

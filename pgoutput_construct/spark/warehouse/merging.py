@@ -12,7 +12,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.warehouse.version import Shape
 
-__all__ = ["merging", "quoted"]
+__all__ = ["merging", "quoted", "recording"]
 
 _SOURCE: Final = "pgoutput_net_changes"
 _OF_CHANGES: Final = ("_op", "_unchanged", "_key")
@@ -46,14 +46,29 @@ def merging(spark: SparkSession, table: str, rows: DataFrame, changes: DataFrame
         changes.unpersist()
 
 
-def _alterations(table: str, there: T.StructType, wanted: T.StructType) -> Iterator[str]:
+@contextmanager
+def recording(spark: SparkSession, table: str, there: DataFrame, rows: DataFrame) -> Iterator[str]:
+    """Yield the statement that puts rows of a history into its table; columns that went stay in it."""
+    for statement in _alterations(table, there.schema, rows.schema, drop=False):
+        spark.sql(statement)
+    rows.createOrReplaceTempView(_SOURCE)
+    columns = ", ".join(map(quoted, rows.columns))
+    values = ", ".join(f"s.{quoted(name)}" for name in rows.columns)
+    yield (
+        f"MERGE INTO {table} t USING {_SOURCE} s ON t._commit_lsn = s._commit_lsn AND t._seq = s._seq "
+        "WHEN MATCHED THEN UPDATE SET t._valid_to = s._valid_to, t._ended_by = s._ended_by "
+        f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+    )
+
+
+def _alterations(table: str, there: T.StructType, wanted: T.StructType, drop: bool = True) -> Iterator[str]:
     """Yield the statements that make the columns of a table those of rows; types stay as they are."""
     added = [field for field in wanted if field.name not in there.names]
     if added:
         columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in added)
         yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
     for name in there.names:
-        if name not in wanted.names:
+        if drop and name not in wanted.names:
             yield f"ALTER TABLE {table} DROP COLUMN {quoted(name)}"
 
 

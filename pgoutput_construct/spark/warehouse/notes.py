@@ -45,6 +45,8 @@ class Dataset:
     """What it holds: with Parquet the truth itself, with others what was so after the last batch that was done."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """What its format keeps beside that."""
+    is_history: bool = False
+    """Whether it has all rows that the table ever had, and not those that it has now."""
 
 
 class Warehouse:
@@ -77,8 +79,10 @@ class Warehouse:
 
     def note(self, dataset: Dataset) -> None:
         """Write the note of a dataset: durable when this returns, and readers see this one or the one before."""
-        told = {"directory": dataset.directory, **dataset.version.to_json(), "details": dict(dataset.details)}
-        self.store.write(_note(dataset.directory), json.dumps(told, indent=1).encode())
+        told = {"directory": dataset.directory, "is_history": dataset.is_history, **dataset.version.to_json()}
+        self.store.write(
+            _note(dataset.directory), json.dumps(told | {"details": dict(dataset.details)}, indent=1).encode()
+        )
 
     def forget(self, directory: str) -> None:
         """Remove the note of a dataset: for readers it is no more."""
@@ -119,5 +123,5 @@ def _note(directory: str) -> str:
 
 
 def _read_dataset(told: dict[str, Any]) -> Dataset:
-    directory, details = told.pop("directory"), told.pop("details")
-    return Dataset(directory, Version.from_json(told), details)
+    directory, details, is_history = (told.pop(name) for name in ("directory", "details", "is_history"))
+    return Dataset(directory, Version.from_json(told), details, is_history)

@@ -48,6 +48,10 @@ class ParquetSink(Sink):
         """Not there: files of Parquet cannot be changed."""
         raise NotImplementedError
 
+    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Not there either."""
+        raise NotImplementedError
+
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove all versions."""
         self.warehouse.store.remove(dataset.directory)

@@ -27,6 +27,7 @@ def replicate(
     into: str = "parquet",
     tables: Collection[str] | None = None,
     once: bool = True,
+    history: bool = False,
     *,
     keep_dropped: bool = False,
     interval: float = 1.0,
@@ -51,6 +52,8 @@ def replicate(
         tables: Their names (``schema.table``, as SQL writes them), None for all.
         once: Return when they are where the log ends now, instead of waiting for what comes, and for a log that is not
             there yet.
+        history: Keep also, in ``schema.table.history``, every row that a table had, with ``_valid_from`` and
+            ``_valid_to`` (see HISTORY, and ``read_history``).
         keep_dropped: Keep the datasets of tables that were dropped.
         interval: How many seconds from one look for new changes to the next; they come by a streaming query.
         workers: How many tables are written at a time.
@@ -72,7 +75,7 @@ def replicate(
     check_request(log, warehouse, into, tables)
     place.store.prepare()
     with place.store.lock("replicate") as lock:
-        kept = Tables(spark, open_sink(into, place, grace), tables, keep_dropped, workers)
+        kept = Tables(spark, open_sink(into, place, grace), tables, keep_dropped, history, workers)
         warned: set[Lack] = set()
         batches: list[Batch] = []
 

@@ -1,6 +1,5 @@
 """Threads that work on tables side by side, each with a session of its own: settings of one are not another's."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -26,7 +25,7 @@ class Sessions:
         self._spark = spark
         self._prepare = prepare
         self._number = number
-        self._own = threading.local()
+        self._idle: list[SparkSession] = []
 
     def run(
         self, items: Sequence[Item], work: Callable[[SparkSession, Item], Result]
@@ -45,18 +44,19 @@ class Sessions:
                     future.cancel()
 
     def _done(self, work: Callable[[SparkSession, Item], Result], item: Item) -> Result | PgoutputError:
+        session = self._idle.pop() if self._idle else self._new()
         try:
             with plain_errors():
-                return work(self._session(), item)
+                return work(session, item)
         except PgoutputError as error:
             return error
+        finally:
+            self._idle.append(session)
 
-    def _session(self) -> SparkSession:
-        """Return the session of this thread."""
-        if getattr(self._own, "spark", None) is None:
-            self._own.spark = self._spark.newSession()
-            for key, value in self._spark.conf.getAll.items():
-                with suppress(PySparkException):  # what a running session cannot be told, it shares with the others
-                    self._own.spark.conf.set(key, value)
-            self._prepare(self._own.spark)
-        return self._own.spark
+    def _new(self) -> SparkSession:
+        session = self._spark.newSession()
+        for key, value in self._spark.conf.getAll.items():
+            with suppress(PySparkException):  # what a running session cannot be told, it shares with the others
+                session.conf.set(key, value)
+        self._prepare(session)
+        return session

@@ -20,7 +20,7 @@ class Sink(ABC):
     format: ClassVar[str]
     """What it is called."""
     merges: ClassVar[bool] = True
-    """Whether ``merge`` is there; else a dataset is replaced by its rows and the changes."""
+    """Whether ``merge`` and ``record`` are there; else a dataset is replaced by its rows and the changes."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
@@ -47,6 +47,10 @@ class Sink(ABC):
     @abstractmethod
     def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
         """Merge net changes (``net_changes``) into a dataset, at once. Return it with its details."""
+
+    @abstractmethod
+    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Put rows of a history (``history``) into a dataset, at once: those that are there have ended."""
 
     @abstractmethod
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:

@@ -40,31 +40,42 @@ class Step:
         return self.dataset.version.table
 
 
-def plan_steps(tables: Iterable[Table], datasets: Mapping[str, Dataset], batch: int, seq: int) -> Iterator[Step]:
-    """Yield what is to be done for the tables of a log, as they are at ``seq``; nothing for one that is as it was."""
-    by_oid = {each.version.oid: each for each in datasets.values()}
+def plan_steps(
+    tables: Iterable[Table], datasets: Mapping[str, Dataset], batch: int, seq: int, is_history: bool = False
+) -> Iterator[Step]:
+    """Yield what is to be done for the tables of a log, as they are at ``seq``; nothing for one that is as it was.
+
+    With ``is_history`` that is for their histories. ``datasets`` are those that are there, by their directories.
+    """
+    by_oid = {each.version.oid: each for each in datasets.values() if each.is_history == is_history}
     for table in tables:
         if table.dropped:
             continue
         version, before = Version.of(table, batch, seq), by_oid.get(table.relation_oid)
-        how = _how(before, version)
+        how, directory = _how(before, version), _directory(table, is_history)
         if how is not None:
-            dataset = Dataset(table.directory, version, before.details if before else {})
+            dataset = Dataset(directory, version, before.details if before else {}, is_history)
             added = _added(before, version) if how is How.CHANGED else ()
             has_defaults = any(name in missing for missing in table.missing.values() for name in added or ())
-            yield Step(dataset, before, datasets.get(table.directory), how, has_defaults)
+            yield Step(dataset, before, datasets.get(directory), how, has_defaults)
 
 
 def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool) -> Iterator[Dataset]:
-    """Yield the datasets of tables that have another name now, or are no more."""
+    """Yield the datasets of tables that have another name now, or are no more; the histories of these stay."""
     by_oid = {table.relation_oid: table for table in tables}
-    directories = {table.directory for table in tables if not table.dropped}
     for dataset in datasets.values():
         table = by_oid.get(dataset.version.oid)
-        is_dropped = table is not None and table.dropped
-        is_renamed = table is not None and table.directory != dataset.directory
-        if dataset.directory not in directories and (is_renamed or is_dropped) and not (is_dropped and keep_dropped):
+        if table is None:
+            continue
+        is_renamed = _directory(table, dataset.is_history) != dataset.directory
+        is_gone = table.dropped and not dataset.is_history and not keep_dropped
+        if is_gone or (is_renamed and not table.dropped):
             yield dataset
+
+
+def _directory(table: Table, is_history: bool) -> str:
+    # No table's own directory has two dots.
+    return f"{table.directory}.history" if is_history else table.directory
 
 
 def _how(before: Dataset | None, version: Version) -> How | None:

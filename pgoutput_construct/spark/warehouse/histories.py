@@ -1,0 +1,49 @@
+"""The histories of tables: what a batch adds to them, written by any format."""
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pgoutput_construct.spark.counting import counting
+from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.warehouse.direct import changes_of
+from pgoutput_construct.spark.warehouse.history import history
+from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark.warehouse.sink import Sink
+from pgoutput_construct.spark.warehouse.steps import Step
+
+__all__ = ["record_history"]
+
+
+def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step) -> Dataset:
+    """Bring the history of a table up to where a log is: what came is added, what ended is said of what was there.
+
+    What a copy of the table supersedes has ended when it is seen; of the changes before it only those are recorded that
+    a batch has seen before.
+    """
+    table, before = log.table(step.table), step.before
+    begins = before is not None and before.version.shape.copy != (table.base.copy.seq if table.base else None)
+    after = -1 if before is None or begins else before.version.seq
+    changes = counting(changes_of(log, step.table, after), table.base, log.reach(table))
+    there = None if before is None else sink.read(spark, before)
+    rows = history(there, changes, table, begins).persist()
+    try:
+        return _written(spark, sink, step, there, rows)
+    finally:
+        rows.unpersist()
+
+
+def _written(spark: SparkSession, sink: Sink, step: Step, there: DataFrame | None, rows: DataFrame) -> Dataset:
+    if there is None or step.before is None:
+        return sink.replace(spark, step.dataset, rows, step.replaced)
+    is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
+    if sink.merges and is_same and step.before.directory == step.dataset.directory:
+        return sink.record(spark, step.dataset, rows)
+    return sink.replace(spark, step.dataset, _together(there, rows), step.replaced)
+
+
+def _together(there: DataFrame, rows: DataFrame) -> DataFrame:
+    """Return a history with rows put into it; columns that went stay, and have the types of now."""
+    places = rows.select("_commit_lsn", "_seq")
+    kinds = {field.name: field.dataType for field in rows.schema}
+    kept = there.select(*(column(name).cast(kinds[name]) if name in kinds else column(name) for name in there.columns))
+    return kept.join(places, ["_commit_lsn", "_seq"], "left_anti").unionByName(rows, allowMissingColumns=True)
