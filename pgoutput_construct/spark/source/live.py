@@ -24,6 +24,7 @@ from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.schemas import CHANGE, changes_schema
 from pgoutput_construct.spark.source.fields import held_fields
 from pgoutput_construct.spark.source.options import SourceOptions
+from pgoutput_construct.spark.source.pace import Pace
 from pgoutput_construct.spark.source.pieces import Used
 from pgoutput_construct.spark.source.reading import Part, rows_of_part
 from pgoutput_construct.stream.relations import Description
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["LiveReader", "LiveStreamReader", "live_schema"]
 
 _LAYOUT = {"proto_version": 1}
+_LOOK = 0.5
+"""Seconds between two looks at a slot that has nothing new, at least: for each the server decodes what there is."""
 
 
 def live_schema(options: SourceOptions) -> pa.Schema:
@@ -82,6 +85,7 @@ class LiveStreamReader(DataSourceStreamReader):
         self.options = options
         self.schema = schema
         self._after = 0
+        self._pace = Pace(_LOOK)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as those below
         """Return where the slot is."""
@@ -91,12 +95,16 @@ class LiveStreamReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return where the last transaction ends that the slot has, or that of the limit's number."""
         after = self._after if start is None else int(Lsn(start["end_lsn"]))
-        with _slot(self.options) as slot:
-            ends = [commit.end_lsn for commit in slot.ends() if commit.end_lsn > after]
-            if not ends:
-                return start or {"end_lsn": str(Lsn(max(after, slot.confirmed)))}
+        ends, confirmed = self._pace.ask(lambda: self._ends(after), lambda found: bool(found[0]))
+        if not ends:
+            return start or {"end_lsn": str(Lsn(max(after, confirmed)))}
         most = self.options.maxTransactionsPerTrigger if after else None
         return {"end_lsn": str(ends[: most or len(ends)][-1])}
+
+    def _ends(self, after: int) -> tuple[list[Lsn], Lsn]:
+        """Return where the transactions end that the slot has after a position, and where it is itself."""
+        with _slot(self.options) as slot:
+            return [commit.end_lsn for commit in slot.ends() if commit.end_lsn > after], slot.confirmed
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return one task: a slot can be read by one at a time."""

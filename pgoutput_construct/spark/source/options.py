@@ -114,7 +114,7 @@ OPTIONS: Final = (
 class SourceOptions:
     """The options that were given, read."""
 
-    path: str | None = None
+    path: str | None = field(default=None, repr=False)
     view: str = "table"
     table: str | None = None
     columns: tuple[str, ...] | None = None

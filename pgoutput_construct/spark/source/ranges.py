@@ -26,4 +26,5 @@ def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions
     """Return what ended after one seq, up to another."""
     given = bounds_of(options)
     within = bounds.within("lsn", given.first_lsn, given.last_lsn)
-    return Range(after, until, within, tuple(lost_ends(log.index)))
+    lost = tuple((seq, end) for seq, end in lost_ends(log.index) if seq <= until)  # what was lost later, was there then
+    return Range(after, until, within, lost)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -14,11 +14,15 @@ from pgoutput_construct.spark.source.fields import held_fields
 from pgoutput_construct.spark.source.known import address_of, log_at
 from pgoutput_construct.spark.source.offsets import Limits, Offset, latest_seq, next_seq, offset_at
 from pgoutput_construct.spark.source.options import SourceOptions
+from pgoutput_construct.spark.source.pace import Pace
 from pgoutput_construct.spark.source.ranges import range_between
 from pgoutput_construct.spark.source.readers import advance_reader, register_reader
 from pgoutput_construct.spark.source.views import view_of
 
 __all__ = ["LogStreamReader", "stream_reader"]
+
+_LOOK: Final = 0.1
+"""Seconds between two looks at a log in which nothing is new, at least."""
 
 
 class LogStreamReader(DataSourceStreamReader):
@@ -33,6 +37,7 @@ class LogStreamReader(DataSourceStreamReader):
         self.options = options
         self.schema = schema
         self.limits = Limits(options.maxTransactionsPerTrigger, options.maxBytesPerTrigger)
+        self._pace = Pace(_LOOK)
         self._after: int | None = None
         self._target: int | None = None
 
@@ -45,13 +50,18 @@ class LogStreamReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return up to where the next micro-batch goes."""
-        log = self._log()
         after = self._after if start is None else int(start["seq"])
-        is_limited = bool(self.limits) and after is not None and type(limit).__name__ != "ReadAllAvailable"
-        end = next_seq(log, after if after is not None else -1, self.limits if is_limited else Limits())
-        if self._target is not None:
-            end = max(min(end, self._target), after or 0)
+        is_limited = after is not None and type(limit).__name__ != "ReadAllAvailable"
+        limits = self.limits if is_limited else Limits()
+        log, end = self._pace.ask(
+            lambda: self._next(-1 if after is None else after, limits), lambda found: found[1] != after
+        )
         return self._offset(log, end)
+
+    def _next(self, after: int, limits: Limits) -> tuple[ChangeLog, int]:
+        log = self._log()
+        end = next_seq(log, after, limits)
+        return log, end if self._target is None else max(min(end, self._target), after)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan the tasks of a micro-batch; raises ChangeLogError where the table has changed since the query began."""

@@ -191,3 +191,13 @@ def test_what_was_pruned(reader: Callable[..., Any], whole: Path, tmp_path: Path
     assert late.initialOffset()["seq"] == 99
     with pytest.raises(pgo.ChangeLogError, match="the seqs 50 to 99 were pruned before they were read"):
         late.partitions({"seq": 49}, late.latestOffset())
+
+
+def test_an_object_store(reader: Callable[..., Any], recordings: dict[str, Recording], s3_address: str) -> None:
+    """A log at an address is a stream as one in a directory is; tasks show no secret of the address."""
+    write_recording(s3_address, recordings["18-v4-text"], rows=200)
+    (everything,) = batches(reader())
+    there = reader(path=s3_address, maxTransactionsPerTrigger=30)
+    assert [row for batch in batches(there) for row in batch] == everything
+    start = there.initialOffset()
+    assert "secret" not in repr(there.partitions(start, there.latestOffset(start)))
