@@ -1,5 +1,6 @@
 """The main job: a change log becomes one typed DataFrame, and one Parquet dataset, for each table."""
 
+import json
 import re
 import warnings
 from collections.abc import Iterable, Mapping
@@ -85,7 +86,7 @@ class OpenLog:
         schema = from_arrow_schema(changes_schema(table.columns), prefer_timestamp_ntz=True)
         options = {
             "path": self.log.store.address,
-            "table": name,
+            "table": json.dumps([name]),  # in ASCII: a name need not be UTF-8
             "asOfSeq": str(self.opened.as_of),
             "types": self.opened.types,
         }

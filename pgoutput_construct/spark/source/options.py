@@ -64,6 +64,13 @@ def _types(text: str) -> str:
     return text
 
 
+def _name(text: str) -> str:
+    names = _names(text) if text.startswith("[") else (text,)
+    if len(names) != 1:
+        raise ValueError("it is one name, or a JSON array of it")
+    return names[0]
+
+
 def _time(text: str) -> Timestamp:
     moment = datetime.fromisoformat(text)
     return Timestamp.from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
@@ -83,7 +90,7 @@ class SourceOption(NamedTuple):
 OPTIONS: Final = (
     SourceOption("path", str, None, "the log: a directory, or an address such as s3://bucket/folder"),
     SourceOption("view", _word(*VIEWS), "table", f"what is read: {', '.join(VIEWS)}"),
-    SourceOption("table", str, None, "of the view table: schema.table, in double quotes where SQL needs them"),
+    SourceOption("table", _name, None, "of the view table: schema.table, in double quotes where SQL needs them"),
     SourceOption("columns", _names, None, "only these columns of the table are decoded: a,b or a JSON array"),
     SourceOption("types", _types, "", "types of columns by choice, such as numeric=decimal(38,10),uuid=binary"),
     SourceOption("asOfSeq", _seq, None, "what had ended by this seq of the log"),
