@@ -144,7 +144,7 @@ def capture(
                 until_idle,
                 lambda: activity(progress),
                 check,
-                lambda: catalog.settled and not copier.busy,
+                lambda first: catalog.settled(first) and not copier.busy,
             )
             asked.asked = ending.reason
             run = Capturing(dsn, plan, writer, ending, callbacks, progress, watch, catalog, copier, status_interval)

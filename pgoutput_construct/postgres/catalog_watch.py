@@ -54,7 +54,7 @@ class CatalogWatch:
         self._locked: frozenset[int] = frozenset()
         self._is_hurried = False
         self._failed_at: float | None = None
-        self._received = self._seen = -1
+        self._received = self._seen = self._wanted = -1
         self._said = self._judged = -1
         self._stale: dict[int, Stale] = {}
         self._problem: ReplicationError | None = None
@@ -64,16 +64,18 @@ class CatalogWatch:
         if self._problem is not None:
             raise self._problem
 
-    @property
-    def settled(self) -> bool:
-        """Whether all that was received was looked at, and what it means is known; if not, that is hurried.
+    def settled(self, first: bool = True) -> bool:
+        """Tell whether all that was received was looked at, and what it means is known; if not, that is hurried.
 
-        A table that is being altered is not waited for, nor a server that has not answered for some time.
+        Asked again, not for the ``first`` time, it is about what had been received then: writers may never pause. A
+        table that is being altered is not waited for, nor a server that has not answered for some time.
         """
+        if first:
+            self._wanted = self._received
         if self._known is None or (self._failed_at is not None and time.monotonic() - self._failed_at > _PATIENCE):
             return True
         described = self._described.keys() - self._locked
-        waits = bool(described or self._news or self._seen < self._received or self._judged < self._said)
+        waits = bool(described or self._news or self._seen < self._wanted or self._judged < self._said)
         self._is_hurried = waits
         if waits and self._failed_at is None:
             self.wake()

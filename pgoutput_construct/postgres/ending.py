@@ -28,12 +28,16 @@ class Ending:
     """A number that changes with everything that is received."""
     check: Callable[[], None] = lambda: None
     """Called each time; raises what keeps the capture from going on."""
-    settled: Callable[[], bool] = lambda: True
-    """Asked where all was received: whether nothing else is under way that the log is to have before the end."""
+    settled: Callable[[bool], bool] = lambda first: True
+    """Asked where all was received: whether nothing else is under way that the log is to have before the end.
+
+    It is told whether this is the first time since there was more to receive.
+    """
     _began: float = field(default_factory=time.monotonic)
     _active: float = field(default_factory=time.monotonic)
     _received: int = -1
     _waiting: Lsn | None = None
+    _is_asking: bool = False
 
     @property
     def asks(self) -> bool:
@@ -52,11 +56,16 @@ class Ending:
         if self.signals:
             return self.signals[0]
         self.check()
-        if tracker is not None and (reached := self._reached(tracker)) and self.settled():
+        if tracker is not None and (reached := self._ended(tracker)):
             return reached
         if self.duration is not None and time.monotonic() - self._began >= self.duration:
             return "duration"
         return "stop" if self.stop() else None
+
+    def _ended(self, tracker: TransactionTracker) -> str | None:
+        reached, was_asking = self._reached(tracker), self._is_asking
+        self._is_asking = reached is not None
+        return reached if reached and self.settled(not was_asking) else None
 
     def _reached(self, tracker: TransactionTracker) -> str | None:
         until = self.until_lsn

@@ -2,9 +2,12 @@
 
 import pytest
 
+import pgoutput_construct as pgo
+from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.postgres import catalog_watch
 from pgoutput_construct.postgres.catalog_watch import CatalogWatch
+from tests.changelog.blocks import block_of
 from tests.postgres.shop import PUBLICATION, Shop
 
 pytestmark = pytest.mark.server
@@ -14,13 +17,35 @@ def test_the_end_waits_only_for_a_while(shop: Shop, monkeypatch: pytest.MonkeyPa
     """First it waits for the next look; where that fails again and again, no longer."""
     with LogWriter(shop.directory) as writer, shop.connect() as connection:
         catalog = CatalogWatch(writer, shop.slot, [PUBLICATION], "snapshot")
-        assert catalog.settled
+        assert catalog.settled()
         catalog.begin(connection)
-        assert not catalog.settled  # what it read is not in the log
+        assert not catalog.settled()  # what it read is not in the log
         catalog.failed()
-        assert not catalog.settled
+        assert not catalog.settled()
         monkeypatch.setattr(catalog_watch, "_PATIENCE", 0.0)
-        assert catalog.settled
+        assert catalog.settled()
         catalog.look(connection)
         catalog.append_news(between=True)
-        assert catalog.settled
+        assert catalog.settled()
+
+
+def test_writers_who_never_pause_keep_no_capture_from_its_end(shop: Shop) -> None:
+    """What is received after the end was reached is not waited for, as long as the end stays reached."""
+    with LogWriter(shop.directory) as writer, shop.connect() as connection:
+        catalog = CatalogWatch(writer, shop.slot, [PUBLICATION], "snapshot")
+        catalog.begin(connection)
+        catalog.append_news(between=True)
+        catalog.receive(_received(writer))
+        assert not catalog.settled()
+        catalog.look(connection)
+        catalog.receive(_received(writer))
+        assert catalog.settled(first=False)
+        assert not catalog.settled()
+
+
+def _received(writer: LogWriter) -> Block:
+    """Append a message to a log, as the pump does before it shows it."""
+    session = pgo.Session(1, "off")
+    block = block_of(session, 0, pgo.build(pgo.Begin(pgo.Lsn(5), pgo.Timestamp(0), 1)))
+    writer.append(block)
+    return block
