@@ -105,7 +105,7 @@ def _distinct(inherited: pa.Table, places: Numbers) -> list[dict[str, Any]]:
 
 def _array(column: Numbers) -> "array[int]":
     numbers = array("q")
-    numbers.frombytes(memoryview(np.ascontiguousarray(column, np.int64)).cast("B"))
+    numbers.frombytes(np.ascontiguousarray(column, np.int64).view(np.uint8).data)
     return numbers
 
 
