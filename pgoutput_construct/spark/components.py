@@ -20,12 +20,13 @@ def connect(links: DataFrame, few: int = FEW) -> DataFrame:
     the neighbours, gives it to the old label too, and follows labels one step further, so that long chains take few
     rounds.
     """
-    links = links.where("_old != _new").distinct().localCheckpoint()
-    if links.count() <= few:
-        pairs = links.toArrow()
+    links = links.where("_old != _new").distinct()
+    pairs = links.limit(few + 1).toArrow()
+    if pairs.num_rows <= few:
         labels = _united(zip(pairs["_old"].to_pylist(), pairs["_new"].to_pylist(), strict=True))
         columns = {"_key": pa.array(labels.keys(), pa.int64()), "_label": pa.array(labels.values(), pa.int64())}
         return links.sparkSession.createDataFrame(pa.table(columns))
+    links = links.localCheckpoint()
     back = links.select(F.col("_new").alias("_old"), F.col("_old").alias("_new"))
     both = links.unionAll(back).distinct()
     labels = both.select(F.col("_old").alias("_key"), F.col("_old").alias("_label")).distinct().localCheckpoint()

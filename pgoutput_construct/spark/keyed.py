@@ -18,7 +18,7 @@ from pgoutput_construct.spark.values import NEW
 __all__ = ["advanced", "net_rows", "netted", "without_keys"]
 
 _FEW: Final = 200_000
-"""Rows that are sent to all executors, so that those that they are joined with stay where they are."""
+"""Changes whose keys are sent to all executors, so that the rows before them stay where they are."""
 
 _META: Final = ("_untyped", "_commit_lsn", "_seq")
 
@@ -56,7 +56,7 @@ def advanced(before: DataFrame | None, changes: DataFrame, layout: Layout, found
         return _rows(net, layout, fails)
     # It is joined with the rows before from several sides.
     net = net.localCheckpoint()
-    few = F.broadcast if net.count() <= _FEW else _as_they_are
+    few = F.broadcast if found.changes <= _FEW else _as_they_are
     stored = before.select(
         F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
     )

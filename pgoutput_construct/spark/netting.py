@@ -17,6 +17,7 @@ def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
     one where changes are chained.
     """
     moved, left = F.lit(False), F.lit(False)
+    changes = _narrowed(changes, layout)
     if found.moved:
         moved, left = moves(changes, layout.keys), F.col("__left")
         once, twice = F.array(F.lit(False)), F.array(F.lit(False), F.lit(True))
@@ -34,6 +35,12 @@ def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
         "_seq",
         *([_former(layout, gone, moved)] if found.chained else []),
     )
+
+
+def _narrowed(changes: DataFrame, layout: Layout) -> DataFrame:
+    """Leave out of ``_before`` all but the key: Parquet then reads no other column of it."""
+    old = F.struct(*(BEFORE.value(name).alias(name) for name in layout.keys))
+    return changes.withColumn("_before", F.when(F.col("_before").isNotNull(), old))
 
 
 def _former(layout: Layout, gone: Column, moved: Column) -> Column:

@@ -73,7 +73,7 @@ def missing_rows(
     changes is there from then on.
     """
     _, steps = _walk(before, changes, table, reach, fails=False)
-    return reduce(DataFrame.unionAll, map(unfound, steps))
+    return reduce(lambda one, other: one.unionAll(other), map(unfound, steps))
 
 
 def _walk(

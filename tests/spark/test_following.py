@@ -9,7 +9,15 @@ import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, fetch_table
-from pgoutput_construct.spark import IncompleteTableWarning, OpenLog, compare, open_log, read_table, write_tables
+from pgoutput_construct.spark import (
+    IncompleteTableWarning,
+    OpenLog,
+    advance,
+    compare,
+    open_log,
+    read_table,
+    write_tables,
+)
 from tests.postgres.shop import Shop
 from tests.spark.copying import copy_table
 
@@ -66,6 +74,8 @@ def test_equal_to_the_source(spark: Any, server18: EmbeddedServer, tmp_path: Pat
         shop.execute("INSERT INTO item VALUES (1, 'seen')")
         shop.capture()
         _copy_beside_an_open_transaction(shop)
+        copied = open_log(spark, shop.directory)
+        before = advance(None, copied.changes("public.added"), copied.table("public.added")).localCheckpoint()
         with shop.capturing():
             for statement in _statements(ALTERED):
                 shop.execute(statement)
@@ -73,6 +83,7 @@ def test_equal_to_the_source(spark: Any, server18: EmbeddedServer, tmp_path: Pat
         opened = open_log(spark, shop.directory)
         assert [str(lack) for lack in opened.lacks] == []
         _check_equal(opened, shop, tmp_path, TABLES)
+        _check_default(opened, before, shop)
         assert opened.table("public.keyed").columns.names == ["id", "title", "since", "grid", "gone", "gone_dropped_3"]
 
 
@@ -144,6 +155,15 @@ def _copy_beside_an_open_transaction(shop: Shop) -> None:
             copy_table(shop.dsn, shop.directory, name)
         shop.execute("DELETE FROM keyed WHERE id = 1", "INSERT INTO item VALUES (2, 'later')")
         open_one.execute("COMMIT")
+
+
+def _check_default(log: OpenLog, before: Any, shop: Shop) -> None:
+    """Rows of a state that is older than a column get the default that the column was added with."""
+    table = log.table("public.moved")
+    assert "endless" in table.current and "endless" not in before.columns
+    after = advance(before, log.changes("public.moved"), table, log.reach(table)).drop("_commit_lsn", "_seq")
+    comparison = compare(after, fetch_table(shop.dsn, table.namespace, table.name, table.current_columns))
+    assert comparison.equal, comparison
 
 
 def _check_equal(log: OpenLog, shop: Shop, tmp_path: Path, names: Sequence[str]) -> None:
