@@ -1,5 +1,6 @@
 """What the README says is so."""
 
+import json
 import os
 import re
 import shlex
@@ -107,6 +108,7 @@ def test_page_of_tables_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
             _wait(connection, running[0], "active")
             running.append(_pgoutput(replicated, tmp_path))
             connection.execute("INSERT INTO orders VALUES (2, 6.50)")
+            _wait_for_tables(tmp_path / "lake", running)
             done = _pgoutput(verified.replace('""', shlex.quote(dsn)), tmp_path)
             assert done.wait(300) == 0
             for process in running:
@@ -124,6 +126,14 @@ def test_page_of_tables_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
             connection.execute(
                 "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = 'followed'"
             )
+
+
+def _wait_for_tables(warehouse: Path, running: "list[subprocess.Popen[bytes]]") -> None:
+    """Wait until a first batch is complete."""
+    deadline, note = time.monotonic() + 300, warehouse / "_warehouse.json"
+    while not note.exists() or not json.loads(note.read_text())["done"]:
+        assert all(process.poll() is None for process in running) and time.monotonic() < deadline
+        time.sleep(0.5)
 
 
 def _pgoutput(line: str, folder: Path) -> "subprocess.Popen[bytes]":

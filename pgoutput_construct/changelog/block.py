@@ -111,6 +111,11 @@ class Block:
         scope = int(self.stream_xid[0]) if len(self) else OUTSIDE
         return copy_scope(scope) if scope < OUTSIDE else None
 
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes of all payloads together."""
+        return int(self.index.ends.sum()) - int(self.index.starts.sum())
+
     def __len__(self) -> int:
         return len(self.payloads)
 

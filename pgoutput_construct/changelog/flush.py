@@ -18,7 +18,7 @@ from pgoutput_construct.changelog.store import LogStore
 
 __all__ = ["Durable", "Flush", "Handed"]
 
-_GROUP_ROWS = 8192  # rows that can be read, or are damaged, alone: fewer cost more CPU to write
+_GROUP_ROWS = 32768  # rows that can be read, or are damaged, alone: fewer cost more CPU to write
 
 
 @dataclass(frozen=True)

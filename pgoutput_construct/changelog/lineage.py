@@ -3,22 +3,17 @@
 A reader asks ``lineage_of``; it derives all from what the capture read from the catalog (``changelog/facts.py``).
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy, copies_of
 from pgoutput_construct.changelog.events import BEGUN_ANEW, events_of
 from pgoutput_construct.changelog.facts import TableReading, covers, publication_readings, table_readings
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.numbering import find_numbers
-from pgoutput_construct.changelog.planning import committed_spans, relation_history
+from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.stale import (
     Stale,
     lost_histories,
@@ -27,7 +22,7 @@ from pgoutput_construct.changelog.stale import (
     rewrites,
     stale_table,
 )
-from pgoutput_construct.changelog.usage import COPIED
+from pgoutput_construct.changelog.uses import uses_of
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 
@@ -105,14 +100,14 @@ def _all_numbers(
     numbers: dict[int, tuple[int, ...]] = {}
     unknown: list[tuple[int, Stale]] = []
     first = min(of_table[0].seq for of_table in readings.values())
-    used = _last_uses(index)
+    used = uses_of(index)
     for description in relation_history(index).descriptions:
-        oid, moment = description.relation.relation_oid, used.get(description.seq)
+        oid, use = description.relation.relation_oid, used.get(description.seq)
         of_table = [reading for reading in readings.get(oid, ()) if not reading.gone]
-        if moment is None or not of_table or description.seq < first:
+        if use is None or not of_table or description.seq < first:
             continue
-        window, is_closed = _window(of_table, description.seq, moment)
-        if (found := find_numbers(description.relation.columns, window)) is not None:
+        window, is_closed = _window(of_table, description.seq, use.last)
+        if (found := find_numbers(description.relation.columns, window, use.precedes)) is not None:
             numbers[description.seq] = found
         elif is_closed and (description.seq > of_table[0].seq or not index.first_seq):
             unknown.append((oid, _unknown(description, window[-1])))
@@ -142,36 +137,6 @@ def _precedes(reading: TableReading, moment: Lsn | Snapshot) -> bool:
     if isinstance(moment, Snapshot):
         return covers(moment, reading.snapshot)
     return reading.snapshot.lsn <= moment
-
-
-def _last_uses(index: SegmentIndex) -> dict[int, Lsn | Snapshot]:
-    """Return when rows that count had each description for the last time, by its seq."""
-    rows = index.entries("rows")
-    copied, sent = rows.filter(pc.equal(rows["span"], COPIED)), rows.filter(pc.not_equal(rows["span"], COPIED))
-    found: dict[int, Lsn | Snapshot] = dict(_sent_uses(index, sent))
-    copies = sorted(copies_of(index), key=lambda copy: (copy.first_chunk, copy.last_chunk))
-    firsts = [copy.first_chunk for copy in copies]
-    for number, description in zip(copied["xid"].to_pylist(), copied["description"].to_pylist(), strict=True):
-        place = bisect_right(firsts, number) - 1
-        if place >= 0 and number <= copies[place].last_chunk:
-            found[description] = copies[place].snapshot
-    return found
-
-
-def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Iterator[tuple[int, Lsn]]:
-    spans = committed_spans(index)
-    if not len(rows) or not len(spans.first_seq):
-        return
-    first, last, lsn = (np.asarray(column) for column in (spans.first_seq, spans.last_seq, spans.commit_lsn))
-    seqs, xids, described = (rows[name].to_numpy() for name in ("last_seq", "xid", "description"))
-    places = np.searchsorted(first, seqs, "right") - 1
-    counts = (places >= 0) & (seqs <= last[places])
-    for place, aborted in spans.aborted.items():
-        counts &= ~((places == place) & np.isin(xids, list(aborted)))
-    known, which = np.unique(described[counts], return_inverse=True)
-    latest = np.zeros(len(known), np.int64)
-    np.maximum.at(latest, which, lsn[places[counts]])
-    yield from ((seq, Lsn(position)) for seq, position in zip(known.tolist(), latest.tolist(), strict=True))
 
 
 def _unknown(description: Description, reading: TableReading) -> Stale:

@@ -1,6 +1,6 @@
 """Which number each column of a description has: what the catalog said before and after leaves one answer, or none."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
@@ -12,16 +12,20 @@ __all__ = ["find_numbers"]
 
 Numbers: TypeAlias = tuple[int, ...]
 Shape: TypeAlias = tuple[str, int, int]
+Precedes: TypeAlias = Callable[[int], bool | None]
 
 
-def find_numbers(columns: Sequence[RelationColumn], readings: Sequence[TableReading]) -> Numbers | None:
+def find_numbers(
+    columns: Sequence[RelationColumn], readings: Sequence[TableReading], precedes: Precedes
+) -> Numbers | None:
     """Return the numbers of a description's columns; None where they are not certain.
 
     ``readings`` are consecutive: the table was as it is described at the first one, at the last one, or at some time
     between. PostgreSQL gives a new column the next number, and a Relation has the columns in their order: so how many
     there are may leave one answer. Else what looks as a whole like one of the readings is that one, unless a name in it
-    is another column's in another reading. (That a name was taken from a column, given to another one, and taken away
-    again, all between two readings, is not seen.)
+    is another column's in another reading, or columns that it has or lacks were dropped too early or too late:
+    ``precedes`` tells whether all rows with the description were written before the transaction of an xid changed the
+    table, None where it does not know.
     """
     candidates = {numbers for pair in pairwise(readings) for numbers in _between(len(columns), *pair)}
     if len(candidates) != 1:
@@ -29,12 +33,26 @@ def find_numbers(columns: Sequence[RelationColumn], readings: Sequence[TableRead
         published = [{c.shape: c.number for c in reading.columns if c.published} for reading in readings]
         alike = {tuple(found.values()) for found in published if [*found] == shapes}
         candidates = {n for n in alike if not any(_contradicts(found, shapes, n) for found in published)}
+        candidates = {n for n in candidates if _is_in_time(n, readings[0], readings[-1], precedes)}
         candidates = candidates if len(alike) == 1 else set()
     return candidates.pop() if len(candidates) == 1 else None
 
 
 def _contradicts(found: Mapping[Shape, int], shapes: Sequence[Shape], numbers: Numbers) -> bool:
     return any(found.get(shape, number) != number for shape, number in zip(shapes, numbers, strict=True))
+
+
+def _is_in_time(numbers: Numbers, before: TableReading, after: TableReading, precedes: Precedes) -> bool:
+    """Tell whether columns that were dropped between two readings were still, or no longer, there."""
+    old, known = _live(before), {column.number for column in before.columns}
+    for column in (column for column in after.columns if column.dropped and column.number not in known - old.keys()):
+        is_there, was_there = column.number in numbers, precedes(column.xmin)
+        if column.number in old:
+            if old[column.number].published and is_there != was_there:
+                return False
+        elif is_there != was_there and (is_there or numbers[-1:] > (column.number,)):  # it had come already
+            return False
+    return True
 
 
 def _between(count: int, before: TableReading, after: TableReading) -> Iterator[Numbers]:

@@ -31,11 +31,12 @@ def committed_spans(index: SegmentIndex) -> Spans:
 
 def committed(transactions: pa.Table, lost: Iterable[LostEnd] = ()) -> pa.Table:
     """Return those of the transactions that committed, without those of a history of the server that was ``lost``."""
-    transactions = transactions.filter(pc.equal(transactions["outcome"], COMMITTED))
+    counts = pc.equal(transactions["outcome"], COMMITTED)
     for seq, end in lost:
         before = pc.less(transactions["seq"], seq)
-        transactions = transactions.filter(pc.invert(pc.and_(before, pc.greater(transactions["end_lsn"], end))))
-    return transactions
+        counts = pc.and_(counts, pc.invert(pc.and_(before, pc.greater(transactions["end_lsn"], end))))
+    # Mostly all are: a million need not be copied.
+    return transactions if pc.all(counts).as_py() else transactions.filter(counts)
 
 
 def lost_ends(index: SegmentIndex) -> list[LostEnd]:
@@ -50,19 +51,17 @@ def spans_of(transactions: pa.Table) -> Spans:
     spans, parents = _flat(transactions["spans"])
     first, last = (pc.struct_field(spans, name).to_numpy() for name in ("first", "last"))
     xid = _numbers(transactions["xid"])
-    stream_xid = np.where(transactions["streamed"].to_numpy(), xid, -1)
     order = np.argsort(first, kind="stable")
     owners = parents[order]
-    numbers = {
-        "first_seq": first[order],
-        "last_seq": last[order],
-        "stream_xid": stream_xid[owners],
-        "commit_lsn": _numbers(transactions["commit_lsn"])[owners],
-        "commit_time": _numbers(transactions["commit_time"])[owners],
-        "xid": xid[owners],
-        "position": _before(last - first + 1, parents)[order],
+    columns = {  # one by one: each needs room for what it is made of
+        "first_seq": _array(first[order]),
+        "last_seq": _array(last[order]),
+        "stream_xid": _array(np.where(transactions["streamed"].to_numpy(), xid, -1)[owners]),
+        "commit_lsn": _array(_numbers(transactions["commit_lsn"])[owners]),
+        "commit_time": _array(_numbers(transactions["commit_time"])[owners]),
+        "xid": _array(xid[owners]),
+        "position": _array(_before(last - first + 1, parents)[order]),
     }
-    columns = {name: array("q", column.astype(np.int64).tobytes()) for name, column in numbers.items()}
     return Spans(**columns, aborted=_aborted(transactions["aborted"], owners))
 
 
@@ -102,6 +101,12 @@ def _distinct(inherited: pa.Table, places: Numbers) -> list[dict[str, Any]]:
     found = table.group_by(keys, use_threads=False).aggregate([("place", "min")])
     rows: list[dict[str, Any]] = found.rename_columns([*keys, "place"]).sort_by("place").to_pylist()
     return rows
+
+
+def _array(column: Numbers) -> "array[int]":
+    numbers = array("q")
+    numbers.frombytes(memoryview(np.ascontiguousarray(column, np.int64)).cast("B"))
+    return numbers
 
 
 def _flat(lists: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:

@@ -31,6 +31,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "compression": {name: "zstd" if name == "payload" else "none" for name in SCHEMA.names},
     "use_dictionary": False,
     "write_page_checksum": True,
+    "write_batch_size": 8192,  # rows that Parquet's writer takes at once: with its own 1024 it takes a tenth longer
     # Those of the payload would keep the least and the greatest one in memory.
     "write_statistics": [name for name in SCHEMA.names if name != "payload"],
 }

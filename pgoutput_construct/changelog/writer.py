@@ -148,7 +148,7 @@ class LogWriter:
         self._count(len(block))
         self._parts.append(block)
         self.next_seq += len(block)
-        self._bytes += int((block.index.ends - block.index.starts).sum())
+        self._bytes += block.payload_bytes
 
     def append_event(self, name: str, lsn: Lsn, /, **details: Any) -> None:
         """Add an event: what happened, the position that it is about, and whatever JSON can hold.

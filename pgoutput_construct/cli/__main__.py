@@ -1,5 +1,6 @@
 """The command ``pgoutput``, also ``python -m pgoutput_construct.cli``."""
 
+import atexit
 import gc
 import signal
 import sys
@@ -19,6 +20,7 @@ def main() -> None:
     # A shell without job control starts background jobs with SIGINT ignored, and Python would leave it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(_ALLOCATIONS)
+    atexit.register(gc.freeze)  # at the end Python would look for cycles among all that was imported, three times
     if lacking("cli"):
         command = next((argument for argument in sys.argv[1:] if argument in COMMANDS), "decode")
         sys.exit(f"Error: {lacking(*COMMANDS[command].extras)}")

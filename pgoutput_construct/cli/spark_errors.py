@@ -19,6 +19,11 @@ _KNOWN: Final[Mapping[str, str]] = {
 
 _NOISE: Final = re.compile(r"^(\[\w[\w.]*\]|An error occurred while calling .*|: |[\w.$]+(Exception|Error): |\s+)+")
 _CODE: Final = re.compile(r"\s*SQLSTATE: \w+.*")
+_RAISED: Final = re.compile(
+    r"^(?!py4j\.|pyspark\.)[a-zA-Z_][\w.]*(?:Error|Exception|Interrupt|Exit)(?:: .*)?$", re.MULTILINE
+)
+"""How a traceback of Python ends."""
+_LACKING: Final = re.compile(r"No module named '?([\w.]+)")
 
 
 def spark_reason(error: BaseException) -> str | None:
@@ -26,9 +31,23 @@ def spark_reason(error: BaseException) -> str | None:
     if not any(kind.__module__.partition(".")[0] in _MODULES for kind in type(error).__mro__):
         return None
     text = str(error)
+    if (cause := _cause(text)) is not None:
+        return cause
     remedy = next((remedy for mark, remedy in _KNOWN.items() if mark in text), None)
     line = _first_line(text) or type(error).__name__
     return f"Spark: {line}" if remedy is None else f"Spark: {line.rstrip('.')}: {remedy}"
+
+
+def _cause(text: str) -> str | None:
+    """Return what an executor's Python raised, which Spark puts behind its own words; None for nothing."""
+    raised = _RAISED.findall(text.partition("JVM stacktrace")[0]) if "Traceback (most recent call last)" in text else []
+    lacking = _LACKING.search(raised[-1] if raised else text)
+    if lacking is not None:
+        return (
+            f"Spark: an executor's Python has no module {lacking[1]}: install this package with its extra spark in the "
+            "Python of all workers, and name that in PYSPARK_PYTHON"
+        )
+    return f"Spark: in an executor: {raised[-1]}" if raised else None
 
 
 def _first_line(text: str) -> str:

@@ -21,9 +21,12 @@ OUTPUT = click.Path(file_okay=False, path_type=Path)
 @click.option(
     "--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Decode only this table; can be repeated."
 )
+@click.option("--types", default="", metavar="TYPE=...", help="Types by choice: numeric=decimal(38,10),uuid=binary.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
 @click.option("--overwrite", is_flag=True, help="Replace existing datasets.")
-def tables_command(changelog: str, output: Path, tables: tuple[str, ...], master: str, overwrite: bool) -> None:
+def tables_command(
+    changelog: str, output: Path, tables: tuple[str, ...], types: str, master: str, overwrite: bool
+) -> None:
     """Decode the committed changes of a change log into one typed Parquet dataset per table, OUTPUT/schema.table.
 
     CHANGELOG is what pgoutput capture wrote: a directory, or an address such as s3://bucket/folder. Each row has the
@@ -36,16 +39,23 @@ def tables_command(changelog: str, output: Path, tables: tuple[str, ...], master
       pgoutput tables changelog/ --output tables/ --table public.orders --overwrite
     """
     require(*COMMANDS["tables"].extras)
+    from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.spark import open_log, spark_session, write_tables
+    from pgoutput_construct.spark.opened import opened
 
+    # What cannot be is found before a session is started.
+    known = opened(ChangeLog(changelog), types=types)
+    for name in tables:
+        known.table(name)
     with spark_session(master) as spark:
-        log = open_log(spark, changelog)
+        log = open_log(spark, changelog, types=types)
         names = tables or log.tables
         for number, name in enumerate(names, 1):
             click.echo(f"[{number}/{len(names)}] {_shown(name)}", err=True)
             (written,) = write_tables(log, output, [name], "overwrite" if overwrite else "error").values()
             counts = ", ".join(counted(count, op) for op, count in written.counts.items())
-            click.echo(f"{_shown(name)}: {counts}: {written.path}")
+            gone = " (dropped)" if log.table(name).dropped else ""
+            click.echo(f"{_shown(name)}{gone}: {counts}: {written.path}")
         wanted = {log.table(name).relation_oid for name in names}
         warn_of_lacks([lack for lack in log.lacks if lack.relation_oid in wanted])
 

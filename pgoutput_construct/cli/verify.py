@@ -1,6 +1,7 @@
 """``pgoutput verify``: the tables of a warehouse against the server, while it changes."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,12 +60,16 @@ def verify_command(
     from pgoutput_construct.changelog.address import open_store
     from pgoutput_construct.postgres.checksums import SourceServer
     from pgoutput_construct.spark import spark_session
+    from pgoutput_construct.spark.opened import opened
     from pgoutput_construct.spark.verifying import Pace, Record, chosen_tables, format_of, verify
 
     # All that can be wrong is found before a session is started.
     source = SourceServer(dsn, ChangeLog(log).options.publications)
     names, into = chosen_tables(warehouse, tables or None), format_of(warehouse)
     record = Record(open_store(resume.absolute().parent), resume.name) if resume else Record(open_store(warehouse))
+    if not tables:
+        known = opened(ChangeLog(log)).tables.items()
+        _tell_of_others({name for name, table in known if not table.dropped} - {*names})
     verdicts = []
     with spark_session(master, into=[into]) as spark, progress_line() as show:
         for verdict in verify(spark, log, warehouse, source, names, Pace(wait, tell=show), record):
@@ -74,6 +79,12 @@ def verify_command(
     wrong = [verdict for verdict in verdicts if not verdict.equal]
     if wrong:
         raise click.ClickException(_remedy(wrong))
+
+
+def _tell_of_others(names: Collection[str]) -> None:
+    if names:
+        told = printable(", ".join(sorted(names)))
+        click.echo(f"not compared, since the warehouse does not have them: {told}", err=True)
 
 
 def _lines(verdict: "TableVerdict") -> list[str]:

@@ -60,8 +60,8 @@ class ByHash(NamedTuple):
 
     columns: tuple[str, ...]
     """Those of the key, or all."""
-    count: int
-    """How many buckets there are."""
+    buckets: int
+    """How many there are."""
 
 
 Division = ByKey | ByHash

@@ -104,7 +104,7 @@ def _put_text(data: Any, at: int, end: int, out: Any, to: int, escaped: Any) -> 
 
 @kernel
 def _from_text(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: Any, to: int, out_ends: Any) -> int:
-    """Write the payloads of rows in text format, from a place on; return how many were good before one that is not."""
+    """Write the payloads of rows in text format from a place on; return how many were good before one that is not."""
     at, columns = 0, len(kinds)
     for row in range(len(ends)):
         end = ends[row] - 1
@@ -129,7 +129,7 @@ def _from_text(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: A
 
 @kernel
 def _from_binary(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: Any, to: int, out_ends: Any) -> int:
-    """Write the payloads of rows in binary format, from a place on; return how many were good before one that is not."""
+    """Write the payloads of rows in binary format from a place on; return how many were good before one that is not."""
     at, columns = 0, len(kinds)
     for row in range(len(ends)):
         end = ends[row]

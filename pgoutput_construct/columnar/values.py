@@ -133,10 +133,9 @@ def _fitted(value: Any, target: pa.DataType) -> Any:
 
 
 def _float(value: Decimal) -> float:
-    number = float(value)
-    if math.isinf(number) and value.is_finite():
+    if value.is_snan() or (value.is_finite() and math.isinf(float(value))):
         raise CannotHold
-    return number
+    return float(value)
 
 
 def _exact(value: Any) -> Any:

@@ -26,6 +26,10 @@ SEEN_TABLES: Final = ("public.carts", "public.customers", "public.order_lines", 
 """The tables of the shop that must be in the result, so that a lost table is noticed."""
 _SECONDS: Final = 600.0
 """For how long a process is waited for."""
+_WORK: Final = 20.0
+"""Seconds for which each half of the workload goes on, at least."""
+_PAUSE: Final = 4.0
+"""Seconds between two crashes."""
 _TICK: Final = 0.2
 _MOST: Final = 5
 """How often a process may end by itself: the capture waits for a server that is away, or ends."""
@@ -144,14 +148,13 @@ class _Shop:
         self, pool: ThreadPoolExecutor, alterations: Sequence[str], victims: Sequence[tuple[Supervised, str]]
     ) -> None:
         """Run half of the workload, and kill each of ``victims`` on the way, with which it is noted."""
-        workload = Workload(self.server, self.options.scale / 2, alterations)
+        workload = Workload(self.server, self.options.scale / 2, alterations, _WORK)
         running = pool.submit(workload.run)
         try:
             for process, text in victims:
-                self.sleep(2.0, running)
+                self.sleep(_PAUSE, running)
                 process.kill()
                 self.watched.note(text)
-                self.sleep(2.0, running)
             self.wait(running.done)
         finally:
             workload.stop()

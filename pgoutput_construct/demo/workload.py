@@ -70,10 +70,17 @@ def create_shop(server: EmbeddedServer, scale: float = 1.0) -> None:
 class Workload:
     """Runs the shop's traffic; ``scale`` 1 gives about 40,000 changes, some of which are rolled back."""
 
-    def __init__(self, server: EmbeddedServer, scale: float = 1.0, alterations: Sequence[str] = ALTERATIONS) -> None:
-        """``alterations`` are what happens to the tables meanwhile, one a second."""
+    def __init__(
+        self,
+        server: EmbeddedServer,
+        scale: float = 1.0,
+        alterations: Sequence[str] = ALTERATIONS,
+        seconds: float = 0.0,
+    ) -> None:
+        """``alterations`` are what happens to the tables meanwhile, one a second; ``seconds``: how long it takes."""
         self.server = server
         self.scale = scale
+        self._seconds = seconds
         self._alterations = alterations
         self._stop = threading.Event()
 
@@ -98,8 +105,9 @@ class Workload:
         choose = random.Random(f"1-{number}")
         actions, weights = zip(*ACTIONS.items(), strict=True)
         with self.server.connect(autocommit=False) as connection:
-            for _ in range(round(600 * self.scale)):
-                if self._stop.is_set():
+            transactions = max(round(600 * self.scale), 1)
+            for _ in range(transactions):
+                if self._stop.wait(self._seconds / transactions):
                     return
                 try:
                     with connection.transaction(force_rollback=choose.random() < 0.1):

@@ -93,14 +93,15 @@ class CatalogWatch:
         """
         if connection.info.server_version < CATALOG_SINCE:
             return
-        if self._known is None or anew:
+        if is_first := self._known is None or anew:
             index = _index_of(self._writer)
             self._known = Known.of(index)
             self._described = dict(self._known.unconfirmed)
             asked = {table for request in requests(self._writer.store) for table in request.tables}
             self._judge(index, asked)
         self.look(connection)
-        self._opening = len(self._news)
+        if is_first:
+            self._opening = len(self._news)
         self.check()
 
     def receive(self, block: Block) -> None:

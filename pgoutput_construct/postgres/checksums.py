@@ -190,7 +190,8 @@ class SourceTable:
         return sql.SQL("{} = {}").format(self._bucket(division), sql.Literal(number))
 
     def _between(self, column: str, after: str | None, upto: str | None) -> sql.Composable:
-        key, bounds = sql.Identifier(column), [sql.SQL("true")]
+        key = sql.Identifier(column)
+        bounds: list[sql.Composable] = [sql.SQL("true")]
         bounds += [] if after is None else [sql.SQL("{} > {}").format(key, sql.Literal(after))]
         bounds += [] if upto is None else [sql.SQL("{} <= {}").format(key, sql.Literal(upto))]
         return sql.SQL(" AND ").join(bounds)
@@ -200,7 +201,7 @@ class SourceTable:
             self._digest(division.columns), sql.Literal(33 - BUCKET_DIGITS), sql.Literal(BUCKET_DIGITS)
         )
         bits = sql.SQL("lpad({}, 16, '0')").format(digits)
-        return sql.SQL("(('x' || {})::bit(64)::bigint % {})::int").format(bits, sql.Literal(division.count))
+        return sql.SQL("(('x' || {})::bit(64)::bigint % {})::int").format(bits, sql.Literal(division.buckets))
 
     def _digest(self, names: Sequence[str] | None = None) -> sql.Composable:
         texts = self._texts([column.name for column in self.columns] if names is None else names)
@@ -211,7 +212,7 @@ class SourceTable:
         return sql.SQL(", ").join(canonical(columns[name]) for name in names)
 
     def _fetch(self, query: sql.SQL, **parts: sql.Composable) -> list[tuple[Any, ...]]:
-        table = sql.SQL("(SELECT * FROM {} WHERE {}) published").format(self.table, sql.SQL(self.where))  # type: ignore[arg-type]
+        table = sql.SQL("(SELECT * FROM {} WHERE {}) published").format(self.table, sql.SQL(self.where))
         try:
             return self.connection.execute(query.format(table=table, **parts)).fetchall()
         except psycopg.Error as error:

@@ -66,8 +66,8 @@ class Intake:
                 asked = asked or bool(frame.reply_requested)
                 if admission.is_quiet(place):
                     self.tracker.keepalive(frame.wal_end)
-        size = int((block.index.ends - block.index.starts).sum())
-        return Taken(block, size, batch.empty, asked, admission.last_quiet(), admission.error or batch.error)
+        quiet, error = admission.last_quiet(), admission.error or batch.error
+        return Taken(block, block.payload_bytes, batch.empty, asked, quiet, error)
 
     def _admit(self, batch: FrameBatch) -> tuple[Block, Admission]:
         scopes, states, refused = self._scopes.read(batch.payloads)

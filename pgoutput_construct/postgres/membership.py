@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pgoutput_construct.postgres.queries import Connection, fetch
 
-__all__ = ["AS_ITSELF", "column_list", "is_published", "published_tables", "read_published"]
+__all__ = ["AS_ITSELF", "column_list", "is_published", "published_tables", "read_members", "read_published"]
 
 # As GetAllTablesPublicationRelations(), GetPublicationRelations() and GetAllSchemaPublicationRelations() find them: a
 # partitioned table stands for its leaves, or (publish_via_partition_root) for itself, unless one that it is a
@@ -85,3 +85,11 @@ def read_published(connection: Connection, publications: Sequence[str]) -> dict[
         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE {AS_ITSELF} ORDER BY 1"""
     rows = fetch(connection, query, [list(publications)], doing="the publications cannot be read")
     return {oid: (namespace, name) for oid, namespace, name in rows}
+
+
+def read_members(connection: Connection, publications: Sequence[str]) -> set[tuple[str, str]]:
+    """Return the schemas and the names of all tables that publications have: partitioned ones, and their partitions."""
+    query = f"""WITH RECURSIVE {published_tables(connection)}
+        SELECT DISTINCT n.nspname, c.relname FROM branches b JOIN pg_class c ON c.oid = b.oid
+        JOIN pg_namespace n ON n.oid = c.relnamespace"""
+    return set(fetch(connection, query, [list(publications)], doing="the publications cannot be read"))

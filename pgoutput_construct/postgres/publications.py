@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.membership import published_tables, read_published
+from pgoutput_construct.postgres.membership import published_tables, read_members
 from pgoutput_construct.postgres.queries import Connection, fetch, run
 
 __all__ = [
@@ -109,7 +109,7 @@ def ensure_publication(connection: Connection, name: str, tables: Sequence[str])
     if missing_publications(connection, [name]):
         _create(connection, name, found)
         return True
-    if missing := set(found) - set(read_published(connection, [name]).values()):
+    if missing := set(found) - read_members(connection, [name]):
         raise ReplicationError(
             f"publication {name!r} exists without {', '.join(sorted('.'.join(names) for names in missing))}; run ALTER "
             "PUBLICATION ... ADD TABLE ..., or choose another name"

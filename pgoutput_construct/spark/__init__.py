@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.schemas import changes_schema
     from pgoutput_construct.spark.session import spark_session
     from pgoutput_construct.spark.source.datasource import register
-    from pgoutput_construct.spark.state import advance, current_state, net_changes
+    from pgoutput_construct.spark.source.decoding import decode
+    from pgoutput_construct.spark.state import advance, current_state, missing_rows, net_changes
     from pgoutput_construct.spark.tables import Table
     from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
 
@@ -37,7 +38,9 @@ __all__ = [
     "changes_schema",
     "compare",
     "current_state",
+    "decode",
     "directory_name",
+    "missing_rows",
     "net_changes",
     "open_log",
     "plain_errors",
@@ -63,7 +66,9 @@ _MODULES = {
     "changes_schema": "spark.schemas",
     "compare": "spark.comparison",
     "current_state": "spark.state",
+    "decode": "spark.source.decoding",
     "directory_name": "spark.names",
+    "missing_rows": "spark.state",
     "net_changes": "spark.state",
     "open_log": "spark.job",
     "plain_errors": "spark.failures",

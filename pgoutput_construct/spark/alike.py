@@ -19,19 +19,21 @@ class AlikeRows(Current):
         """``shapes`` are the columns, by place, that rows of each shape have."""
         self._shapes = shapes
         self._now: int | None = None
+        self._unfound: list[Row] = []
         self._stored: dict[tuple[int, ...], dict[Texts, deque[tuple[Row, int, list[str | None]]]]] = {}
         """By the places that are compared now, the most first; then by the texts there."""
 
     def rows(self) -> Iterable[Row]:
-        """Return the rows that are left."""
-        return [row for by_texts in self._stored.values() for found in by_texts.values() for row, _, _ in found]
+        """Return the rows that are left, and those that were to go and were not there, which say so."""
+        left = [row for by_texts in self._stored.values() for found in by_texts.values() for row, _, _ in found]
+        return [*left, *self._unfound]
 
     def change(self, number: int, event: Event) -> None:
         """Take in an insert or a delete; the delete of a row that is not there does nothing."""
         if event.shape != self._now:
             self._go_on_with(event.shape)
         if not event.gone:
-            self._put(Row(number), event.shape, event.key)
+            self._put(Row(number, said=(False,)), event.shape, event.key)
             return
         for places, by_texts in self._stored.items():
             texts = _at(places, event.key)
@@ -40,6 +42,7 @@ class AlikeRows(Current):
                 if not by_texts[texts]:
                     del by_texts[texts]
                 return
+        self._unfound.append(Row(number, said=(True,)))
 
     def _go_on_with(self, shape: int) -> None:
         """Compare by the columns of the changes that come now."""

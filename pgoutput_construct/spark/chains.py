@@ -15,18 +15,18 @@ from pgoutput_construct.spark.replay import Current, Event, Row, Texts, replayed
 __all__ = ["FollowedRows", "followed", "split"]
 
 _SAID: Final = pa.schema([("_open", pa.list_(pa.string())), ("_lost", pa.bool_())])
-_FEW: Final = 500_000
-"""Keys that are sent to all executors, where more are shuffled."""
 
 
 def split(touched: DataFrame, layout: Layout) -> tuple[DataFrame, DataFrame]:
     """Take changes (``touching``) apart: those of keys that no chain connects, and the others by ``_component``."""
     chained = F.col("_moved") & ~F.col("_gone") & F.arrays_overlap("_unchanged", F.array(*map(F.lit, layout.unsent)))
-    links = touched.where(chained).select(F.col("_was").alias("_old"), layout.key_struct().alias("_new"))
+    # By hashes: keys that have one in common are replayed together, and nothing is wrong.
+    number = F.xxhash64(*layout.key)
+    links = touched.where(chained).select(
+        F.xxhash64(*(f"_was.{name}" for name in layout.key)).alias("_old"), number.alias("_new")
+    )
     labels = connect(links).withColumnsRenamed({"_key": "_named", "_label": "_component"})
-    if labels.count() <= _FEW:
-        labels = F.broadcast(labels)
-    is_of = layout.key_struct() == F.col("_named")
+    is_of = number == F.col("_named")
     return touched.join(labels, is_of, "left_anti"), touched.join(labels, is_of).drop("_named")
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import pyarrow as pa
 
 from pgoutput_construct.changelog.facts import TableReading
-from pgoutput_construct.columnar import columns_schema, unify
+from pgoutput_construct.columnar import AS_USUAL, Choices, columns_schema, unify
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.messages import Relation, RelationColumn, Type
 
@@ -108,12 +108,12 @@ def read_one(reading: TableReading, known: Sequence[Used]) -> Used:
     return Used({}, Description(_NEXT, relation, types), tuple(column.number for column in columns), False)
 
 
-def find_columns(used: Sequence[Used], numbering: Numbering) -> Columns:
+def find_columns(used: Sequence[Used], numbering: Numbering, choices: Choices = AS_USUAL) -> Columns:
     """Return the columns of a table, given the descriptions of its rows, the latest first.
 
     A column that was renamed has its latest name. One that was dropped, whose name another one has now, is called
     ``name_dropped_number``. Tables that had one name after the other share columns of equal names. Types become wide
-    enough for all values.
+    enough for all values; ``choices`` are those that the reader wants.
     """
     names: dict[int, tuple[str, ...]] = {}
     missing: dict[int, dict[str, Missing]] = {}
@@ -126,7 +126,7 @@ def find_columns(used: Sequence[Used], numbering: Numbering) -> Columns:
         for each, own in zip(mine, identities, strict=True):
             named.append((each, tuple(called[one] for one in own)))
             names |= dict.fromkeys(each.seqs, named[-1][1])
-    return Columns(_united(named), named[0][1], names, missing)
+    return Columns(_united(named, choices), named[0][1], names, missing)
 
 
 def _identities(used: Used, all_used: Iterable[Used]) -> tuple[Identity, ...]:
@@ -185,9 +185,9 @@ def _missing(
     return found
 
 
-def _united(named: Iterable[tuple[Used, tuple[str, ...]]]) -> pa.Schema:
+def _united(named: Iterable[tuple[Used, tuple[str, ...]]], choices: Choices) -> pa.Schema:
     kinds: dict[str, pa.DataType] = {}
     for each, names in named:
-        for field, name in zip(columns_schema(each.description), names, strict=True):
+        for field, name in zip(columns_schema(each.description, choices), names, strict=True):
             kinds[name] = unify(kinds.get(name, field.type), field.type)
     return pa.schema(list(kinds.items()))

@@ -1,20 +1,31 @@
-"""Keys that updates connect, as components of a graph; by joins, in Spark."""
+"""Numbers that updates connect, as components of a graph: in the driver while they are few, else by joins in Spark."""
 
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-__all__ = ["connect"]
+__all__ = ["FEW", "connect"]
+
+FEW: Final = 200_000
+"""So many links the driver takes; in Spark each of them costs less, and the first one some seconds."""
 
 
-def connect(links: DataFrame) -> DataFrame:
-    """Return ``_key, _label`` for every key in ``links`` (``_old, _new``): connected keys have one label in common.
+def connect(links: DataFrame, few: int = FEW) -> DataFrame:
+    """Return ``_key, _label`` for every number in ``links`` (``_old, _new``): connected ones have one label in common.
 
-    Runs jobs until nothing changes: each round takes the smallest label among the neighbours, gives it to the old
-    label too, and follows labels one step further, so that long chains take few rounds.
+    Where there are more than ``few`` it runs jobs until nothing changes: each round takes the smallest label among
+    the neighbours, gives it to the old label too, and follows labels one step further, so that long chains take few
+    rounds.
     """
     links = links.where("_old != _new").distinct().localCheckpoint()
-    if links.isEmpty():
-        return links.toDF("_key", "_label")
+    if links.count() <= few:
+        pairs = links.toArrow()
+        labels = _united(zip(pairs["_old"].to_pylist(), pairs["_new"].to_pylist(), strict=True))
+        columns = {"_key": pa.array(labels.keys(), pa.int64()), "_label": pa.array(labels.values(), pa.int64())}
+        return links.sparkSession.createDataFrame(pa.table(columns))
     back = links.select(F.col("_new").alias("_old"), F.col("_old").alias("_new"))
     both = links.unionAll(back).distinct()
     labels = both.select(F.col("_old").alias("_key"), F.col("_old").alias("_label")).distinct().localCheckpoint()
@@ -23,6 +34,21 @@ def connect(links: DataFrame) -> DataFrame:
         if better.join(labels, ["_key", "_label"], "left_anti").isEmpty():
             return better
         labels = better
+
+
+def _united(links: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Return the label of each number."""
+    above: dict[int, int] = {}
+
+    def top(number: int) -> int:
+        while above.setdefault(number, number) != number:
+            above[number] = above[above[number]]
+            number = above[number]
+        return number
+
+    for one, other in links:
+        above[top(one)] = top(other)
+    return {number: top(number) for number in list(above)}
 
 
 def _round(both: DataFrame, labels: DataFrame) -> DataFrame:

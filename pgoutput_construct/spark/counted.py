@@ -1,171 +1,87 @@
 """The rows of a table whose identity is the full row: equal ones are counted, in the order of the changes."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
-from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark.alike import AlikeRows
 from pgoutput_construct.spark.replay import replayed
-from pgoutput_construct.spark.schemas import CHANGE
-from pgoutput_construct.spark.survey import CAME, GONE, is_unsent
-from pgoutput_construct.spark.values import BEFORE, NEW, exact, restored, texts, untyped_of, written
+from pgoutput_construct.spark.rowwise import ORDER, Counted, component, events_of
+from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.values import restored, untyped_of, written
 
-__all__ = ["Counted", "counted"]
+__all__ = ["counted", "unfound_rows"]
 
-_ORDER: Final = ("_turn", "_commit_lsn", "_seq", "_came")
-"""Rows that were there before; then changes, and of one change the row that goes before the one that comes."""
-
-
-@dataclass(frozen=True)
-class Counted:
-    """A table whose rows are told apart by all their columns. In frames its columns have numbers: ``c0``, ``c1``."""
-
-    own: tuple[str, ...]
-    """All columns that the changes have."""
-    names: tuple[str, ...]
-    """Those of the rows that are asked for."""
-    kinds: Mapping[str, T.DataType]
-    """Types, by column."""
-    shapes: tuple[frozenset[str], ...]
-    """The columns that changes, and rows before, were described with; their ``_shape`` says which of these."""
-    unsent: frozenset[str]
-    """The columns that some update left out, which ``_before`` has then."""
-
-    @classmethod
-    def of(
-        cls, changes: DataFrame, names: Sequence[str], shapes: Sequence[frozenset[str]], unsent: frozenset[str]
-    ) -> "Counted":
-        """Return that of a table which now has the columns ``names``."""
-        kinds = {field.name: field.dataType for field in changes.schema if field.name not in (*CHANGE, "_shape")}
-        return cls(tuple(kinds), tuple(names), kinds, tuple(shapes), unsent)
-
-    @cached_property
-    def shared(self) -> tuple[str, ...]:
-        """The columns that all rows were described with."""
-        return tuple(name for name in self.own if all(name in shape for shape in self.shapes))
-
-    def place(self, name: str) -> str:
-        """Return what a column is called in frames."""
-        return f"c{self.own.index(name)}"
-
-    def compared(self, name: str) -> Column:
-        """Return a column's value where it was described, else null."""
-        value = exact(F.col(self.place(name)), self.kinds[name])
-        return value if name in self.shared else F.when(self.has(name), value)
-
-    def has(self, name: str) -> Column:
-        """Tell whether a column was described."""
-        return F.col("_shape").isin([number for number, shape in enumerate(self.shapes) if name in shape])
+_SAID: Final = pa.schema([("_unfound", pa.bool_())])
 
 
 def counted(before: DataFrame | None, changes: DataFrame, table: Counted) -> DataFrame:
     """Return the rows after changes: the columns, ``_untyped``, ``_commit_lsn`` and ``_seq``, as ``before`` has them.
 
-    Both have ``_shape``. An update takes a row away, and adds another; a delete takes the oldest of the rows that are
-    equal in the columns which both were described with, and of these one that has most of them; or none. Rows before
-    that no change takes away are left as they are.
+    Both have ``__shape``. A delete takes the oldest of the rows that are equal in the columns which it and they were
+    described with, of rows that have more of them than others; or none. Rows before that no change takes away are
+    left as they are.
     """
-    events = _sides(changes, table)
-    if before is None:
-        return _left(events, table)
-    stored = before.withColumn("_hash", _hash(table, NEW.value))
-    taken = events.where(~F.col("_came")).select(_hash(table, lambda name: F.col(table.place(name))).alias("_hash"))
-    touched = stored.join(taken, "_hash", "left_semi")
-    own = [*map(NEW.value, table.names), "_untyped", "_commit_lsn", "_seq"]
-    untouched = stored.join(taken, "_hash", "left_anti").select(*own)
-    return untouched.unionAll(_left(events.unionByName(_stored(touched, table)), table))
+    events, untouched = events_of(before, changes, table)
+    single, mixed = _by_shape(events, table)
+    rows = _folded(single, table)
+    if mixed is not None:
+        rows = rows.unionAll(_unpacked(_replayed(mixed, table).where("NOT _unfound"), table))
+    if untouched is not None:
+        rows = rows.unionAll(untouched.select(*map(column, table.names), "_untyped", "_commit_lsn", "_seq"))
+    return rows
 
 
-def _hash(table: Counted, value: Callable[[str], Column]) -> Column:
-    """Return a number that is the same for rows that may be equal."""
-    return F.xxhash64(F.lit(0), *(value(name) for name in table.shared))
+def unfound_rows(before: DataFrame | None, changes: DataFrame, table: Counted) -> DataFrame:
+    """Return the events (``events_of``) that were to take rows away that were not there."""
+    single, mixed = _by_shape(events_of(before, changes, table)[0], table)
+    equal = Window.partitionBy(*_group(table)).orderBy(*ORDER)
+    total = F.sum(F.when(F.col("_came"), 1).otherwise(-1)).over(equal)
+    least = F.min("_total").over(equal.rowsBetween(Window.unboundedPreceding, -1))
+    totals = single.withColumn("_total", total).withColumn("_least", F.least(least, F.lit(0)))
+    found = totals.where("NOT _came AND _total < coalesce(_least, 0)").drop("_total", "_least")
+    if mixed is None:
+        return found
+    return found.unionByName(_replayed(mixed, table).where("_unfound").select(*found.columns))
 
 
-def _sides(changes: DataFrame, table: Counted) -> DataFrame:
-    """Return the rows that come and go."""
-    op, both = F.col("_op"), F.array(F.lit(False), F.lit(True))
-    has_old = F.col("_before").isNotNull() if table.own else op != CAME
-    came = F.when(op == GONE, F.array(F.lit(False))).when(has_old, both).otherwise(F.array(F.lit(True)))
-    sides = changes.withColumn("_came", F.explode(came))
-
-    def pick(name: str, new: Column, old: Column) -> Column:
-        is_old = ~F.col("_came")
-        if name in table.unsent:
-            is_old |= is_unsent(name) & F.col("_before").isNotNull()
-        return F.when(is_old, old).otherwise(new)
-
-    return _events(
-        sides,
-        table,
-        1,
-        lambda name: pick(name, NEW.value(name), BEFORE.value(name)),
-        lambda name: pick(name, NEW.text(name), BEFORE.text(name)),
-    )
-
-
-def _stored(rows: DataFrame, table: Counted) -> DataFrame:
-    """Return rows that were there before as rows that come first."""
-    return _events(rows.withColumn("_came", F.lit(True)), table, 0, NEW.value, NEW.text)
-
-
-def _events(
-    rows: DataFrame, table: Counted, turn: int, value: Callable[[str], Column], text: Callable[[str], Column]
-) -> DataFrame:
-    return rows.select(
-        *(value(name).alias(table.place(name)) for name in table.own),
-        F.when(F.col("_untyped").isNotNull(), texts([text(name) for name in table.own])).alias("_texts"),
-        "_shape",
-        F.lit(turn).alias("_turn"),
-        "_commit_lsn",
-        "_seq",
-        "_came",
-    )
-
-
-def _left(events: DataFrame, table: Counted) -> DataFrame:
+def _by_shape(events: DataFrame, table: Counted) -> tuple[DataFrame, DataFrame | None]:
+    """Return events among which equal ones have one shape, and those that may be equal to some of another shape."""
     if len(table.shapes) == 1:
-        return _folded(events, table)
-    alike = events.withColumn("_component", _hash(table, lambda name: F.col(table.place(name))))
-    of_one = Window.partitionBy("_component")
+        return events, None
+    alike, of_one = events.withColumn("_component", component(table)), Window.partitionBy("_component")
     alike = alike.withColumn("_mixed", F.min("_shape").over(of_one) != F.max("_shape").over(of_one))
-    return _folded(alike.where("NOT _mixed"), table).unionAll(_replayed(alike.where("_mixed"), table))
+    return alike.where("NOT _mixed").drop("_component", "_mixed"), alike.where("_mixed").drop("_mixed")
+
+
+def _group(table: Counted) -> list[Column]:
+    """Return what equal rows of one shape have in common."""
+    described = F.array(*(table.has(name) for name in table.own)).cast("array<boolean>")
+    texts = F.zip_with("_texts", described, lambda text, has: F.when(has, text))
+    values = [table.compared(name).alias(f"g{number}") for number, name in enumerate(table.own)]
+    return [*values, (texts if len(table.shapes) > 1 else F.col("_texts")).alias("_known"), F.col("_shape")]
 
 
 def _folded(events: DataFrame, table: Counted) -> DataFrame:
     """Return the rows that are left where equal ones have one shape: they are groups, and their changes are counted."""
     others = [table.place(name) for name in table.names if name not in table.shared]
-    group = [table.compared(name).alias(f"g{number}") for number, name in enumerate(table.own)]
-    known = F.transform(
-        F.array(*(F.when(table.has(name), F.lit(name)) for name in table.own)).cast("array<string>"),
-        lambda name, number: F.when(name.isNotNull(), F.col("_texts")[number]),
-    )
-    group.append(F.when(F.col("_texts").isNotNull(), known).alias("_known"))
-    changes = F.array_sort(F.collect_list(F.struct(*_ORDER, *others, *(["_texts"] if others else []))))
-    groups = (
-        events.groupBy(*group, "_shape")
-        .agg(changes.alias("_changes"))
-        .withColumn("_count", F.aggregate("_changes", F.lit(0), _counted_on))
-    )
+    changes = F.array_sort(F.collect_list(F.struct(*ORDER, *others, *(["_texts"] if others else []))))
+    groups = events.groupBy(*_group(table)).agg(changes.alias("_changes"))
+    groups = groups.withColumn("_count", F.aggregate("_changes", F.lit(0), _counted_on)).where("_count > 0")
     came = F.filter("_changes", lambda change: change["_came"])
     last = F.slice(came, F.size(came) - F.col("_count") + 1, F.col("_count"))
-    left = groups.where("_count > 0").withColumn("_one", F.explode(last))
-    values, all_texts = {}, {}
-    for name in table.names:
-        number = table.own.index(name)
-        is_shared = name in table.shared
-        values[name] = (
-            restored(F.col(f"g{number}"), table.kinds[name]) if is_shared else F.col(f"_one.{table.place(name)}")
-        )
-        all_texts[name] = F.col("_known" if is_shared else "_one._texts")[number]
+    left = groups.withColumn("_one", F.explode(last))
+    values, texts = dict[str, Column](), dict[str, Column]()
+    for number, name in enumerate(table.own):
+        if name in table.shared:
+            values[name], texts[name] = restored(F.col(f"g{number}"), table.kinds[name]), F.col("_known")[number]
+        elif name in table.names:
+            values[name], texts[name] = F.col(f"_one.{table.place(name)}"), F.col("_one._texts")[number]
     return left.select(
-        *(value.alias(name) for name, value in values.items()),
-        untyped_of(all_texts).alias("_untyped"),
+        *(values[name].alias(name) for name in table.names),
+        untyped_of({name: texts[name] for name in table.names}).alias("_untyped"),
         "_one._commit_lsn",
         "_one._seq",
     )
@@ -176,27 +92,24 @@ def _counted_on(total: Column, change: Column) -> Column:
 
 
 def _replayed(events: DataFrame, table: Counted) -> DataFrame:
-    """Return the rows that are left where they were described with different columns: one change after the other."""
-    texts_of = [
-        part
-        for number, name in enumerate(table.own)
-        for part in (written(F.col(table.place(name)), table.kinds[name]), F.col("_texts")[number])
-    ]
+    """Return the events whose rows are left, and, ``_unfound``, those of rows that were not there."""
+    texts = (F.col("_texts")[number] for number in range(len(table.own)))
+    values = (written(F.col(table.place(name)), table.kinds[name]) for name in table.own)
+    nothing = F.lit(None).cast("array<string>")
     changes = events.withColumns(
         {
-            "_key": F.array(*texts_of).cast("array<string>"),
-            "_former": F.lit(None).cast("array<string>"),
-            "_unchanged": F.lit(None).cast("array<string>"),
+            "_key": F.array(*(part for pair in zip(values, texts, strict=True) for part in pair)).cast("array<string>"),
+            "_former": nothing,
+            "_unchanged": nothing,
             "_gone": ~F.col("_came"),
         }
     )
     positions = [frozenset(place for place, name in enumerate(table.own) if name in shape) for shape in table.shapes]
-    columns = [*(table.place(name) for name in table.names), "_texts", "_commit_lsn", "_seq"]
-    rows = replayed(changes, columns, _ORDER, lambda: AlikeRows(positions), pa.schema([]))
-    untyped = untyped_of({name: F.col("_texts")[table.own.index(name)] for name in table.names})
-    return rows.select(
-        *(F.col(table.place(name)).alias(name) for name in table.names),
-        untyped.alias("_untyped"),
-        "_commit_lsn",
-        "_seq",
-    )
+    columns = [name for name in events.columns if name != "_component"]
+    return replayed(changes, columns, ORDER, lambda: AlikeRows(positions), _SAID)
+
+
+def _unpacked(events: DataFrame, table: Counted) -> DataFrame:
+    texts = {name: F.col("_texts")[table.own.index(name)] for name in table.names}
+    values = (F.col(table.place(name)).alias(name) for name in table.names)
+    return events.select(*values, untyped_of(texts).alias("_untyped"), "_commit_lsn", "_seq")

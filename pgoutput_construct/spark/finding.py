@@ -7,6 +7,7 @@ from typing import Final
 
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.facts import TableReading
+from pgoutput_construct.columnar import AS_USUAL, Choices
 from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, read_one, used_ones
 from pgoutput_construct.spark.names import qualified_name
 from pgoutput_construct.spark.tables import Base, Identity, Place, Shape, Table, Usage
@@ -37,6 +38,7 @@ def find_tables(
     copies: Iterable[TableCopy] = (),
     numbering: Numbering = BY_NAME,
     readings: Mapping[int, TableReading] = MappingProxyType({}),
+    choices: Choices = AS_USUAL,
 ) -> dict[str, Table]:
     """Return the tables by qualified name, given which descriptions are used where, and the complete ``copies``.
 
@@ -44,7 +46,7 @@ def find_tables(
     by itself, the partitions of a table that is published as a whole. A table is an OID under the name it had last,
     so its changes before a renaming are its own. A table that was dropped and re-created has two OIDs under one name:
     its changes are those of both, its state is that of the last. ``numbering`` tells columns apart; ``readings`` are
-    the last ones of the catalog, by OID.
+    the last ones of the catalog, by OID; ``choices`` the types that the reader wants columns to have.
     """
     found, copied = list(usages), defaultdict[int, list[TableCopy]](list)
     for copy in copies:
@@ -66,7 +68,7 @@ def find_tables(
     for name in sorted(by_name):
         order = sorted(by_name[name], key=latest.__getitem__, reverse=True)
         reading = newer.get(history.descriptions[order[0]].relation.relation_oid)
-        tables[name] = _table(history, order, found, copied, numbering, reading)
+        tables[name] = _table(history, order, found, copied, (numbering, choices), reading)
     return tables
 
 
@@ -90,17 +92,17 @@ def _table(
     order: Sequence[int],
     usages: Iterable[Usage],
     copied: Mapping[int, Sequence[TableCopy]],
-    numbering: Numbering,
+    known: tuple[Numbering, Choices],
     reading: TableReading | None,
 ) -> Table:
     """Return a table, given its descriptions, the latest first."""
-    indexes = frozenset(order)
+    indexes, (numbering, choices) = frozenset(order), known
     mine = [usage for usage in usages if usage.description in indexes]
     of_copies = {usage.description for usage in mine if usage.copied}
     used = used_ones([(index, history.descriptions[index], index in of_copies) for index in order], numbering)
     if reading is not None and any(column.published for column in reading.columns):
         used.insert(0, read_one(reading, used))
-    columns = find_columns(used, numbering)
+    columns = find_columns(used, numbering, choices)
     relation = history.descriptions[order[0]].relation
     return Table(
         namespace=(reading or relation).namespace,

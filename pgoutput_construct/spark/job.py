@@ -1,5 +1,6 @@
 """The main job: a change log becomes one typed DataFrame, and one Parquet dataset, for each table."""
 
+import json
 import re
 import warnings
 from collections.abc import Iterable, Mapping
@@ -83,7 +84,12 @@ class OpenLog:
         table.check_names(self.spark.conf.get("spark.sql.caseSensitive") == "true")
         register(self.spark)
         schema = from_arrow_schema(changes_schema(table.columns), prefer_timestamp_ntz=True)
-        options = {"path": self.log.store.address, "table": name, "asOfSeq": str(self.opened.as_of)}
+        options = {
+            "path": self.log.store.address,
+            "table": json.dumps([name]),  # in ASCII: a name need not be UTF-8
+            "asOfSeq": str(self.opened.as_of),
+            "types": self.opened.types,
+        }
         if after is not None:
             options["fromSeq"] = str(after + 1)
         return self.spark.read.format(PgoutputSource.name()).schema(schema).options(**options).load()
@@ -128,7 +134,7 @@ class OpenLog:
         )
 
 
-def open_log(spark: SparkSession, directory: str | Path, as_of: int | None = None) -> OpenLog:
+def open_log(spark: SparkSession, directory: str | Path, as_of: int | None = None, types: str = "") -> OpenLog:
     """Open a change log: read its transactions and relations, and find its tables, from its index alone.
 
     Args:
@@ -136,12 +142,14 @@ def open_log(spark: SparkSession, directory: str | Path, as_of: int | None = Non
         directory: The log's directory or address; it must be the same on every executor.
         as_of: Open it as it was when this was its last seq: exactly the transactions that ended by then, with the
             copies and the facts that were in the log. None: as it is.
+        types: Types that columns have by choice, such as ``numeric=decimal(38,10),uuid=binary``: see
+            ``columnar.chosen_types``.
 
     Raises:
         ChangeLogError: The log is damaged, has bytes that are no message (with the field), or messages that do not fit
             together; it says segment and seq. Or it does not have the seq.
     """
-    return OpenLog(spark, opened(ChangeLog(directory), as_of))
+    return OpenLog(spark, opened(ChangeLog(directory), as_of, types))
 
 
 def write_tables(

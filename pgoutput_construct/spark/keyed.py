@@ -12,10 +12,10 @@ from pgoutput_construct.spark.chains import followed, split
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.netting import net_of, touching
 from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.survey import Survey, after
+from pgoutput_construct.spark.survey import Survey
 from pgoutput_construct.spark.values import NEW
 
-__all__ = ["advanced", "net_rows", "netted"]
+__all__ = ["advanced", "net_rows", "netted", "without_keys"]
 
 _FEW: Final = 200_000
 """Rows that are sent to all executors, so that those that they are joined with stay where they are."""
@@ -25,7 +25,7 @@ _META: Final = ("_untyped", "_commit_lsn", "_seq")
 
 def netted(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
     """Return what changes come to, key by key, as ``net_of`` does; only rows in chains are followed one by one."""
-    touched = touching(after(changes, found.truncated), layout, found)
+    touched = touching(changes, layout, found)
     if not (found.chained and layout.unsent):
         return net_of(touched, layout)
     single, chained = split(touched, layout)
@@ -52,7 +52,7 @@ def advanced(before: DataFrame | None, changes: DataFrame, layout: Layout, found
     is true, else it is null.
     """
     net = netted(changes, layout, found)
-    if before is None or found.truncated is not None:
+    if before is None:
         return _rows(net, layout, fails)
     # It is joined with the rows before from several sides.
     net = net.localCheckpoint()
@@ -67,6 +67,12 @@ def advanced(before: DataFrame | None, changes: DataFrame, layout: Layout, found
         )
         net = _filled(net, needed, layout)
     return kept.select("_stored.*").unionAll(_rows(net, layout, fails))
+
+
+def without_keys(changes: DataFrame, before: DataFrame, layout: Layout, where: Column) -> DataFrame:
+    """Leave out of changes, in frames, those that ``where`` is true of and whose key a row before has."""
+    stored = before.select(*layout.key_of(NEW.value, NEW.text))
+    return changes.join(_keys(stored, layout, ""), _same(layout, "") & where, "left_anti")
 
 
 def _as_they_are(rows: DataFrame) -> DataFrame:

@@ -6,11 +6,12 @@ from urllib.parse import unquote
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["directory_name", "qualified_name", "table_of_directory"]
+__all__ = ["directory_name", "qualified_name", "split_name", "table_of_directory"]
 
 _LONGEST = 255  # bytes: NAME_MAX of Linux, and the limit of HDFS
 _DIGITS = 32
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
+_QUALIFIED = re.compile(r'("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\.("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)')
 
 
 def qualified_name(namespace: str, name: str) -> str:
@@ -38,6 +39,15 @@ def table_of_directory(directory: str) -> tuple[str, str]:
         )
     namespace, name = directory.split(".")
     return unquote(namespace, errors="surrogateescape"), unquote(name, errors="surrogateescape")
+
+
+def split_name(qualified: str) -> tuple[str, str]:
+    """Return schema and table of what ``qualified_name`` gave; raise PgoutputError for what is no such name."""
+    match = _QUALIFIED.fullmatch(qualified)
+    if match is None:
+        raise PgoutputError(f"{qualified}: a table is named as schema.table, in double quotes where SQL needs them")
+    namespace, name = (part[1:-1].replace('""', '"') if part.startswith('"') else part for part in match.groups())
+    return namespace, name
 
 
 def _quoted(part: str) -> str:

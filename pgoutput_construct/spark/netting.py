@@ -11,33 +11,35 @@ __all__ = ["net_of", "touching"]
 
 
 def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
-    """Return changes by the key that they touch: key, ``_gone``, ``_row`` and pairs, ``_unchanged``, their place.
+    """Return changes by the key that they touch: key, ``_op``, ``_gone``, ``_row`` and pairs, ``_unchanged``, place.
 
     A change of the key is there twice: the row with the old one is gone. ``_moved`` marks both, and ``_was`` is the old
     one where changes are chained.
     """
-    touched = changes.withColumn("_moved", moves(changes, layout.keys) if found.moved else F.lit(False))
+    moved, left = F.lit(False), F.lit(False)
     if found.moved:
+        moved, left = moves(changes, layout.keys), F.col("__left")
         once, twice = F.array(F.lit(False)), F.array(F.lit(False), F.lit(True))
-        touched = touched.withColumn("_left", F.explode(F.when(F.col("_moved"), twice).otherwise(once)))
-    gone = (F.col("_op") == GONE) | (F.col("_left") if found.moved else F.lit(False))
-    return touched.select(
+        changes = changes.withColumn("__left", F.explode(F.when(moved, twice).otherwise(once)))
+    gone = (F.col("_op") == GONE) | left
+    return changes.select(
         *_key(layout, gone),
         F.when(~gone, layout.row_of()).alias("_row"),
         *(F.when(~gone, F.struct(*layout.pair_of(name))).alias(layout.place(name)) for name in layout.unsent),
+        "_op",
         gone.alias("_gone"),
-        "_moved",
+        moved.alias("_moved"),
         "_unchanged",
         "_commit_lsn",
         "_seq",
-        *([_former(layout, gone)] if found.chained else []),
+        *([_former(layout, gone, moved)] if found.chained else []),
     )
 
 
-def _former(layout: Layout, gone: Column) -> Column:
+def _former(layout: Layout, gone: Column, moved: Column) -> Column:
     """Return the key that the row had before its change."""
     old = F.struct(*layout.key_of(BEFORE.value, BEFORE.text))
-    return F.when(F.col("_moved"), old).otherwise(F.struct(*_key(layout, gone))).alias("_was")
+    return F.when(moved, old).otherwise(F.struct(*_key(layout, gone))).alias("_was")
 
 
 def _key(layout: Layout, gone: Column) -> list[Column]:
@@ -61,15 +63,13 @@ def net_of(touched: DataFrame, layout: Layout) -> DataFrame:
     """
     pairs = {name: layout.place(name) for name in layout.unsent}
     last = touched.groupBy(*layout.key).agg(
-        F.max_by("_row", place()).alias("_row"),
-        F.max(place()).alias("_place"),
+        F.max_by(F.struct("_row", place().alias("_place")), place()).alias("_last"),
         *(F.max_by(F.struct(pair, place().alias("place")), _sent(name)).alias(pair) for name, pair in pairs.items()),
         *([F.max(F.when(F.col("_gone"), place())).alias("_died")] if pairs else []),
     )
     return last.select(
         *layout.key,
-        "_row",
-        "_place",
+        "_last.*",
         *(F.col(f"{pair}.{pair}").alias(pair) for pair in pairs.values()),
         _open(layout).alias("_open"),
         layout.key_struct().alias("_was"),
@@ -87,5 +87,5 @@ def _open(layout: Layout) -> Column:
     for name in layout.unsent:
         sent = F.col(f"{layout.place(name)}.place")
         is_open = sent.isNull() | F.coalesce(sent < F.col("_died"), F.lit(False))
-        found.append(F.when(is_open & F.col("_row").isNotNull(), F.lit(name)))
+        found.append(F.when(is_open & F.col("_last._row").isNotNull(), F.lit(name)))
     return F.filter(F.array(*found), lambda name: name.isNotNull()).cast("array<string>")

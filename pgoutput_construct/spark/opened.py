@@ -11,6 +11,7 @@ from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.wholeness import present_copies
+from pgoutput_construct.columnar import chosen_types
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
 from pgoutput_construct.spark.finding import find_tables
@@ -33,6 +34,8 @@ class Opened:
     plan: Plan
     tables: Mapping[str, Table]
     """All tables with committed changes or a copy, by their names: ``schema.table``, quoted where SQL needs it."""
+    types: str = ""
+    """The types that columns have by choice, as they were given."""
 
     def table(self, name: str) -> Table:
         """Return what is known of a table; raise ChangeLogError where the log does not have it."""
@@ -41,17 +44,23 @@ class Opened:
         return self.tables[name]
 
 
-def opened(log: ChangeLog, as_of: int | None = None) -> Opened:
-    """Find out what is known of a log as of a seq, None for all of it; raises as ``spark.open_log`` does."""
+def opened(log: ChangeLog, as_of: int | None = None, types: str = "", *, lets_pass: bool = False) -> Opened:
+    """Find out what is known of a log as of a seq, None for all of it; raises as ``spark.open_log`` does.
+
+    ``types`` are as there. It ``lets_pass`` rows that nothing describes, as those that are malformed before they name
+    their table.
+    """
+    choices = chosen_types(types)
     index = log.index if as_of is None else index_as_of(log, as_of)
     plan = plan_of(log, index)
     runs = visible_runs(index, plan)
-    for run in np.flatnonzero(runs.column("description") == UNDESCRIBED).tolist():
+    is_known = runs.column("description") != UNDESCRIBED
+    for run in np.flatnonzero(~is_known).tolist() if not lets_pass else ():
         raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
     readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
-    used = find_usages(runs, plan), present_copies(index), lineage_of(index), readings
-    tables = find_tables(plan.history, *used)
-    return Opened(log, index.last_seq if as_of is None else as_of, index, plan, tables)
+    used = find_usages(runs.take(is_known), plan), present_copies(index), lineage_of(index), readings
+    tables = find_tables(plan.history, *used, choices)
+    return Opened(log, index.last_seq if as_of is None else as_of, index, plan, tables, types)
 
 
 def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:

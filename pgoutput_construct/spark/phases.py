@@ -1,6 +1,7 @@
 """A table whose replica identity changes inside the log: replayed in phases, each by the identity it had then."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from itertools import groupby, pairwise
 from typing import Final, Literal, TypeAlias
 
@@ -12,12 +13,13 @@ from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.shapes import shapes_of, stored_rows, with_shapes
-from pgoutput_construct.spark.steps import stepped
+from pgoutput_construct.spark.steps import Step, stepped
 from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
 from pgoutput_construct.spark.tables import Identity, Place, Table
+from pgoutput_construct.spark.unfound import unfound
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["OnMissing", "advance", "find_phases"]
+__all__ = ["OnMissing", "advance", "find_phases", "missing_rows"]
 
 OnMissing: TypeAlias = Literal["error", "report"]
 """What becomes of a change of a row that must be there and is not."""
@@ -28,6 +30,8 @@ _WORDS: Final[Mapping[str, str]] = {
     RelationReplicaIdentity.FULL: "full row",
     RelationReplicaIdentity.NOTHING: "nothing",
 }
+_NO_CHANGE: Final = Identity(0, RelationReplicaIdentity.NOTHING, (), (0, 0), (0, 0))
+"""What tells rows apart where no change of them counts."""
 _REMEDY: Final = (
     "the changes can still be read; to have the state, copy the table: pgoutput snapshot DSN LOG --table {}"
 )
@@ -55,28 +59,45 @@ def advance(
     ``on_missing`` is ``report``: then it is null, and among ``missing_rows``. Raises ChangeLogError as ``find_phases``
     does.
     """
+    rows, _ = _walk(before, changes, table, reach, fails=on_missing == "error")
+    return rows
+
+
+def missing_rows(
+    before: DataFrame | None, changes: DataFrame, table: Table, reach: tuple[int, int] | None = None
+) -> DataFrame:
+    """Return the changes of rows that must be there and are not, as ``advance`` with the same arguments meets them.
+
+    They are updates and deletes, by ``_commit_lsn, _seq, _op``; ``_row`` is the key that they name, or the whole old
+    row, as JSON; ``_unchanged`` are the columns that were left out, and so are not known. A row that an update
+    changes is there from then on.
+    """
+    _, steps = _walk(before, changes, table, reach, fails=False)
+    return reduce(DataFrame.unionAll, map(unfound, steps))
+
+
+def _walk(
+    before: DataFrame | None, changes: DataFrame, table: Table, reach: tuple[int, int] | None, *, fails: bool
+) -> tuple[DataFrame, list[Step]]:
+    """Return the rows after changes, and the steps that lead to them, one a phase."""
     counted = counting(changes, table.base, reach)
     if before is not None:
         counted = counted.where(F.col("_commit_lsn") != BEFORE_ALL)
-    shapes = shapes_of(table, before)
-    events = with_shapes(counted, table)
+    shapes, events = shapes_of(table, before), with_shapes(counted, table)
     identities = _in_force(events, table, before)
-    phases = find_phases(table, identities)
     is_new = table.base is None and bool(identities) and identities[0].relation_oid != table.relation_oid
     left = None if before is None or is_new else stored_rows(before, table, events)
-    if not phases:
-        nothing = RelationReplicaIdentity.NOTHING
-        return _placed(stepped(left, events, (), nothing, table.current, shapes), table)
+    phases, steps = find_phases(table, identities) or (_NO_CHANGE,), list[Step]()
     ends = [*(phase.first for phase in phases[1:]), None]
     for number, (phase, end) in enumerate(zip(phases, ends, strict=True)):
         mine = _between(events, phase.first if number or is_new else None, end)
-        if left is not None:
-            left = _with_keys(left, table, phase)
-        columns = table.current if end is None else table.columns.names
-        left = stepped(left, mine, phase.key_columns, phase.replica_identity, columns, shapes, on_missing == "error")
-        if end is not None:
-            left = with_shapes(left, table)
-    return _placed(left, table)
+        rows = None if left is None else _with_keys(left, table, phase)
+        columns = table.current if end is None else tuple(table.columns.names)
+        steps.append(Step(rows, mine, phase.key_columns, phase.replica_identity, columns, tuple(shapes)))
+        left = stepped(steps[-1], fails=fails)
+        left = left if end is None else with_shapes(left, table)
+    assert left is not None
+    return _placed(left, table), steps
 
 
 def find_phases(table: Table, identities: Sequence[Identity]) -> tuple[Identity, ...]:

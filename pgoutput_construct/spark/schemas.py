@@ -8,10 +8,14 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 from pgoutput_construct.columnar import rows_schema
 
-__all__ = ["CHANGE", "changes_schema", "column"]
+__all__ = ["CHANGE", "SHAPE", "WORK", "changes_schema", "column"]
 
 CHANGE: Final = ("_op", "_commit_lsn", "_seq", "_commit_time", "_xid", "_before", "_unchanged", "_untyped")
 """The columns that a change has besides the table's own."""
+SHAPE: Final = "__shape"
+"""The column that says which columns a change was described with."""
+WORK: Final = (SHAPE, "__left", "__came", "__hash", "__given")
+"""Columns that stand beside the table's own while a state is rebuilt."""
 
 
 def column(*path: str) -> Column:

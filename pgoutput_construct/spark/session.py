@@ -51,8 +51,9 @@ def spark_session(
         raise PgoutputError(
             f"{master!r} is no master of Spark: it is local, local[N], spark://HOST:PORT, yarn, or k8s://HOST:PORT"
         )
-    if master.startswith("local"):
-        # The property spark.pyspark.python counts for spark-submit alone; workers need this Python's packages.
+    if master.startswith(("local", "spark:")):
+        # The property spark.pyspark.python counts for spark-submit alone; workers need this Python's packages, on
+        # the machines of a standalone cluster under the same path unless the variable says otherwise.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     local = _LOCAL if master.startswith("local") else {}
     chosen = {**SETTINGS, **local, **format_settings(into), **(settings or {})}

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.missing import default_row
-from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.schemas import SHAPE, column
 from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
 from pgoutput_construct.spark.tables import Table
 
@@ -22,13 +22,13 @@ def shapes_of(table: Table, before: DataFrame | None) -> list[frozenset[str]]:
 
 
 def with_shapes(rows: DataFrame, table: Table, before: DataFrame | None = None) -> DataFrame:
-    """Add ``_shape``, the index in ``shapes_of``, by the place of each change, or row of ``before``."""
+    """Add ``__shape``, the index in ``shapes_of``, by the place of each change, or row of ``before``."""
     shapes, known = shapes_of(table, before), _known(table)
     numbers = [shapes.index(shape if before is None else shape.intersection(before.columns)) for shape in known]
     found = F.lit(numbers[min(1, len(table.shapes))])
     for (first, _), number in list(zip(table.shapes, numbers[1:], strict=True))[1:]:
         found = F.when(place() >= at_place(first), number).otherwise(found)
-    return rows.withColumn("_shape", F.when(F.col("_commit_lsn") == BEFORE_ALL, numbers[0]).otherwise(found))
+    return rows.withColumn(SHAPE, F.when(F.col("_commit_lsn") == BEFORE_ALL, numbers[0]).otherwise(found))
 
 
 def _known(table: Table) -> list[frozenset[str]]:
@@ -38,7 +38,7 @@ def _known(table: Table) -> list[frozenset[str]]:
 
 
 def stored_rows(before: DataFrame, table: Table, changes: DataFrame) -> DataFrame:
-    """Return rows of an earlier state with all columns of the table, in the types of its changes, and ``_shape``.
+    """Return rows of an earlier state with all columns of the table, in the types of its changes, and ``__shape``.
 
     Columns that came since have the default that they were added with.
     """
@@ -47,11 +47,11 @@ def stored_rows(before: DataFrame, table: Table, changes: DataFrame) -> DataFram
     defaults = default_row(table.columns, _added(table, before))
     if defaults is not None:
         row = before.sparkSession.createDataFrame(pa.Table.from_batches([defaults])).select(
-            F.struct("*").alias("_given")
+            F.struct("*").alias("__given")
         )
         rows = rows.crossJoin(F.broadcast(row))
-        given = {name: column("_given", name) for name in defaults.schema.names if name not in before.columns}
-        more = F.coalesce(F.col("_given._untyped"), F.create_map().cast("map<string,string>"))
+        given = {name: column("__given", name) for name in defaults.schema.names if name not in before.columns}
+        more = F.coalesce(F.col("__given._untyped"), F.create_map().cast("map<string,string>"))
         texts = F.when(
             F.size(more) > 0, F.map_concat(F.coalesce(texts, F.create_map().cast("map<string,string>")), more)
         ).otherwise(texts)
@@ -59,7 +59,7 @@ def stored_rows(before: DataFrame, table: Table, changes: DataFrame) -> DataFram
     for name in table.columns.names:
         value = column(name) if name in before.columns else given.get(name, F.lit(None))
         values.append(value.cast(changes.schema[name].dataType).alias(name))
-    return rows.select(*values, texts.alias("_untyped"), "_commit_lsn", "_seq", "_shape")
+    return rows.select(*values, texts.alias("_untyped"), "_commit_lsn", "_seq", SHAPE)
 
 
 def _added(table: Table, before: DataFrame) -> dict[str, Missing]:

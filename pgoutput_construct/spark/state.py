@@ -9,12 +9,12 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.keyed import net_rows, netted
 from pgoutput_construct.spark.layout import Layout
-from pgoutput_construct.spark.phases import advance
-from pgoutput_construct.spark.schemas import CHANGE
-from pgoutput_construct.spark.steps import stepped
-from pgoutput_construct.spark.survey import survey
+from pgoutput_construct.spark.phases import advance, missing_rows
+from pgoutput_construct.spark.schemas import CHANGE, SHAPE
+from pgoutput_construct.spark.steps import Step, stepped
+from pgoutput_construct.spark.survey import after, survey
 
-__all__ = ["NET", "advance", "current_state", "net_changes"]
+__all__ = ["NET", "advance", "current_state", "missing_rows", "net_changes"]
 
 NET: Final = ("_untyped", "_commit_lsn", "_seq", "_key", "_op", "_unchanged")
 """The columns that net changes have besides the table's own."""
@@ -36,10 +36,10 @@ def current_state(
     the table, changes of its columns and of its replica identity.
     """
     own = [name for name in changes.columns if name not in CHANGE]
-    events = changes.withColumn("_shape", F.lit(0))
-    names = own if columns is None else columns
-    rows = stepped(None, events, key_columns, replica_identity, names, [frozenset(own)])
-    return rows.drop("_commit_lsn", "_seq")
+    events = changes.withColumn(SHAPE, F.lit(0))
+    names = tuple(own if columns is None else columns)
+    step = Step(None, events, tuple(key_columns), replica_identity, names, (frozenset(own),))
+    return stepped(step).drop("_commit_lsn", "_seq")
 
 
 def net_changes(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]) -> DataFrame:
@@ -61,4 +61,4 @@ def net_changes(changes: DataFrame, key_columns: Sequence[str], columns: Sequenc
             raise ChangeLogError(f"the column {name!r} is named as one of the net changes: rename it")
     found = survey(changes, key_columns, columns)
     layout = Layout.of(changes, key_columns, columns, found)
-    return net_rows(netted(changes, layout, found), layout)
+    return net_rows(netted(after(changes, found.truncated), layout, found), layout)

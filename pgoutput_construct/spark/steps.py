@@ -1,46 +1,85 @@
 """The rows of a table after changes that one identity tells apart."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.spark.counted import Counted, counted
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.counted import counted
 from pgoutput_construct.spark.keyed import advanced
 from pgoutput_construct.spark.layout import Layout
-from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.survey import after, survey
+from pgoutput_construct.spark.rowwise import Counted
+from pgoutput_construct.spark.schemas import SHAPE, WORK, column
+from pgoutput_construct.spark.survey import Survey, after, survey
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["stepped"]
+__all__ = ["Step", "stepped"]
 
 
-def stepped(
-    before: DataFrame | None,
-    changes: DataFrame,
-    key_columns: Sequence[str],
-    replica_identity: str,
-    columns: Sequence[str],
-    shapes: Sequence[frozenset[str]],
-    fails: bool = True,
-) -> DataFrame:
-    """Return the rows after changes by one identity: ``columns``, ``_untyped``, ``_commit_lsn`` and ``_seq``.
+@dataclass(frozen=True)
+class Step:
+    """Changes of a table that one identity tells apart, and the rows before them."""
 
-    ``before`` are the rows before, None for no row, with all columns of the table and these. ``changes`` and they have
-    ``_shape``: which of ``shapes``, columns by name, they were described with. A value that no row has makes an action
-    fail where ``fails`` is true, else it is null.
+    before: DataFrame | None
+    """All columns of the table, ``_untyped``, ``_commit_lsn``, ``_seq`` and ``__shape``; None for no row."""
+    changes: DataFrame
+    """They have ``__shape`` too."""
+    key_columns: tuple[str, ...]
+    """The columns of the replica identity."""
+    replica_identity: str
+    """As relreplident in pg_class."""
+    columns: tuple[str, ...]
+    """The columns of the rows after the changes."""
+    shapes: tuple[frozenset[str], ...]
+    """Columns by name, with which changes and rows were described; ``__shape`` says with which of these."""
+
+    def __post_init__(self) -> None:
+        for name in {*self.changes.columns, *self.columns}.intersection(WORK) - {SHAPE}:
+            raise ChangeLogError(f"the column {name!r} is named as one that rebuilding a state needs; rename it")
+
+    @property
+    def is_full(self) -> bool:
+        """Whether rows are told apart by all their columns."""
+        return self.replica_identity == RelationReplicaIdentity.FULL
+
+    @cached_property
+    def survey(self) -> Survey:
+        """What the changes have in them; they are read once for it."""
+        return survey(self.changes, self.key_columns, self.columns)
+
+    @property
+    def stored(self) -> DataFrame | None:
+        """The rows before, unless a truncate took them."""
+        return None if self.survey.truncated is not None else self.before
+
+    @property
+    def counted(self) -> DataFrame:
+        """The changes after the last truncate."""
+        return after(self.changes, self.survey.truncated)
+
+    def by_rows(self) -> Counted:
+        """Return the table as rows that are told apart by all their columns."""
+        return Counted.of(self.changes, self.columns, self.shapes, self.survey.unsent)
+
+    def by_keys(self) -> Layout:
+        """Return the table as rows that have keys."""
+        return Layout.of(self.changes, self.key_columns, self.columns, self.survey)
+
+
+def stepped(step: Step, *, fails: bool = True) -> DataFrame:
+    """Return the rows after changes: ``columns``, ``_untyped``, ``_commit_lsn`` and ``_seq``.
+
+    A value that no row has makes an action fail where ``fails`` is true, else it is null.
     """
-    found = survey(changes, key_columns, columns)
-    stored = None if found.truncated is not None else before
-    if replica_identity == RelationReplicaIdentity.FULL:
-        table = Counted.of(changes, columns, shapes, found.unsent)
-        return counted(stored, after(changes, found.truncated), table)
-    if key_columns:
-        layout = Layout.of(changes, key_columns, columns, found)
-        return advanced(stored, changes, layout, found, fails)
-    rows = [after(changes, found.truncated), *([] if stored is None else [stored])]
-    first, *others = (each.select(*_row(columns)) for each in rows)
-    return first.unionAll(others[0]) if others else first
+    if step.is_full:
+        return counted(step.stored, step.counted, step.by_rows())
+    if step.key_columns:
+        return advanced(step.stored, step.counted, step.by_keys(), step.survey, fails)
+    rows = step.counted.select(*_row(step.columns))
+    return rows if step.stored is None else rows.unionAll(step.stored.select(*_row(step.columns)))
 
 
 def _row(columns: Sequence[str]) -> list[Column]:

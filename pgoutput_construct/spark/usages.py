@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.usage import COPIED
@@ -32,6 +33,11 @@ class Runs:
         """Return one of the numbers of each run."""
         numbers: Numbers = self.table[name].to_numpy()
         return numbers
+
+    def take(self, wanted: NDArray[np.bool_]) -> "Runs":
+        """Return some of the runs."""
+        columns = self.segments, self.first_origins, self.last_origins
+        return Runs(self.table.filter(pa.array(wanted)), *(column[wanted] for column in columns))
 
 
 def visible_runs(index: SegmentIndex, plan: Plan) -> Runs:

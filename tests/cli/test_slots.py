@@ -30,7 +30,7 @@ def test_a_slot_that_is_read(run: Run, shop: Shop) -> None:
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     with shop.capturing() as outcome:
         while _slot(run, shop)["active_pid"] is None:
-            assert not outcome
+            assert not outcome.done()
         assert run("slots", shop.dsn, "--slot", shop.slot, "--check").exit_code == 0
         with shop.connect() as writer:
             writer.execute("BEGIN; INSERT INTO item VALUES (2, 'open')")

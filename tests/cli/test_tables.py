@@ -1,6 +1,7 @@
 """``pgoutput tables``: datasets, and Spark's errors as one line."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,16 @@ def test_into_a_folder_twice(change_log: Path, tmp_path: Path) -> None:
     assert first.stdout.startswith("public.item: ") and "d [1]/public.item" in first.stdout
     said = _last_line(_tables(*arguments))
     assert said.startswith("Error: Spark: Path file:") and "give --overwrite to replace" in said
+
+
+def test_a_table_that_the_log_lacks(run: Run, change_log: Path, tmp_path: Path) -> None:
+    """It is noticed before a session is started, and so are types that are none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pgoutput_construct.spark.spark_session", None)
+        found = run("tables", change_log, "-o", tmp_path / "out", "--table", "public.nothing")
+        assert found.exit_code == 1 and "the log has no table public.nothing: it has " in found.output
+        found = run("tables", change_log, "-o", tmp_path / "out", "--types", "uuid=decimal(3,1)")
+        assert found.exit_code == 1 and "write numeric=decimal(38,10)" in found.output
 
 
 @pytest.mark.spark
@@ -77,6 +88,42 @@ def test_one_line(text: str, said: str) -> None:
     for module in ("pyspark.errors.exceptions.base", "py4j.protocol"):
         reason = spark_reason(_exception(module, text))
         assert reason is not None and reason.startswith(said) and "\n" not in reason
+
+
+WORKER = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/opt/spark/python/lib/pyspark.zip/pyspark/worker.py", line 1, in main
+    return cloudpickle.loads(obj)
+{raised}
+
+JVM stacktrace:
+org.apache.spark.SparkException: Job aborted
+\tat org.apache.spark.X
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            WORKER.format(raised="ModuleNotFoundError: No module named 'pgoutput_construct'"),
+            r"no module pgoutput_construct",
+        ),
+        (
+            WORKER.format(raised="OSError: [Errno 28] No space left on device"),
+            "in an executor: OSError: .*No space left",
+        ),
+        (
+            "Error from python worker:\n  /usr/bin/python3: No module named pyspark\nPYTHONPATH was:",
+            "no module pyspark: ",
+        ),
+    ],
+)
+def test_what_an_executor_raised(text: str, said: str) -> None:
+    """The cause is said, not that there was one; a package that a worker lacks, with what to do."""
+    reason = spark_reason(_exception("pyspark.errors.exceptions.captured", text))
+    assert reason is not None and re.match(rf"Spark: .*{said}", reason) and "\n" not in reason
 
 
 def test_other_exceptions() -> None:

@@ -103,6 +103,13 @@ def test_chosen_types(oid: int, modifier: int, value: bytes, typed: Any) -> None
     assert pa.types.is_string(columns.types[0]) == (oid == 1114)
 
 
+def test_an_integer_that_became_a_numeric() -> None:
+    """What was an integer is the same number, as the column has it now."""
+    kind = unify(pa.int32(), pa.decimal128(8, 2))
+    (row,) = decode_rows([pgo.build(insert(b"3"))], None, described(("c", 23, -1)), pa.schema({"c": kind})).to_pylist()
+    assert str(row["c"]) == "3.00"
+
+
 @pytest.mark.parametrize("text", ["numeric", "numeric=decimal(39,1)", "decimal=double", "_uuid=binary", "text=binary"])
 def test_types_that_cannot_be_chosen(text: str) -> None:
     """They are refused, and it is said what can be."""

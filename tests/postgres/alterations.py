@@ -86,6 +86,19 @@ CASES = {
         late="was altered several times in a row",
         late_numbers=[],
     ),
+    "a name given to another column, and taken away again": Case(
+        (
+            INSERT,
+            "ALTER TABLE t DROP name",
+            "ALTER TABLE t ADD name varchar(20)",
+            MORE,
+            "ALTER TABLE t RENAME name TO label",
+            "INSERT INTO t VALUES (3, 'c')",
+        ),
+        [BEFORE, ("id name", (1, 3)), ("id label", (1, 3))],
+        late="was altered several times in a row",
+        late_numbers=[BEFORE, ("id label", (1, 3))],
+    ),
     "a column that was there for a moment": Case(
         (INSERT, "ALTER TABLE t ADD n int", "ALTER TABLE t DROP n", "ALTER TABLE t ADD m text", MORE),
         [BEFORE, ("id name m", (1, 2, 4))],

@@ -93,6 +93,9 @@ def test_a_publication_is_made_for_tables_that_it_does_not_break(shop: Shop) -> 
         assert ensure_publication(connection, "made", ["item", 's."A.b"'])
         assert not ensure_publication(connection, "made", ["public.item"])
         shop.execute("CREATE TABLE later (a int PRIMARY KEY)")
+        shop.execute("CREATE TABLE parts (a int PRIMARY KEY) PARTITION BY LIST (a)")
+        assert ensure_publication(connection, "split", ["parts"])
+        assert not ensure_publication(connection, "split", ["parts"])
         with pytest.raises(ReplicationError, match=r"'made' exists without public.later.*ADD TABLE"):
             ensure_publication(connection, "made", ["item", "later"])
 

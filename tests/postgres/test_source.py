@@ -10,6 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import fetch_table
 
 COLUMNS = pa.schema(
@@ -75,3 +76,17 @@ def test_an_empty_table(dsn: str, server: EmbeddedServer) -> None:
         connection.execute("CREATE TABLE bare AS SELECT FROM generate_series(1, 3)")
     assert fetch_table(dsn, "public", "empty", pa.schema({"id": pa.int32()})).num_rows == 0
     assert fetch_table(dsn, "public", "bare", pa.schema([])).num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "columns", "said"),
+    [
+        ("Odd", "gone", {"id": pa.int32()}, r"^Odd\.gone cannot be read: .* dropped or renamed since the log was read"),
+        ("gone", "t", {"id": pa.int32()}, r"^gone\.t cannot be read: .* since the log was read"),
+        ("Odd", 't "x', {"gone": pa.int32()}, r"cannot be read: .* altered since the log was read; open the log again"),
+    ],
+)
+def test_a_table_that_is_gone(dsn: str, namespace: str, name: str, columns: dict[str, pa.DataType], said: str) -> None:
+    """Dropped, renamed or altered since: said with what to do, as an error of ours."""
+    with pytest.raises(ReplicationError, match=said):
+        fetch_table(dsn, namespace, name, pa.schema(columns))

@@ -66,10 +66,9 @@ def test_equal_to_the_source(spark: Any, server18: EmbeddedServer, tmp_path: Pat
         shop.execute("INSERT INTO item VALUES (1, 'seen')")
         shop.capture()
         _copy_beside_an_open_transaction(shop)
-        with shop.capturing() as outcome:
+        with shop.capturing():
             for statement in _statements(ALTERED):
                 shop.execute(statement)
-        assert "error" not in outcome
         shop.capture()
         opened = open_log(spark, shop.directory)
         assert [str(lack) for lack in opened.lacks] == []
@@ -120,10 +119,9 @@ def test_the_capture_copies_what_the_stream_does_not_say(spark: Any, server: Emb
         shop.execute(f"SELECT pg_drop_replication_slot('{shop.slot}')")
         options: dict[str, Any] = {"publications": ["following"], "snapshot": True, "status_interval": 1.0}
         shop.capture(create_slot=True, **options)
-        with shop.capturing(**options) as outcome, shop.connect() as connection:
+        with shop.capturing(**options), shop.connect() as connection:
             for statement in _statements(REWRITTEN):
                 connection.execute(statement.encode())
-        assert "error" not in outcome
         shop.capture(**options)
         opened = open_log(spark, shop.directory)
         assert [str(lack) for lack in opened.lacks] == []

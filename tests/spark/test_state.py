@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pgoutput_construct.spark import changes_schema, current_state
-from pgoutput_construct.spark.components import connect
+from pgoutput_construct.spark.components import FEW, connect
 
 pytestmark = pytest.mark.spark
 
@@ -169,11 +169,11 @@ def test_unknown_value(spark: Any) -> None:
 
 
 def test_components(spark: Any) -> None:
-    """Connected keys get one label, others another; long chains too."""
-    chain = [([str(i)], [str(i + 1)]) for i in range(60)]
-    others = [(["x"], ["y"]), (["y"], ["x"]), (["z"], ["z"])]
-    links = spark.createDataFrame(chain + others, "_old array<string>, _new array<string>")
-    labels = {row._key[0]: tuple(row._label) for row in connect(links).collect()}
-    assert len({labels[str(i)] for i in range(61)}) == 1
-    assert labels["x"] == labels["y"] != labels["0"]
-    assert "z" not in labels
+    """Connected numbers get one label, others another; long chains too, in the driver and in Spark."""
+    chain = [(number, number + 1) for number in range(60)]
+    links = spark.createDataFrame([*chain, (100, 101), (101, 100), (200, 200)], "_old bigint, _new bigint")
+    for few in (0, FEW):
+        labels = {row._key: row._label for row in connect(links, few).collect()}
+        assert len({labels[number] for number in range(61)}) == 1
+        assert labels[100] == labels[101] != labels[0]
+        assert 200 not in labels

@@ -1,16 +1,28 @@
 """A warehouse against its source while both change: what is equal, what is not, and what is not there yet."""
 
+import re
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres.checksums import SourceServer
-from pgoutput_construct.spark.verifying import Pace, TableVerdict, verify
+from pgoutput_construct.spark.verifying import Pace, Record, TableVerdict, verify
+from pgoutput_construct.spark.verifying.expected import near_the_end
 from pgoutput_construct.spark.warehouse import replicate
+from pgoutput_construct.spark.warehouse.notes import Warehouse
+from pgoutput_construct.spark.warehouse.sinks import open_sink
 from tests.postgres.shop import Shop, wait_until
 from tools.beside import beside
 
@@ -60,7 +72,7 @@ def warehouse(spark: Any, shop: Shop) -> Path:
 def verdicts(spark: Any, shop: Shop, warehouse: Path, **options: Any) -> dict[str, TableVerdict]:
     """Verify, with small parts."""
     source = SourceServer(shop.dsn, shop.log().options.publications)
-    pace = Pace(wait=options.pop("wait", 60.0), rows=60, parts=3)
+    pace = Pace(wait=options.pop("wait", 60.0), rows=60, parts=6)
     return {each.table: each for each in verify(spark, shop.directory, warehouse, source, pace=pace, **options)}
 
 
@@ -88,3 +100,74 @@ def test_equal_while_it_is_written_to(spark: Any, shop: Shop, warehouse: Path) -
     ]
     assert found["public.orders"].parts > 6 and found["public.named"].parts == 2
     assert not (warehouse / "_verify.json").exists()
+
+
+def _tamper(spark: Any, warehouse: Path) -> None:
+    """Take a row out of a table in the warehouse, change two, and add one."""
+    place = Warehouse(warehouse)
+    sink = open_sink("parquet", place)
+    (dataset,) = (each for each in place.datasets().values() if each.version.table == "public.orders")
+    rows = sink.read(spark, dataset)
+    price = F.when(F.col("id") == 407, F.lit(1).cast("decimal(12,2)")).otherwise(F.col("price"))
+    note = F.when(F.col("id") == 401, "another").otherwise(F.col("note"))
+    more = rows.where("id = 411").withColumn("id", F.lit(77_777).cast("bigint"))
+    changed = rows.where("id <> 409").withColumns({"price": price, "note": note}).unionAll(more)
+    later = replace(dataset, version=replace(dataset.version, batch=dataset.version.batch + 1))
+    place.note(sink.replace(spark, later, changed, dataset))
+
+
+def test_what_differs_is_named(spark: Any, shop: Shop, warehouse: Path) -> None:
+    """By its key, with the columns that differ; what was begun is not compared again; the command says what to do."""
+    shop.capture()
+    replicate(spark, shop.directory, warehouse, once=True)
+    _tamper(spark, warehouse)
+    shop.execute("UPDATE orders SET note = 'late' WHERE id = 413")
+    with shop.capturing():
+        found = verdicts(spark, shop, warehouse, tables=["public.orders"])["public.orders"]
+    assert (found.equal, found.different_rows) == (False, 4) and 1 < found.different_parts < 5
+    said = {int(each.key["id"] or 0): (each.kind, each.columns) for each in found.examples}
+    assert said == {
+        407: ("changed", ("price",)), 409: ("missing", ()), 401: ("changed", ("note",)), 77_777: ("unexpected", ())
+    }  # fmt: skip
+    assert next(each for each in found.examples if each.columns == ("note",)).warehouse == {"note": "another"}
+    _check_command(spark, shop, warehouse)
+    record = Record(open_store(shop.directory.parent), "resume.json")
+    record.note(replace(found, different_parts=0, different_rows=0, examples=()), after="405")
+    with shop.capturing():
+        again = verdicts(spark, shop, warehouse, tables=["public.orders"], record=record)["public.orders"]
+    assert [each.kind for each in again.examples] == ["changed", "missing", "unexpected"]
+    assert not (shop.directory.parent / "resume.json").exists()
+
+
+def _check_command(spark: Any, shop: Shop, warehouse: Path) -> None:
+    arguments = ["verify", shop.directory, "--dsn", shop.dsn, "--warehouse", warehouse, "--table", "public.orders"]
+    with pytest.MonkeyPatch.context() as patch, shop.capturing():
+        patch.setattr("pgoutput_construct.spark.spark_session", lambda *_, **__: nullcontext(spark))
+        result = CliRunner().invoke(cli, [*map(str, arguments)])
+    first, *rows, last = result.output.splitlines()
+    assert result.exit_code == 1 and first.startswith("public.orders: DIFFERS: 4 rows in ")
+    assert (
+        "  id = '401': note: 'order 401' here is 'another'" in rows and "  id = '409': missing in the warehouse" in rows
+    )
+    assert "pgoutput snapshot DSN LOG --table 'public.orders' copies" in last
+
+
+def test_what_cannot_be_compared(spark: Any, shop: Shop, warehouse: Path, tmp_path: Path) -> None:
+    """A log that does not go on; a table that is gone; a warehouse or table that is none."""
+    with pytest.raises(PgoutputError, match="is its capture running"):
+        verdicts(spark, shop, warehouse, wait=0.1)
+    shop.execute("ALTER TABLE named RENAME COLUMN amount TO total")
+    with shop.capturing():
+        found = verdicts(spark, shop, warehouse, tables=["public.named"], wait=5.0)["public.named"]
+    assert not found.equal and re.match(r".* altered.* run pgoutput replicate", found.problem)
+    with pytest.raises(PgoutputError, match=r"no table public\.nothing: it has public\.item, "):
+        verdicts(spark, shop, warehouse, tables=["public.nothing"])
+    with pytest.raises(PgoutputError, match="no warehouse here"):
+        verdicts(spark, shop, tmp_path)
+
+
+def test_transactions_that_are_not_visible_yet() -> None:
+    """Xids before the snapshot and after it, around the end of an epoch, and more than half of one ago."""
+    half = 2**31
+    assert near_the_end(np.array([5, half - 10, 2**32 - 20, 3]), 2**32 + 10).tolist() == [False, False, True, True]
+    assert near_the_end(np.array([90, 100, 95]), 98).tolist() == [True, True, True]

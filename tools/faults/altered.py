@@ -71,8 +71,6 @@ class Alterations:
     _numbers: dict[int, tuple[int, ...]] = field(default_factory=dict)  # of the columns that each row was inserted with
     _missing: dict[tuple[int, int], str | None] = field(default_factory=dict)
     _fresh: int = 0
-    _names: set[tuple[str, str]] = field(default_factory=lambda: {(table, "a") for table in _TABLES})  # ever given
-    _again: set[tuple[str, str]] = field(default_factory=set)  # given to another column: it keeps that
 
     def run(self) -> list[str]:
         """Alter and capture; return what is wrong in the end, at most a few things."""
@@ -141,18 +139,15 @@ class Alterations:
         self._fresh += 1
         what = self.chance.random()
         if what < 0.4 and (name := self.chance.choice("abcdef")) not in columns:
-            (self._again if (table, name) in self._names else self._names).add((table, name))
             source.execute(f"ALTER TABLE {table} ADD {name} text{self.chance.choice(_DEFAULTS)}".encode())
             for number, found, oid, missing in source.execute(_COLUMNS.encode(), [table]):
                 if found == name:
                     self._missing[oid, number] = missing
         elif column is not None:
-            # A name that is given again and then taken away, all unseen, is beyond what can be known (find_numbers).
-            rename = f"RENAME {column} TO new{self._fresh}"
+            unused = self.chance.choice(sorted({*"abcdef"} - {*columns}) or [f"new{self._fresh}"])
+            new = self.chance.choice([unused, f"new{self._fresh}"])
             other = f"ALTER {column} SET STATISTICS {self._fresh % 1000}"
-            action = self.chance.choice(
-                [f"DROP {column}", other, *([rename] * 2 * ((table, column) not in self._again))]
-            )
+            action = self.chance.choice([f"DROP {column}", other, *[f"RENAME {column} TO {new}"] * 2])
             source.execute(f"ALTER TABLE {table} {action}".encode())
 
     def _problems(self, source: "psycopg.Connection[Any]", log: ChangeLog) -> Iterator[str]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import psycopg
 from psycopg import errors
@@ -29,7 +29,7 @@ from tools.beside import beside
 from tools.faults.errors import FaultsError
 from tools.faults.snapshot_tables import ALTERATIONS, LATER, TABLES, WRITES, differences, published
 
-__all__ = ["Attack", "attack", "main"]
+__all__ = ["Attack", "Server", "attack", "main"]
 
 _WRITERS: Final = 3
 _SLOT: Final = "attacked"
@@ -63,23 +63,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=defaults.workers, help="connections that copy")
     parser.add_argument("--seconds", type=float, default=defaults.seconds, help="how long a capture lives in the mean")
     parser.add_argument("--versions", type=int, nargs="+", choices=VERSIONS, default=VERSIONS, help="PostgreSQL's")
+    parser.add_argument("--dsn", help="of a server of another version, instead: it gets a database, and a slot")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
     good = True
-    for version in options.versions:
-        asked = Attack(options.rows, options.kills, options.workers, options.seconds)
-        with EmbeddedServer(version, _SETTINGS) as server:
-            directory = Path(tempfile.mkdtemp(prefix="snapshot-"))
-            problems = attack(server, "attacked", directory, asked, options.seed, lambda text: print(text, flush=True))
-            print(f"PostgreSQL {version}: {'; '.join(problems) or 'the log has what the source has'}", flush=True)
-            good = good and not problems
-            if not problems:
-                shutil.rmtree(directory)
+    asked = Attack(options.rows, options.kills, options.workers, options.seconds)
+    for server in _servers(options.versions, options.dsn):
+        directory = Path(tempfile.mkdtemp(prefix="snapshot-"))
+        problems = attack(server, "attacked", directory, asked, options.seed, lambda text: print(text, flush=True))
+        with server.connect() as connection:
+            version = connection.info.server_version // 10000
+        print(f"PostgreSQL {version}: {'; '.join(problems) or 'the log has what the source has'}", flush=True)
+        good = good and not problems
+        if not problems:
+            shutil.rmtree(directory)
     return 0 if good else 1
 
 
-def attack(server: EmbeddedServer, dbname: str, directory: Path, asked: Attack, seed: int, say: Say) -> list[str]:
+class Server(Protocol):
+    """What is attacked."""
+
+    @property
+    def dsn(self) -> str:
+        """The connection string of a database."""
+
+    def connect(self, **options: Any) -> "psycopg.Connection[Any]":
+        """Open an autocommit connection; options are libpq's and psycopg's, such as ``dbname``."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A server that is there already."""
+
+    dsn: str
+
+    def connect(self, **options: Any) -> "psycopg.Connection[Any]":
+        return psycopg.connect(self.dsn, **{"autocommit": True, **options})
+
+
+def _servers(versions: Sequence[int], dsn: str | None) -> Iterator[Server]:
+    if dsn is not None:
+        yield _Given(dsn)
+        return
+    for version in versions:
+        with EmbeddedServer(version, _SETTINGS) as server:
+            yield server
+
+
+def attack(server: Server, dbname: str, directory: Path, asked: Attack, seed: int, say: Say) -> list[str]:
     """Copy tables into a log while they change and the capture dies; return what is wrong in the end."""
     with server.connect() as admin:
         admin.execute(f"CREATE DATABASE {dbname}".encode())
@@ -121,7 +153,7 @@ def _copied(directory: Path) -> str:
     return f"{len(list(copies_of(index)))} copies complete, {rows:,} rows copied"
 
 
-def _run_and_kill(server: EmbeddedServer, given: dict[str, Any], seconds: float) -> None:
+def _run_and_kill(server: Server, given: dict[str, Any], seconds: float) -> None:
     """Kill a capture so many seconds after it has connected."""
     limits = asdict(SegmentLimits(seconds=0.2))
     arguments = json.dumps({**given, "limits": limits, "until_lsn": None, "duration": 600})
@@ -136,14 +168,14 @@ def _run_and_kill(server: EmbeddedServer, given: dict[str, Any], seconds: float)
         raise FaultsError(f"the capture ended by itself, with status {died}: {said[-2000:]}")
 
 
-def _is_read(server: EmbeddedServer, slot: str) -> bool:
+def _is_read(server: Server, slot: str) -> bool:
     with server.connect() as connection:
         query = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active AND confirmed_flush_lsn IS NOT NULL"
         return connection.execute(query, [slot]).fetchone() is not None
 
 
 @contextmanager
-def _writing(server: EmbeddedServer, dbname: str, rows: int, seed: int) -> Iterator[None]:
+def _writing(server: Server, dbname: str, rows: int, seed: int) -> Iterator[None]:
     """Write from several connections until the block ends; what fails in a writer is raised then."""
     chances = [random.Random(f"{seed} {number}") for number in range(_WRITERS + 1)]
     writers = [partial(_write, server, dbname, rows, chance) for chance in chances[:-1]]
@@ -151,7 +183,7 @@ def _writing(server: EmbeddedServer, dbname: str, rows: int, seed: int) -> Itera
         yield
 
 
-def _write(server: EmbeddedServer, dbname: str, rows: int, chance: random.Random, done: threading.Event) -> None:
+def _write(server: Server, dbname: str, rows: int, chance: random.Random, done: threading.Event) -> None:
     with server.connect(dbname=dbname) as connection:
         while not done.wait(chance.uniform(0, 0.02)):
             with suppress(*_EXPECTED):
@@ -180,7 +212,7 @@ def _transaction(connection: "psycopg.Connection[Any]", rows: int, chance: rando
         raise
 
 
-def _alter(server: EmbeddedServer, dbname: str, chance: random.Random, done: threading.Event) -> None:
+def _alter(server: Server, dbname: str, chance: random.Random, done: threading.Event) -> None:
     with server.connect(dbname=dbname) as connection:
         while not done.wait(chance.uniform(0.5, 3)):
             with suppress(*_EXPECTED):

@@ -116,7 +116,7 @@ class Piece:
     @property
     def size(self) -> int:
         """Bytes of its payloads."""
-        return int((self.block.index.ends - self.block.index.starts).sum())
+        return self.block.payload_bytes
 
 
 @dataclass

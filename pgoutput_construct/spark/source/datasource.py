@@ -1,6 +1,8 @@
 """``format("pgoutput")``: a change log as a data source of Spark."""
 
-from typing import Any
+from importlib import import_module
+from types import ModuleType
+from typing import Any, cast
 from weakref import WeakSet
 
 from pyspark.sql import SparkSession
@@ -8,6 +10,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from pgoutput_construct.extras import needing
 from pgoutput_construct.spark.source.options import read_options
 
 __all__ = ["PgoutputSource", "register"]
@@ -31,6 +34,8 @@ class PgoutputSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of what is read, from the log's index."""
+        if self.given.dsn is not None:
+            return from_arrow_schema(self._live().live_schema(self.given), prefer_timestamp_ntz=True)
         from pgoutput_construct.spark.source.ranges import log_of
         from pgoutput_construct.spark.source.views import view_of
 
@@ -39,15 +44,24 @@ class PgoutputSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what plans and does a read."""
+        if self.given.dsn is not None:
+            return cast("DataSourceReader", self._live().LiveReader(self.given, schema))
         from pgoutput_construct.spark.source.batch import LogReader
 
         return LogReader(self.given, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return what reads a log micro-batch by micro-batch."""
+        if self.given.dsn is not None:
+            return cast("DataSourceStreamReader", self._live().LiveStreamReader(self.given, schema))
         from pgoutput_construct.spark.source.stream import stream_reader
 
         return stream_reader(self.given, schema)
+
+    def _live(self) -> ModuleType:
+        """Return what needs psycopg, which is not needed to read a log."""
+        with needing("postgres"):
+            return import_module("pgoutput_construct.spark.source.live")
 
 
 def register(spark: SparkSession) -> None:

@@ -5,10 +5,17 @@ from functools import lru_cache
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.opened import Opened, opened
+from pgoutput_construct.spark.source.options import SourceOptions
 
-__all__ = ["log_at", "opened_at"]
+__all__ = ["address_of", "log_at", "opened_at"]
 
 _latest: dict[str, tuple[dict[str, int], ChangeLog]] = {}
+
+
+def address_of(options: SourceOptions) -> str:
+    """Return where the log of options is."""
+    assert options.path is not None
+    return options.path
 
 
 def log_at(address: str, seq: int | None = None) -> ChangeLog:
@@ -27,7 +34,7 @@ def log_at(address: str, seq: int | None = None) -> ChangeLog:
     return log
 
 
-@lru_cache(maxsize=4)
-def opened_at(log: ChangeLog, as_of: int) -> Opened:
-    """Return what is known of a log as of a seq."""
-    return opened(log, as_of)
+@lru_cache(maxsize=1)  # of a log of a million transactions it has half a gigabyte
+def opened_at(log: ChangeLog, as_of: int, types: str = "", lets_pass: bool = False) -> Opened:
+    """Return what is known of a log as of a seq, with types by choice; see ``opened``."""
+    return opened(log, as_of, types, lets_pass=lets_pass)

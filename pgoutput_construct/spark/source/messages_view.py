@@ -14,6 +14,7 @@ from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Piece, Range
 from pgoutput_construct.spark.source.planning import segment_pieces
 from pgoutput_construct.spark.source.reading import read_part
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["MessagesView"]
 
@@ -32,6 +33,7 @@ _SCHEMA: Final = pa.schema(
         ("seq", pa.int64()),
         ("wal_start", pa.int64()),
         ("send_time", _TIME),
+        *((name, pa.bool_()) for name in STATE_PARAMETERS),
         ("stream_xid", pa.int64()),
         ("snapshot", pa.int32()),
         *(pa.field(field.name, _kind(field)) for field in kernels.MESSAGE_SCHEMA),
@@ -39,8 +41,8 @@ _SCHEMA: Final = pa.schema(
         ("segment", pa.string()),
     ]
 )
-"""``kind`` is the name of the class; fields that it does not have are null. ``snapshot`` is the number of a copied row's
-chunk."""
+"""``kind`` is the name of the class; fields that it does not have are null. ``snapshot`` is the number of a copied
+row's chunk."""
 
 
 class _Messages(InputPartition):

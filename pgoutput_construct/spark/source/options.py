@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
+from pgoutput_construct.columnar import chosen_types
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -18,6 +19,7 @@ VIEWS: Final[Mapping[str, str]] = {
     "transactions": "the committed transactions",
     "messages": "the messages as they were sent, with the fields that their classes have",
     "events": "what the capture wrote beside the messages",
+    "quarantine": "the malformed rows, each with the reason",
     "batches": "one row a micro-batch: the range of seqs that it is",
 }
 """What can be read of a log."""
@@ -45,11 +47,28 @@ def _seq(text: str) -> int:
     return int(text)
 
 
+def _lsn(text: str) -> Lsn:
+    """Read a position as PostgreSQL writes it, or as a number, which ``_commit_lsn`` is."""
+    return Lsn(int(text)) if text.isdecimal() else Lsn(text)
+
+
 def _names(text: str) -> tuple[str, ...]:
     names = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
     if not all(isinstance(name, str) for name in names):
         raise ValueError("names are separated by commas, or a JSON array of texts")
     return tuple(name if text.startswith("[") else name.strip() for name in names)
+
+
+def _types(text: str) -> str:
+    chosen_types(text)
+    return text
+
+
+def _name(text: str) -> str:
+    names = _names(text) if text.startswith("[") else (text,)
+    if len(names) != 1:
+        raise ValueError("it is one name, or a JSON array of it")
+    return names[0]
 
 
 def _time(text: str) -> Timestamp:
@@ -71,12 +90,13 @@ class SourceOption(NamedTuple):
 OPTIONS: Final = (
     SourceOption("path", str, None, "the log: a directory, or an address such as s3://bucket/folder"),
     SourceOption("view", _word(*VIEWS), "table", f"what is read: {', '.join(VIEWS)}"),
-    SourceOption("table", str, None, "of the view table: schema.table, in double quotes where SQL needs them"),
+    SourceOption("table", _name, None, "of the view table: schema.table, in double quotes where SQL needs them"),
     SourceOption("columns", _names, None, "only these columns of the table are decoded: a,b or a JSON array"),
+    SourceOption("types", _types, "", "types of columns by choice, such as numeric=decimal(38,10),uuid=binary"),
     SourceOption("asOfSeq", _seq, None, "what had ended by this seq of the log"),
-    SourceOption("asOfLsn", Lsn, None, "what committed up to and at this position, such as 0/16B3748"),
+    SourceOption("asOfLsn", _lsn, None, "what committed up to and at this position, such as 0/16B3748"),
     SourceOption("asOfTime", _time, None, "all before the first commit that is later, ISO 8601, UTC without a zone"),
-    SourceOption("fromLsn", Lsn, None, "only what committed at this position or later"),
+    SourceOption("fromLsn", _lsn, None, "only what committed at this position or later"),
     SourceOption("fromSeq", _seq, None, "only what ended at this seq or later; where a stream begins"),
     SourceOption("maxTransactionsPerTrigger", _number, None, "transactions in a micro-batch, at most"),
     SourceOption(
@@ -84,7 +104,15 @@ OPTIONS: Final = (
     ),
     SourceOption("schemaChange", _word("fail", "ignore"), "fail", "a stream whose table has changed: fail, or ignore"),
     SourceOption("reader", str, None, "of a stream: a name, for whose sake prune keeps what the stream has not read"),
-    SourceOption("badRecords", _word("fail", "quarantine"), "fail", "malformed rows: fail, or leave them to the view"),
+    SourceOption("dsn", str, None, "live, instead of path: a server's connection string; best without its password"),
+    SourceOption("slot", str, None, "live: the slot, of pgoutput and without two_phase, that nobody else reads"),
+    SourceOption("publications", _names, None, "live: those that count, a,b or a JSON array; else all of the database"),
+    SourceOption(
+        "badRecords",
+        _word("fail", "quarantine"),
+        "fail",
+        "malformed rows: fail, or quarantine: they are left to the view of that name",
+    ),
 )
 """All options."""
 
@@ -93,10 +121,11 @@ OPTIONS: Final = (
 class SourceOptions:
     """The options that were given, read."""
 
-    path: str
+    path: str | None = field(default=None, repr=False)
     view: str = "table"
     table: str | None = None
     columns: tuple[str, ...] | None = None
+    types: str = ""
     asOfSeq: int | None = None  # noqa: N815 - as Spark writes options
     asOfLsn: Lsn | None = None  # noqa: N815
     asOfTime: Timestamp | None = None  # noqa: N815
@@ -106,6 +135,9 @@ class SourceOptions:
     maxBytesPerTrigger: int | None = None  # noqa: N815
     schemaChange: str = "fail"  # noqa: N815
     reader: str | None = None
+    dsn: str | None = field(default=None, repr=False)
+    slot: str | None = None
+    publications: tuple[str, ...] | None = None
     badRecords: str = "fail"  # noqa: N815
 
 
@@ -118,13 +150,31 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
         hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(each.name for each in OPTIONS)}"
         raise PgoutputError(f"the data source pgoutput has no option {name!r}: {hint}")
     options = {option.name: _value(option, texts.get(name, option.default)) for name, option in known.items()}
-    if not options["path"]:
-        raise PgoutputError("the data source pgoutput needs the option path: the directory of a change log, or address")
+    _check(options)
+    return SourceOptions(**options)
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    """Raise PgoutputError for options that are no read together."""
+    is_live = options["dsn"] is not None
+    if is_live == (options["path"] is not None):
+        raise PgoutputError(
+            "the data source pgoutput needs the option path (a change log's directory or address), or dsn and slot: "
+            "one of both"
+        )
+    if is_live and (options["slot"] is None or options["view"] != "table"):
+        raise PgoutputError(
+            "a live read needs the option slot, and has the view table alone; capture into a change log"
+        )
     if options["view"] == "table" and not options["table"]:
         raise PgoutputError("the data source pgoutput needs the option table, such as public.orders, or another view")
-    if sum(options[name] is not None for name in ("asOfSeq", "asOfLsn", "asOfTime")) > 1:
-        raise PgoutputError("of the options asOfSeq, asOfLsn and asOfTime one can be given")
-    return SourceOptions(**options)
+    if sum(options[name] is not None for name in _POSITIONS) > 1:
+        raise PgoutputError(f"of the options {', '.join(_POSITIONS)} one can be given")
+    if is_live and any(options[name] is not None for name in (*_POSITIONS, "fromLsn", "fromSeq", "reader")):
+        raise PgoutputError("a live read begins where its slot is: leave out positions, or read a change log")
+
+
+_POSITIONS: Final = ("asOfSeq", "asOfLsn", "asOfTime")
 
 
 def _value(option: SourceOption, text: str | None) -> Any:

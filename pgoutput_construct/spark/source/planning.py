@@ -40,8 +40,9 @@ class Found:
     def __init__(self, index: SegmentIndex, wanted: Range, oids: Sequence[int] | None = None) -> None:
         """Look for the rows of some relations, None for all."""
         transactions, places = index.located("transactions")
-        is_committed = np.flatnonzero(_committed(transactions, wanted))
-        transactions, places = transactions.take(pa.array(is_committed)), places[is_committed]
+        is_wanted = _committed(transactions, wanted)
+        if not is_wanted.all():
+            transactions, places = transactions.filter(pa.array(is_wanted)), places[is_wanted]
         own = is_own(transactions, index.table["first_seq"].to_numpy()[places])
         with_own = np.zeros(len(index), np.bool_)
         with_own[places[own]] = True

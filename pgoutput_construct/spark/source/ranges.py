@@ -3,7 +3,7 @@
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.source.bounds import Bounds
-from pgoutput_construct.spark.source.known import log_at
+from pgoutput_construct.spark.source.known import address_of, log_at
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Range
 from pgoutput_construct.spark.source.positions import as_of_seq, bounds_of
@@ -13,7 +13,7 @@ __all__ = ["log_of", "range_between", "range_of"]
 
 def log_of(options: SourceOptions) -> tuple[ChangeLog, int]:
     """Open the log that options name, and return the seq as of which it is read."""
-    log = log_at(options.path, options.asOfSeq)
+    log = log_at(address_of(options), options.asOfSeq)
     return log, as_of_seq(log, options)
 
 
@@ -26,4 +26,5 @@ def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions
     """Return what ended after one seq, up to another."""
     given = bounds_of(options)
     within = bounds.within("lsn", given.first_lsn, given.last_lsn)
-    return Range(after, until, within, tuple(lost_ends(log.index)))
+    lost = tuple((seq, end) for seq, end in lost_ends(log.index) if seq <= until)  # what was lost later, was there then
+    return Range(after, until, within, lost)

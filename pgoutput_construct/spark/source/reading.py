@@ -2,7 +2,7 @@
 
 import platform
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
@@ -19,8 +19,10 @@ from pgoutput_construct.changelog.store import MissingFileError
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.gather import look_up
 from pgoutput_construct.columnar.index import IS_ROW, BatchIndex
+from pgoutput_construct.columnar.rows import Decoded
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.missing import with_missing
 from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.rows import index_log, rows_of
@@ -28,7 +30,7 @@ from pgoutput_construct.spark.source.pieces import Piece, TableRows, Used, is_ow
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.transactions import Spans
 
-__all__ = ["Part", "failed", "parts_of_piece", "read_part", "read_table_rows", "renamed"]
+__all__ = ["Part", "failed", "parts_of_piece", "read_part", "read_table_rows", "renamed", "rows_of_part"]
 
 Numbers = NDArray[np.int64]
 
@@ -40,7 +42,8 @@ _COLUMNS: Final = tuple(column.name for column in fields(Spans) if column.name !
 class Part:
     """Some rows of one segment that may be wanted, and what tells which of them are."""
 
-    segment: Segment
+    name: str
+    """What they are from, for messages: the segment."""
     rows: pa.RecordBatch
     """Of the log's SCHEMA."""
     index: BatchIndex
@@ -50,40 +53,54 @@ class Part:
 
 def read_table_rows(task: TableRows) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a table; raises ChangeLogError, with segment, seq and field, for what is no row."""
-    own = rows_schema(task.columns)
     for part in parts_of_piece(task.piece, task.oids):
-        rows, logged = rows_of(part.rows, part.index)
-        visible = part.plan.visible(logged)
-        origins = np.zeros(part.rows.num_rows, np.int64)
-        origins[rows[visible.rows]] = visible.origins
-        for number in np.unique(visible.descriptions[visible.descriptions >= 0]).tolist():
-            description = part.plan.history.descriptions[number]
-            if (used := task.used.get(description.seq)) is not None:
-                chosen = rows[visible.rows[visible.descriptions == number]]
-                yield from _typed(task, part, own, used, renamed(description, used.names), chosen, origins)
+        yield from rows_of_part(part, task.columns, task.schema, task.used, task.keeps_bad)
+
+
+def rows_of_part(
+    part: Part, columns: pa.Schema, schema: pa.Schema, used: Mapping[int, Used], keeps_bad: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield the wanted rows of a table in a part; ``used`` are its descriptions, by the seqs of the Relations.
+
+    ``columns`` are the table's that are wanted, ``schema`` is all that is. Malformed rows are left out where
+    ``keeps_bad``, else they raise ChangeLogError.
+    """
+    rows, logged = rows_of(part.rows, part.index)
+    visible = part.plan.visible(logged)
+    origins = np.zeros(part.rows.num_rows, np.int64)
+    origins[rows[visible.rows]] = visible.origins
+    for number in np.unique(visible.descriptions[visible.descriptions >= 0]).tolist():
+        description = part.plan.history.descriptions[number]
+        if (found := used.get(description.seq)) is not None:
+            chosen = rows[visible.rows[visible.descriptions == number]]
+            for block in _blocks(part, columns, renamed(description, found.names), chosen, origins, keeps_bad):
+                yield _typed(part, columns, schema, found.missing, block, origins)
+
+
+def _blocks(
+    part: Part, columns: pa.Schema, description: Description, chosen: Numbers, origins: Numbers, keeps_bad: bool
+) -> Iterator[Decoded]:
+    copied = bool(origins[chosen[0]] >= len(part.plan.spans.xid))
+    for block in table_rows(part.index, chosen, description, columns, rows_schema(columns), copied=copied):
+        for error in block.errors if not keeps_bad else ():
+            raise failed(part, error.row, error.error) from error
+        if block.batch is not None:
+            yield block
 
 
 def _typed(
-    task: TableRows,
     part: Part,
-    own: pa.Schema,
-    used: Used,
-    description: Description,
-    chosen: Numbers,
+    columns: pa.Schema,
+    schema: pa.Schema,
+    missing: Mapping[str, Missing],
+    block: Decoded,
     origins: Numbers,
-) -> Iterator[pa.RecordBatch]:
-    seqs = part.rows.column("seq").to_numpy()
-    copied = bool(origins[chosen[0]] >= len(part.plan.spans.xid))
-    missing = {name: value for name, value in used.missing.items() if name in task.columns.names}
-    for block in table_rows(part.index, chosen, description, task.columns, own, copied=copied):
-        for error in block.errors if not task.keeps_bad else ():
-            raise failed(part, error.row, error.error) from error
-        if block.batch is None:
-            continue
-        filled = with_missing(block.batch, missing)
-        places = part.plan.places(origins[block.rows], seqs[block.rows])
-        columns = places | dict(zip(own.names, filled.columns, strict=True))
-        yield pa.RecordBatch.from_arrays([columns[name] for name in task.schema.names], schema=task.schema)
+) -> pa.RecordBatch:
+    assert block.batch is not None
+    filled = with_missing(block.batch, {name: value for name, value in missing.items() if name in columns.names})
+    places = part.plan.places(origins[block.rows], part.rows.column("seq").to_numpy()[block.rows])
+    arrays = places | dict(zip(filled.schema.names, filled.columns, strict=True))
+    return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
 def parts_of_piece(piece: Piece, oids: tuple[int, ...] | None = None) -> Iterator[Part]:
@@ -95,7 +112,7 @@ def parts_of_piece(piece: Piece, oids: tuple[int, ...] | None = None) -> Iterato
         table, known = read_part(piece, segment)
         plan = Plan(_spans(piece, segment, known), relation_history(known), piece.copies)
         for batch in _rows(table, oids).combine_chunks().to_batches(_BATCH_ROWS):
-            yield Part(segment, batch, index_log(segment.options, batch), plan)
+            yield Part(segment.name, batch, index_log(segment.options, batch), plan)
 
 
 def read_part(piece: Piece, segment: Segment) -> tuple[pa.Table, SegmentIndex]:
@@ -151,7 +168,7 @@ def _taken(own: "array[int]", others: "array[int]", order: Numbers) -> "array[in
 
 def failed(part: Part, row: int, error: PgoutputError) -> ChangeLogError:
     """Say of an error in one row of a part where it is: segment, seq, field path."""
-    (entry,) = table_entries(pa.Table.from_batches([part.rows.slice(row, 1)]), part.segment.name)
+    (entry,) = table_entries(pa.Table.from_batches([part.rows.slice(row, 1)]), part.name)
     return explain(entry, error)
 
 

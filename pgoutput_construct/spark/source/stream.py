@@ -2,25 +2,27 @@
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.columnar import unify
-from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.source.bounds import Bounds
-from pgoutput_construct.spark.source.known import log_at
+from pgoutput_construct.spark.source.fields import held_fields
+from pgoutput_construct.spark.source.known import address_of, log_at
 from pgoutput_construct.spark.source.offsets import Limits, Offset, latest_seq, next_seq, offset_at
 from pgoutput_construct.spark.source.options import SourceOptions
+from pgoutput_construct.spark.source.pace import Pace
 from pgoutput_construct.spark.source.ranges import range_between
 from pgoutput_construct.spark.source.readers import advance_reader, register_reader
 from pgoutput_construct.spark.source.views import view_of
 
 __all__ = ["LogStreamReader", "stream_reader"]
+
+_LOOK: Final = 0.1
+"""Seconds between two looks at a log in which nothing is new, at least."""
 
 
 class LogStreamReader(DataSourceStreamReader):
@@ -35,6 +37,7 @@ class LogStreamReader(DataSourceStreamReader):
         self.options = options
         self.schema = schema
         self.limits = Limits(options.maxTransactionsPerTrigger, options.maxBytesPerTrigger)
+        self._pace = Pace(_LOOK)
         self._after: int | None = None
         self._target: int | None = None
 
@@ -47,23 +50,30 @@ class LogStreamReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return up to where the next micro-batch goes."""
-        log = self._log()
         after = self._after if start is None else int(start["seq"])
-        is_limited = bool(self.limits) and after is not None and type(limit).__name__ != "ReadAllAvailable"
-        end = next_seq(log, after if after is not None else -1, self.limits if is_limited else Limits())
-        if self._target is not None:
-            end = max(min(end, self._target), after or 0)
+        is_limited = after is not None and type(limit).__name__ != "ReadAllAvailable"
+        limits = self.limits if is_limited else Limits()
+        log, end = self._pace.ask(
+            lambda: self._next(-1 if after is None else after, limits), lambda found: found[1] != after
+        )
         return self._offset(log, end)
+
+    def _next(self, after: int, limits: Limits) -> tuple[ChangeLog, int]:
+        log = self._log()
+        end = next_seq(log, after, limits)
+        return log, end if self._target is None else max(min(end, self._target), after)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan the tasks of a micro-batch; raises ChangeLogError where the table has changed since the query began."""
         after, until = int(start["seq"]), int(end["seq"])
-        log = log_at(self.options.path, until)
+        log = log_at(address_of(self.options), until)
         log.check_kept(after + 1)
         self._after = until
         view, as_of = view_of(self.options), log.index.last_seq
         wanted = range_between(log, after, until, self.options, Bounds())
-        return view.tasks(log, as_of, wanted, self._columns(view.schema(log, as_of)))
+        return view.tasks(
+            log, as_of, wanted, held_fields(view.schema(log, as_of), self.schema, self.options, str(self.options.table))
+        )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Do one of the tasks."""
@@ -72,36 +82,13 @@ class LogStreamReader(DataSourceStreamReader):
     def commit(self, end: dict[str, Any]) -> None:
         """Let go of what was read: the log's registered reader, where there is one, goes on to it."""
         if self.options.reader is not None:
-            advance_reader(log_at(self.options.path, int(end["seq"])), self.options.reader, int(end["seq"]))
+            advance_reader(log_at(address_of(self.options), int(end["seq"])), self.options.reader, int(end["seq"]))
 
     def _log(self) -> ChangeLog:
-        return log_at(self.options.path)
+        return log_at(address_of(self.options))
 
     def _offset(self, log: ChangeLog, seq: int) -> dict[str, Any]:
         return offset_at(log.index, seq).json()
-
-    def _columns(self, now: pa.Schema) -> pa.Schema:
-        """Return the columns of the query, whatever the log's are ``now``.
-
-        Raises ChangeLogError where rows have what they have no room for, unless that is to be ignored: then columns
-        that came are left out, and values that do not fit stand in ``_untyped``.
-        """
-        columns = to_arrow_schema(self.schema)
-        for field in now if self.options.schemaChange == "fail" else ():
-            if field.name not in columns.names and self.options.columns is None:
-                raise self._changed(f"the column {field.name!r} was added or renamed")
-            if field.name in columns.names and not _holds(columns.field(field.name).type, field.type):
-                raise self._changed(f"the column {field.name!r} is {field.type} now")
-        same = {
-            field.name for field in from_arrow_schema(now, prefer_timestamp_ntz=True) if field in self.schema.fields
-        }
-        return pa.schema([now.field(name) if name in same else columns.field(name) for name in columns.names])
-
-    def _changed(self, what: str) -> ChangeLogError:
-        return ChangeLogError(
-            f"{self.options.table}: {what}, since the query began: start the query again, it goes on from its "
-            "checkpoint with the columns of now; with the option schemaChange=ignore it would go on without"
-        )
 
 
 class _LimitedReader(LogStreamReader):
@@ -130,10 +117,3 @@ def stream_reader(options: SourceOptions, schema: StructType) -> LogStreamReader
     except ImportError:
         return LogStreamReader(options, schema)
     return type("LimitedReader", (_LimitedReader, limits.SupportsTriggerAvailableNow), {})(options, schema)
-
-
-def _holds(column: pa.DataType, now: pa.DataType) -> bool:
-    """Tell whether a column of the query has room for a type."""
-    if pa.types.is_struct(column):  # _before has the columns, which are looked at by themselves
-        return True
-    return bool(column == now or unify(column, now) == column)

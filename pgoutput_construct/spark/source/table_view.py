@@ -25,20 +25,20 @@ class TableView:
         assert options.table is not None
         self.options = options
         self.name = options.table
+        self.keeps_bad = options.badRecords != "fail"
 
     def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
         """Return the table's columns, or those of them that are asked for, and those of CHANGE."""
-        table = opened_at(log, as_of).table(self.name)
+        table = opened_at(log, as_of, self.options.types, self.keeps_bad).table(self.name)
         table.check_names(case_sensitive=True)  # Spark itself minds what is set
         names = self.options.columns
         return changes_schema(table.columns if names is None else _columns(table, names))
 
     def tasks(self, log: ChangeLog, as_of: int, wanted: Range, schema: pa.Schema) -> list[InputPartition]:
         """Plan a read of those of the table's rows that are wanted, into columns of ``schema``."""
-        opened = opened_at(log, as_of)
+        opened = opened_at(log, as_of, self.options.types, self.keeps_bad)
         columns = pa.schema([field for field in schema if field.name not in CHANGE])
-        keeps_bad = self.options.badRecords != "fail"
-        return [*table_pieces(opened, opened.table(self.name), wanted, columns, schema, keeps_bad)]
+        return [*table_pieces(opened, opened.table(self.name), wanted, columns, schema, self.keeps_bad)]
 
     def read(self, task: TableRows) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task."""

@@ -13,6 +13,7 @@ from pgoutput_construct.spark.source.index_views import EventsView, Transactions
 from pgoutput_construct.spark.source.messages_view import MessagesView
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Range
+from pgoutput_construct.spark.source.quarantine_view import QuarantineView
 from pgoutput_construct.spark.source.table_view import TableView
 
 __all__ = ["View", "view_of"]
@@ -40,6 +41,7 @@ _VIEWS: Final[Mapping[str, type[View]]] = {
     "messages": MessagesView,
     "events": EventsView,
     "batches": BatchesView,
+    "quarantine": QuarantineView,
 }
 
 

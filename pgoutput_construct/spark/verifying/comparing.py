@@ -63,7 +63,7 @@ class Comparison:
                 different.append(number)
             self.pace.tell(f"{self.verdict.table}: {self.verdict.rows + count:,} rows compared")
         different += sorted(ours.keys() - seen)
-        parts = division.count if isinstance(division, ByHash) else len(division.bounds) + division.to_the_end
+        parts = division.buckets if isinstance(division, ByHash) else len(division.bounds) + division.to_the_end
         told = self.verdict
         self.verdict = replace(told, rows=told.rows + count, parts=told.parts + parts)
         for number in different:

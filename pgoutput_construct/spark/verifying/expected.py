@@ -1,21 +1,23 @@
 """What a table of a warehouse must hold under a snapshot: what it holds, with the changes that the snapshot sees."""
 
 import numpy as np
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.changelog.block import Flags, Numbers
 from pgoutput_construct.changelog.copies import Snapshot
-from pgoutput_construct.spark.counting import at_place, counting, near
+from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.job import OpenLog
-from pgoutput_construct.spark.schemas import CHANGE, column
-from pgoutput_construct.spark.state import current_state
+from pgoutput_construct.spark.phases import advance
+from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.survey import at_place, place
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.verifying.kept import Kept
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.version import Shape
-from pgoutput_construct.stream.rows import OPERATIONS
-from pgoutput_construct.wire.messages import Insert
+from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.rows import SNAPSHOT
 
 __all__ = ["BehindError", "expected_rows", "is_ahead", "near_the_end", "table_of"]
 
@@ -29,14 +31,18 @@ class BehindError(Exception):
 def table_of(log: OpenLog, dataset: Dataset) -> Table:
     """Return what the log knows of the table of a dataset.
 
-    Raises BehindError where it was altered, copied or dropped since: then its rows are others than changes make.
+    Raises BehindError where it was altered, copied, rewritten or dropped since: then its rows are others than changes
+    make.
     """
     version = dataset.version
     for name in log.tables:
         table = log.table(name)
         if table.relation_oid == version.oid and not table.dropped:
-            if Shape.of(table) != version.shape:
+            if version.shape.added_in(Shape.of(table)) is None:
                 raise BehindError(f"{version.table} was altered or copied again after the warehouse read it")
+            for lack in log.lacks:
+                if lack.relation_oid == version.oid and lack.stale_since is not None:
+                    raise BehindError(str(lack))
             return table
     raise BehindError(f"{version.table} was dropped after the warehouse read it")
 
@@ -46,13 +52,11 @@ def expected_rows(log: OpenLog, table: Table, kept: Kept, snapshot: Snapshot) ->
 
     The log must reach the snapshot, and the snapshot must see all that the dataset holds (``is_ahead``).
     """
-    base = table.base
-    counted = counting(log.changes(table.qualified), base, near(log.opened.plan, base.copy) if base else None)
-    place = F.struct("_commit_lsn", "_seq")
-    since = counted.where((place > at_place(kept.dataset.version.last)) & ~_invisible(snapshot))
-    if since.isEmpty():
-        return kept.rows.select(*(column(name) for name in table.current), "_untyped")
-    return _advanced(kept.rows, since, table)
+    changes = log.changes(table.qualified).where(F.col("_op") != SNAPSHOT)
+    since = changes.where((place() > at_place(kept.dataset.version.last)) & ~_invisible(snapshot))
+    reach = near(log.opened.plan, table.base.copy) if table.base else None
+    rows = advance(kept.rows, since, table, reach)
+    return rows.select(*(column(name) for name in table.current), "_untyped")
 
 
 def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
@@ -60,9 +64,9 @@ def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
 
     Such a one waits for a synchronous standby: it is in the WAL, and the server does not show it yet.
     """
-    spans = log.opened.plan.spans
-    ended = np.frombuffer(spans.last_seq, np.int64) <= seq
-    xids = np.frombuffer(spans.xid, np.int64)[ended]
+    ended = log.opened.index.transactions
+    ended = ended.filter(pc.and_(pc.equal(ended["outcome"], COMMITTED), pc.less_equal(ended["seq"], seq)))
+    xids = ended["xid"].to_numpy()
     return bool((snapshot.invisible(xids) & near_the_end(xids, snapshot.xmax)).any())
 
 
@@ -79,14 +83,3 @@ def near_the_end(xids: Numbers, xmax: int) -> Flags:
 def _invisible(snapshot: Snapshot) -> Column:
     found = F.pmod(F.col("_xid") - snapshot.xmax % _XIDS, F.lit(_XIDS)) < _XIDS // 2
     return found | F.col("_xid").isin([xid % _XIDS for xid in snapshot.xip]) if snapshot.xip else found
-
-
-def _advanced(before: DataFrame, changes: DataFrame, table: Table) -> DataFrame:
-    """Return the state after changes, given that before them."""
-    kinds = {field.name: field.dataType for field in changes.schema}
-    given = {"_op": F.lit(OPERATIONS[Insert]), "_commit_lsn": F.lit(-1), "_seq": F.lit(0), "_unchanged": F.array()}
-    given["_untyped"] = F.col("_untyped")
-    known = set(before.columns) - {*CHANGE}
-    values = {name: given.get(name, column(name) if name in known else F.lit(None)) for name in kinds}
-    rows = before.select(*(value.cast(kinds[name]).alias(name) for name, value in values.items()))
-    return current_state(rows.unionAll(changes), table.key_columns, table.replica_identity, table.current)

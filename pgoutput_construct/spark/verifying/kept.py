@@ -38,8 +38,10 @@ def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> 
     format_of(warehouse)
     place = Warehouse(warehouse)
     known = {each.version.table for each in place.datasets().values()}
+    if not known:
+        raise PgoutputError(f"{place.store}: the warehouse has no table yet: run pgoutput replicate first")
     if unknown := set(tables or ()) - known:
-        raise PgoutputError(f"{place.store}: no table {min(unknown)}: it has {', '.join(sorted(known)) or 'none'}")
+        raise PgoutputError(f"{place.store}: no table {min(unknown)}: it has {', '.join(sorted(known))}")
     return sorted(known if tables is None else set(tables))
 
 

@@ -26,7 +26,7 @@ class Pace:
     """For how many seconds it waits for the log, and for the warehouse, to come far enough."""
     rows: int = 50_000
     """How many rows a part has."""
-    parts: int = 64
+    parts: int = 1000
     """How many ranges are compared before that is written down."""
     tell: Callable[[str], None] = field(default=lambda text: None)
     """Called with what is being done."""

@@ -1,10 +1,12 @@
 """Parts of a table in Spark, as the server divides it: their checksums, and the rows of those that differ."""
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.columnar.canonical import ByHash, ByKey, Checksum, Division
 from pgoutput_construct.spark.schemas import column
@@ -53,11 +55,21 @@ def rows_of(rows: DataFrame, wanted: Sequence[str]) -> DataFrame:
 
 def _number(rows: DataFrame, division: Division) -> Column:
     if isinstance(division, ByHash):
-        return bucket(digest(rows, division.columns), division.count)
-    bounds = F.array(*(_key(rows, division, bound) for bound in division.bounds))
-    if not division.bounds:
+        return bucket(digest(rows, division.columns), division.buckets)
+    # In two steps: of a thousand ranges some sixty are looked at for each row.
+    bounds, step = [_key(rows, division, bound) for bound in division.bounds], math.isqrt(len(division.bounds)) + 1
+    groups = [F.array(*bounds[first : first + step]) for first in range(0, len(bounds), step)]
+    if not groups:
         return F.lit(0)
-    return F.size(F.filter(bounds, lambda bound: bound < column(division.column)))
+    kind = rows.schema[division.column].dataType
+    whole = _below(F.array(*bounds[step - 1 :: step]).cast(T.ArrayType(kind)), division.column)
+    part = F.element_at(F.array(*groups, F.array().cast(T.ArrayType(kind))), whole + 1)
+    return whole * step + _below(part, division.column)
+
+
+def _below(bounds: Column, key: str) -> Column:
+    """Return how many of the bounds are below a row's key."""
+    return F.size(F.filter(bounds, lambda bound: bound < column(key)))
 
 
 def _key(rows: DataFrame, division: ByKey, text: str) -> Column:

@@ -36,6 +36,10 @@ class Record:
         self._tables[verdict.table] = {"verdict": verdict.to_json(), "after": after}
         self._store.write(self._name, json.dumps(self._tables).encode())
 
+    def forget(self, table: str) -> None:
+        """Begin anew with a table: what was found of it is void."""
+        self._tables.pop(table, None)
+
     def close(self) -> None:
         """Remove it: all was compared."""
         self._store.delete(self._name)

@@ -21,6 +21,7 @@ from pgoutput_construct.spark.verifying.pace import PAUSE, Pace, wait_for_log
 from pgoutput_construct.spark.verifying.report import TableVerdict
 from pgoutput_construct.spark.verifying.resuming import Record
 from pgoutput_construct.spark.verifying.source import Held, Source
+from pgoutput_construct.spark.warehouse.notes import Dataset
 
 __all__ = ["verify"]
 
@@ -111,11 +112,22 @@ class _Run:
             try:
                 verdict = TableVerdict(name, kept.dataset.version.seq, held.snapshot.lsn)
                 keys = table.key_columns
-                return Comparison(found, rows, keys, self.pace, self.record, verdict).run()
+                compared = Comparison(found, rows, keys, self.pace, self.record, verdict).run()
+                if not compared.equal:
+                    self._check_present(kept.dataset)
+                return compared
             finally:
                 rows.unpersist()
         finally:
             kept.rows.unpersist()
+
+    def _check_present(self, dataset: Dataset) -> None:
+        """Raise BehindError where a table was rewritten: that may be told behind all that the snapshot sees."""
+        try:
+            table_of(self._opened(), dataset)
+        except BehindError:
+            self.record.forget(dataset.version.table)
+            raise
 
     def _snapshot(self) -> tuple[Held, OpenLog]:
         """Return a snapshot, and the log once it has all that this sees; the last one, where that is not too old."""
@@ -123,10 +135,13 @@ class _Run:
             self._release()
             self.held, self.taken = self.stack.enter_context(self.source.held()), time.monotonic()
             wait_for_log(self.address, self.held.snapshot.lsn, self.pace)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", IncompleteTableWarning)
-                self.log = open_log(self.spark, self.address)  # type: ignore[arg-type]
+            self.log = self._opened()
         return self.held, self.log
+
+    def _opened(self) -> OpenLog:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IncompleteTableWarning)
+            return open_log(self.spark, self.address)
 
     def _release(self) -> None:
         self.stack.close()

@@ -1,0 +1,93 @@
+"""A slot that is read without a capture: its changes are peeked at, again and again, until it is advanced."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.connection import connect
+from pgoutput_construct.postgres.copying.tables import read_tables
+from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
+from pgoutput_construct.postgres.slots import check_slot
+from pgoutput_construct.wire import Commit, Lsn, parse
+
+__all__ = ["SlotPeek", "open_slot"]
+
+_PEEK: Final = """SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s,
+    'proto_version', '1', 'publication_names', %s)"""
+_ENDS: Final = _PEEK + " WHERE substr(data, 1, 1) = %s"
+_ALL_PUBLICATIONS: Final = "SELECT pubname FROM pg_publication ORDER BY pubname"
+_TABLE: Final = """SELECT c.oid::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')"""
+_TWO_PHASE: Final = (
+    "SELECT coalesce((to_jsonb(s) ->> 'two_phase')::bool, false) FROM pg_replication_slots s WHERE slot_name = %s"
+)
+_CHANGES: Final = 200_000
+"""How many changes are peeked at in one go, and the rest of the last transaction."""
+
+
+class SlotPeek:
+    """A slot, over an open connection; ``open_slot`` makes it."""
+
+    def __init__(self, connection: Connection, slot: str, publications: Sequence[str]) -> None:
+        self._connection = connection
+        self._slot = slot
+        self.publications = publications
+
+    @property
+    def confirmed(self) -> Lsn:
+        """Up to where the slot was advanced; raises ReplicationError for a slot that cannot be read."""
+        return check_slot(self._connection, self._slot)
+
+    def ends(self, changes: int = _CHANGES) -> list[Commit]:
+        """Return the commits of the transactions that the slot has, in their order, up to so many changes."""
+        arguments = [self._slot, None, changes, self._published(), Commit.TAG]
+        found = (parse(data) for (data,) in fetch(self._connection, _ENDS, arguments, doing=self._doing))
+        return [commit for commit in found if isinstance(commit, Commit)]
+
+    def payloads(self, until: Lsn) -> list[bytes]:
+        """Return the messages of all transactions that the slot has, up to one that ends at a position."""
+        arguments = [self._slot, str(until), None, self._published()]
+        return [data for (data,) in fetch(self._connection, _PEEK, arguments, doing=self._doing)]
+
+    def advance(self, position: Lsn) -> None:
+        """Let the server forget what comes before a position; one that is behind the slot's changes nothing."""
+        if position > self.confirmed:
+            query = "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)"
+            run(self._connection, query, [self._slot, str(position)], doing=f"slot {self._slot!r} cannot be advanced")
+
+    def describe(self, namespace: str, name: str) -> list[bytes]:
+        """Return the messages that describe a table, as it is now; raise ReplicationError where it is not published."""
+        oids = [oid for (oid,) in fetch(self._connection, _TABLE, [namespace, name], doing="the table is not found")]
+        for table in read_tables(self._connection, self.publications, oids):
+            return table.descriptions({"proto_version": 1})
+        raise ReplicationError(
+            f"no publication of {', '.join(map(repr, self.publications))} has the table {namespace}.{name}"
+        )
+
+    def _published(self) -> str:
+        return ",".join('"' + name.replace('"', '""') + '"' for name in self.publications)
+
+    @property
+    def _doing(self) -> str:
+        return f"the changes of slot {self._slot!r} cannot be peeked at"
+
+
+@contextmanager
+def open_slot(dsn: str, slot: str, publications: Sequence[str] = ()) -> Iterator[SlotPeek]:
+    """Open a slot for peeking; without ``publications`` those of the database count.
+
+    Raises ReplicationError, without any secret in it, for a server that cannot be reached, a slot that is not there, of
+    another plugin, or made for two-phase commit: what such a one sends at PREPARE may be rolled back.
+    """
+    with connect(dsn, replication=False) as connection:
+        check_slot(connection, slot)
+        if fetch_row(connection, _TWO_PHASE, [slot], doing="the slot cannot be read")[0]:
+            raise ReplicationError(
+                f"slot {slot!r} is for two-phase commit, which a live read does not follow: capture it into a change "
+                f"log, or make another: SELECT pg_create_logical_replication_slot('name', 'pgoutput')"
+            )
+        names = list(publications) or [n for (n,) in fetch(connection, _ALL_PUBLICATIONS, doing="no publications")]
+        if not names:
+            raise ReplicationError("the database has no publication: CREATE PUBLICATION ... FOR TABLE ...")
+        yield SlotPeek(connection, slot, names)

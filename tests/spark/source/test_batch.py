@@ -1,0 +1,206 @@
+"""``spark.read.format("pgoutput")``: tables, views, positions, and what is not read."""
+
+import pickle
+from collections.abc import Sequence
+from operator import eq, gt, le
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.datasource import EqualTo, GreaterThan, LessThanOrEqual
+
+import pgoutput_construct as pgo
+from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.spark import open_log, plain_errors, register
+from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.schemas import CHANGE
+from pgoutput_construct.spark.source.datasource import PgoutputSource
+from pgoutput_construct.spark.source.ranges import log_of
+from pgoutput_construct.spark.source.views import view_of
+from tests.live.recording import Recording
+from tests.spark.logs import write_recording
+
+pytestmark = pytest.mark.spark
+
+ITEM = "public.item"
+LSN = ("_commit_lsn",)
+
+
+@pytest.fixture(scope="module")
+def log(recordings: dict[str, Recording], tmp_path_factory: pytest.TempPathFactory) -> ChangeLog:
+    """A log with streams and two-phase transactions, in several segments."""
+    path = tmp_path_factory.mktemp("log")
+    write_recording(path, recordings["18-v4-text"], rows=50)
+    return ChangeLog(path)
+
+
+def read(log: ChangeLog, filters: Sequence[Any] = (), **options: object) -> pa.Table:
+    """Read a log as the data source does, without Spark."""
+    source = PgoutputSource({"path": log.store.address, **{name: str(value) for name, value in options.items()}})
+    reader: Any = source.reader(source.schema())
+    assert list(reader.pushFilters(list(filters))) == list(filters)  # Spark applies them all the same
+    tasks = [pickle.loads(pickle.dumps(task)) for task in reader.partitions()]
+    batches = [batch for task in tasks for batch in reader.read(task)]
+    return pa.Table.from_batches(batches, to_arrow(source))
+
+
+def to_arrow(source: PgoutputSource) -> pa.Schema:
+    """Return the schema of what a source reads."""
+    return view_of(source.given).schema(*log_of(source.given))
+
+
+def places(rows: pa.Table) -> list[tuple[int, int, str]]:
+    """Return where changes stand, and what they are."""
+    return sorted(zip(*(rows[name].to_pylist() for name in ("_commit_lsn", "_seq", "_op")), strict=True))
+
+
+def load(spark: Any, log: ChangeLog, **options: str) -> Any:
+    """Load a log through Spark."""
+    return spark.read.format("pgoutput").options(path=log.store.address, **options).load()
+
+
+def test_with_spark(spark: Any, log: ChangeLog) -> None:
+    """A table, some of its columns, and the changes of all: what is read without Spark, filtered by Spark."""
+    register(spark)
+    rows, lsn = load(spark, log, table=ITEM), log.transactions()["commit_lsn"][7].as_py()
+    opened = open_log(spark, log.store.address)
+    assert rows.schema == opened.changes(ITEM).schema
+    everything = sorted(tuple(row) for row in rows.select("_commit_lsn", "_seq", "_op").collect())
+    assert everything == places(read(log, table=ITEM))
+    time = read(log, table=ITEM)["_commit_time"][60].as_py()
+    since = rows.where(f"_commit_lsn > {lsn} AND _commit_time <= timestamp'{time}'").count()
+    assert (
+        0 < since == sum(t <= time for t in read(log, [GreaterThan(LSN, lsn)], table=ITEM)["_commit_time"].to_pylist())
+    )
+    with pytest.raises(Exception, match=r"no option 'tabel': did you mean table\?"):
+        load(spark, log, tabel=ITEM)
+    with pytest.raises(pgo.ChangeLogError, match=r"^the log has no table public\.nothing: it has "), plain_errors():
+        load(spark, log, table="public.nothing")
+
+
+def test_some_columns(log: ChangeLog) -> None:
+    """These alone are decoded, with those of the change."""
+    everything, some = read(log, table=ITEM), read(log, table=ITEM, columns="id,big")
+    assert some.column_names == ["id", "big", *CHANGE]
+    assert [field.name for field in some.schema.field("_before").type] == ["id", "big"]
+    for name in {*some.column_names} - {"_before"}:
+        assert some[name].equals(everything[name])
+    with pytest.raises(pgo.ChangeLogError, match=r"public\.item has no column 'nothing'"):
+        read(log, table=ITEM, columns="id,nothing")
+
+
+def test_positions(log: ChangeLog) -> None:
+    """As of an LSN, a time or a seq it is exactly what had committed by then; from an LSN on, the rest of it."""
+    everything = places(read(log, table=ITEM))
+    for middle in log.transactions().to_pylist()[3::9]:
+        lsn = pgo.Lsn(middle["commit_lsn"])
+        by_then = [place for place in everything if place[0] <= lsn]
+        assert places(read(log, table=ITEM, asOfLsn=lsn)) == by_then
+        assert places(read(log, table=ITEM, asOfSeq=middle["seq"])) == by_then
+        assert places(read(log, table=ITEM, fromLsn=int(lsn) + 1)) == everything[len(by_then) :]
+        assert places(read(log, table=ITEM, fromSeq=middle["seq"] + 1)) == everything[len(by_then) :]
+        time = str(pgo.Timestamp(middle["commit_time"]))
+        assert places(read(log, table=ITEM, asOfTime=time)) == by_then
+        one = read(log, table=ITEM, fromLsn=lsn, asOfLsn=lsn)
+        assert places(one) == [place for place in by_then if place[0] == lsn]
+    with pytest.raises(pgo.ChangeLogError, match="is complete up to 0/"):
+        read(log, table=ITEM, asOfLsn="FF/0")
+    with pytest.raises(pgo.ChangeLogError, match="nothing of the log is as old as 1999"):
+        read(log, table=ITEM, asOfTime="1999-01-01")
+
+
+def planned(log: ChangeLog, filters: Sequence[Any], **options: str) -> list[int]:
+    """Return the first seqs of the segments that a read with pushed filters is planned to look at."""
+    source = PgoutputSource({"path": log.store.address, **options})
+    reader: Any = source.reader(source.schema())
+    reader.pushFilters(list(filters))
+    return [segment.first_seq for task in reader.partitions() for segment in task.piece.segments]
+
+
+def test_filters_leave_out_segments(log: ChangeLog) -> None:
+    """Of one transaction those that it stands in are read; what is read is all that the filters let through."""
+    everything, rows = planned(log, [], table=ITEM), read(log, table=ITEM)
+    lsn, time = rows["_commit_lsn"][70].as_py(), rows["_commit_time"][70].as_py()
+    assert 0 < len(planned(log, [EqualTo(LSN, lsn)], table=ITEM)) < len(everything)
+    assert planned(log, [GreaterThan(LSN, lsn), LessThanOrEqual(LSN, lsn)], table=ITEM) == []
+    assert planned(log, [GreaterThan(("id",), 5)], table=ITEM) == everything
+    assert places(read(log, [EqualTo(LSN, lsn)], table=ITEM)) == [p for p in places(rows) if p[0] == lsn]
+    for kind, compare in ((GreaterThan, gt), (LessThanOrEqual, le), (EqualTo, eq)):
+        chosen = [compare(each, time) for each in rows["_commit_time"].to_pylist()]
+        assert places(read(log, [kind(("_commit_time",), time)], table=ITEM)) == places(rows.filter(pa.array(chosen)))
+
+
+def test_the_view_of_all_changes(log: ChangeLog) -> None:
+    """Each change of each table once, in texts as PostgreSQL writes them, without what was not sent."""
+    known, changes = opened(log), read(log, view="changes").to_pylist()
+    assert len(changes) == sum(table.rows for table in known.tables.values())
+    own = [
+        row | {"before": pairs(row["before"]), "after": pairs(row["after"])} for row in changes if row["_table"] == ITEM
+    ]
+    assert sorted((row["_commit_lsn"], row["_seq"], row["_op"]) for row in own) == places(read(log, table=ITEM))
+    (moved,) = (row for row in own if row["before"] == {"id": "20"})
+    assert (moved["after"], moved["_unchanged"]) == (
+        {"id": "21", "name": "big is unchanged", "amount": "1.00"},
+        ["big"],
+    )
+    (came,) = (row for row in own if row["_op"] == "insert" and row["after"]["id"] == "10")
+    assert (came["before"], came["after"]) == (None, {"id": "10", "name": "", "amount": None, "big": ""})
+    gone = [row for row in changes if row["_op"] == "delete"]
+    assert gone and all(row["before"] and row["after"] is None for row in gone)
+    assert all(len(row["before"]) > 1 for row in gone if row["_table"] == "public.full_row")
+
+
+def pairs(row: list[tuple[str, str | None]] | None) -> dict[str, str | None] | None:
+    """Return a map of Arrow as a dict."""
+    return None if row is None else dict(row)
+
+
+def test_the_other_views(log: ChangeLog, recordings: dict[str, Recording]) -> None:
+    """Transactions are those of the index; every message is there, with the fields of its class."""
+    transactions = read(log, view="transactions").sort_by("seq").to_pylist()
+    expected = [row for row in log.transactions().to_pylist() if row["outcome"] == "committed"]
+    for name in ("seq", "xid", "commit_lsn"):
+        assert [row[name] for row in transactions] == [row[name] for row in expected]
+    messages = read(log, view="messages").to_pylist()
+    assert [row["payload"] for row in messages] == list(recordings["18-v4-text"].payloads)
+    assert {row["kind"] for row in messages} >= {"Begin", "Commit", "Relation", "StreamStart", "CommitPrepared"}
+    commits = [row["commit_lsn"] for row in messages if row["kind"] == "Commit"]
+    assert set(commits) <= {row["commit_lsn"] for row in expected}
+    (batch,) = read(log, view="batches").to_pylist()
+    assert (batch["after_seq"], batch["seq"]) == (-1, log.index.last_seq)
+    assert read(log, view="events").num_rows == 0
+
+
+def test_a_segment_that_an_executor_does_not_find(log: ChangeLog, tmp_path: Path) -> None:
+    """It is no damage: the error names the host, and says what to do."""
+    source = PgoutputSource({"path": log.store.address, "table": ITEM})
+    reader: Any = source.reader(source.schema())
+    task = pickle.loads(pickle.dumps(reader.partitions()[0]))
+    for segment in task.piece.segments:
+        segment.store.directory = tmp_path / "elsewhere"
+    with pytest.raises(pgo.ChangeLogError, match=r"not found on the host .* not damaged: .* s3://") as caught:
+        list(reader.read(task))
+    assert "Restore" not in str(caught.value)
+
+
+def test_damaged_payloads(tmp_path: Path, recordings: dict[str, Recording]) -> None:
+    """They fail a read with segment, seq and field; or the other rows are there, and they stand apart with reasons."""
+    recording = recordings["18-v4-text"]
+    first, second = [i for i, p in enumerate(recording.payloads) if b"large 10" in p][:2]
+    errors = {first: recording.payloads[first][:-1] + b"t", second: recording.payloads[second][:3]}
+    write_recording(tmp_path, recording, errors={first: errors[first]})
+    with pytest.raises(pgo.ChangeLogError, match=rf"^segment \S+, seq {first} .*Insert\.new"):
+        read(ChangeLog(tmp_path), table=ITEM)
+    write_recording(tmp_path / "two", recording, errors=errors)
+    log = ChangeLog(tmp_path / "two")
+    with pytest.raises(pgo.ChangeLogError, match=rf"^segment \S+, seq {second} .*Insert"):
+        read(log, table=ITEM)
+    write_recording(tmp_path / "none", recording)
+    whole = read(ChangeLog(tmp_path / "none"), table=ITEM)
+    assert read(log, table=ITEM, badRecords="quarantine").num_rows == whole.num_rows - 2
+    assert read(log, view="changes", badRecords="quarantine").num_rows > whole.num_rows - 2
+    bad = sorted(read(log, view="quarantine").to_pylist(), key=lambda row: row["seq"])
+    assert [(row["seq"], row["payload"]) for row in bad] == [*errors.items()]
+    assert "Insert.new" in bad[0]["reason"] and "Insert" in bad[1]["reason"]
+    assert bad[0]["_commit_lsn"] == bad[1]["_commit_lsn"] > 0 and bad[1]["_relation_oid"] == 0

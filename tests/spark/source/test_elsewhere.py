@@ -1,0 +1,88 @@
+"""The data source where Spark is elsewhere: through Spark Connect, and in executors that are processes of their own."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.spark.opened import opened
+from tests.live.recording import Recording
+from tests.spark.logs import write_recording
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[3]
+ITEM = "public.item"
+CONNECT = f"""
+from pathlib import Path
+from pyspark.sql import SparkSession
+from pgoutput_construct.spark import open_log, register
+
+path = str(Path("log").absolute())  # the server's directory is another one
+spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+assert "connect" in type(spark).__module__
+register(spark)
+rows = spark.read.format("pgoutput").option("path", path).option("table", "{ITEM}").load()
+log = open_log(spark, "log")
+print("FOUND", rows.count(), log.changes("{ITEM}").count(), log.state("{ITEM}").count())
+stream = spark.readStream.format("pgoutput").option("path", path).option("table", "{ITEM}").load()
+query = stream.writeStream.format("memory").queryName("q").trigger(availableNow=True).start()
+query.awaitTermination()
+print("FOUND", spark.table("q").count())
+spark.stop()
+"""
+CLUSTER = f"""
+from pgoutput_construct.spark import open_log, register, spark_session
+
+settings = {{"spark.sql.shuffle.partitions": "2", "spark.executor.memory": "512m"}}
+with spark_session("local-cluster[2,1,512]", settings) as spark:
+    register(spark)
+    rows = spark.read.format("pgoutput").option("path", "log").option("table", "{ITEM}").load()
+    print("FOUND", rows.count(), open_log(spark, "log").changes("{ITEM}").count())
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(recordings: dict[str, Recording], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a log in it."""
+    path = tmp_path_factory.mktemp("folder")
+    write_recording(path / "log", recordings["18-v4-text"])
+    return path
+
+
+def found(script: str, folder: Path) -> list[int]:
+    """Run a script in a folder, and return the numbers that it prints."""
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, "\n".join(line for line in done.stderr.splitlines() if "\tat " not in line)[-4000:]
+    return [int(number) for line in re.findall(r"FOUND (.*)", done.stdout) for number in line.split()]
+
+
+def test_spark_connect(folder: Path) -> None:
+    """Batches, state and streams need no more of a session than Spark Connect has."""
+    rows = opened(ChangeLog(folder / "log")).table(ITEM).rows
+    source, log, state, stream = found(CONNECT, folder)
+    assert (source, log, stream) == (rows, rows, rows) and 0 < state < rows
+
+
+def test_executors_elsewhere(folder: Path) -> None:
+    """A relative path is that of the driver, whatever directory executors work in."""
+    rows = opened(ChangeLog(folder / "log")).table(ITEM).rows
+    assert found(CLUSTER, folder) == [rows, rows]
+
+
+def test_no_context_and_no_broadcast() -> None:
+    """Spark Connect has neither a context nor broadcasts of objects; hints of joins are something else."""
+    for path in (ROOT / "pgoutput_construct" / "spark").rglob("*.py"):
+        assert not re.search(r"sparkContext|(?<!F)\.broadcast\(|\.rdd\b|_jvm\b", path.read_text("utf-8")), path

@@ -1,0 +1,75 @@
+"""States that go on from saved ones, and what a batch of changes comes to."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from pgoutput_construct.spark import advance, current_state, missing_rows, net_changes
+from tests.spark.histories import (
+    COLUMNS,
+    KEYS,
+    History,
+    batch_of,
+    change_frame,
+    contents,
+    held,
+    histories,
+    table_of,
+    vanished_of,
+)
+
+pytestmark = pytest.mark.spark
+
+# Each example is dozens of histories in a few jobs; to shrink one would take many more.
+FEW = settings(
+    max_examples=2,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_any_batches_give_the_same_state(spark: Any, full: bool) -> None:
+    """Histories of a few rows each: all at once, and batch by batch, with keys that change and values left out."""
+
+    @FEW
+    @given(histories(full))
+    def run(found: list[History]) -> None:
+        table, state = table_of(full), None
+        for number in range(3):
+            changes = change_frame(spark, batch_of(found, number))
+            lacking = missing_rows(state, changes, table).select("_row.h", "_commit_lsn", "_seq").collect()
+            assert sorted((int(h), lsn, seq) for h, lsn, seq in lacking) == vanished_of(found, number)
+            state = advance(state, changes, table).localCheckpoint()
+            assert contents(state) == held(row for each in found for row in each.then[number])
+        whole = change_frame(spark, (row for each in found for row in each.changes))
+        assert contents(current_state(whole, table.key_columns, table.replica_identity)) == contents(state)
+
+    run()
+
+
+def test_net_changes(spark: Any) -> None:
+    """Applied to the rows before, as MERGE does it, they give the rows after."""
+
+    @FEW
+    @given(histories(False, batches=2))
+    def run(found: list[History]) -> None:
+        before = {_key(row): row for each in found for row in each.then[0]}
+        net = net_changes(change_frame(spark, batch_of(found, 1)), KEYS, COLUMNS.names).collect()
+        after = dict(before)
+        for row in sorted((row.asDict(recursive=True) for row in net), key=lambda row: row["_op"]):
+            values = {**{name: row[name] for name in COLUMNS.names}, **(row["_untyped"] or {})}
+            after.pop(_key(values), None)
+            if row["_op"] == "upsert":
+                texts = dict(zip(KEYS, (row["_key"] or {}).get("_texts") or [], strict=False))
+                old = before[_key({**row["_key"], **{k: v for k, v in texts.items() if v}})] if row["_key"] else {}
+                assert set(row["_unchanged"]) <= set(old)
+                after[_key(values)] = values | {name: old[name] for name in row["_unchanged"]}
+        assert held(after.values()) == held(row for each in found for row in each.then[1])
+
+    run()
+
+
+def _key(row: dict[str, Any]) -> str:
+    return repr([row[name] for name in KEYS])
