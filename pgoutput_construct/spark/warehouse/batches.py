@@ -143,7 +143,8 @@ class Tables:
         if step.how is How.WRITTEN or step.before is None:
             return self._sink.replace(spark, step.dataset, whole(log, step.table), step.replaced)
         before = step.before.version
-        if self._sink.merges and not step.has_defaults and has_key(log.table(step.table), before):
+        has_same = self._sink.alters or before.shape.current == step.dataset.version.shape.current
+        if self._sink.merges and has_same and not step.has_defaults and has_key(log.table(step.table), before):
             changes = net(log, step.table, before)
             if changes is not None:
                 return self._sink.merge(spark, step.dataset, changes)

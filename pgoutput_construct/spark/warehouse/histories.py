@@ -36,7 +36,8 @@ def _written(spark: SparkSession, sink: Sink, step: Step, there: DataFrame | Non
     if there is None or step.before is None:
         return sink.replace(spark, step.dataset, rows, step.replaced)
     is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
-    if sink.merges and is_same and step.before.directory == step.dataset.directory:
+    has_room = sink.alters or set(rows.columns) <= set(there.columns)
+    if sink.merges and is_same and has_room and step.before.directory == step.dataset.directory:
         return sink.record(spark, step.dataset, rows)
     return sink.replace(spark, step.dataset, _together(there, rows), step.replaced)
 

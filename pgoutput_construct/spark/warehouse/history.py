@@ -128,24 +128,22 @@ def _truncates(changes: DataFrame) -> list[Row]:
 
 def _filled(entries: DataFrame, unsent: Sequence[str]) -> DataFrame:
     """Put in the values that updates did not send: those of the row before under the same key."""
-    open_ones = F.lit(None).cast("array<string>")
+    left = F.col("_unchanged")
     if unsent:
         run = F.count(F.when(~F.col("_is_row"), 1)).over(Window.partitionBy("_k").orderBy(*_ORDER))
-        entries = entries.withColumn("_run", run)
         order = Window.partitionBy("_k", "_run").orderBy(*_ORDER)
-        pairs = {
-            name: F.when(F.col("_is_row") & ~F.array_contains("_unchanged", name), _pair(NEW, name)) for name in unsent
-        }
-        known = [
-            F.last(pair, ignorenulls=True).over(order).alias(f"_p{number}")
-            for number, pair in enumerate(pairs.values())
-        ]
-        entries = entries.select("*", *known)
-        left = [F.when(F.col(f"_p{number}").isNull(), F.lit(name)) for number, name in enumerate(unsent)]
-        names = F.filter(F.array(*left), lambda name: name.isNotNull() & F.array_contains("_unchanged", name))
-        open_ones = F.when(F.size(names) > 0, names)
+        known = [F.last(_said(name), ignorenulls=True).over(order) for name in unsent]
+        entries = entries.withColumn("_run", run)
+        entries = entries.select("*", *(pair.alias(f"_p{number}") for number, pair in enumerate(known)))
+        found = [F.when(F.col(f"_p{number}").isNotNull(), F.lit(name)) for number, name in enumerate(unsent)]
+        left = F.array_except(left, F.array_compact(F.array(*found)))
         entries = _with_values(entries, unsent)
-    return entries.withColumn("_unchanged", open_ones)
+    return entries.withColumn("_unchanged", F.when(F.size(left) > 0, left))
+
+
+def _said(name: str) -> Column:
+    """Return a value of a row, with its text; null where nobody said it."""
+    return F.when(F.col("_is_row") & ~F.array_contains("_unchanged", name), _pair(NEW, name))
 
 
 def _with_values(entries: DataFrame, unsent: Sequence[str]) -> DataFrame:

@@ -21,6 +21,8 @@ class Sink(ABC):
     """What it is called."""
     merges: ClassVar[bool] = True
     """Whether ``merge`` and ``record`` are there; else a dataset is replaced by its rows and the changes."""
+    alters: ClassVar[bool] = True
+    """Whether they take changes that come with other columns."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
