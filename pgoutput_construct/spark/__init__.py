@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.source.decoding import decode
     from pgoutput_construct.spark.state import advance, current_state, missing_rows, net_changes
     from pgoutput_construct.spark.tables import Table
+    from pgoutput_construct.spark.verifying import TableVerdict, verify
     from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Lack",
     "OpenLog",
     "Table",
+    "TableVerdict",
     "Written",
     "advance",
     "changes_schema",
@@ -51,6 +53,7 @@ __all__ = [
     "replicate",
     "spark_session",
     "table_of_directory",
+    "verify",
     "write_tables",
 ]
 
@@ -61,6 +64,7 @@ _MODULES = {
     "Lack": "changelog.wholeness",
     "OpenLog": "spark.job",
     "Table": "spark.tables",
+    "TableVerdict": "spark.verifying",
     "Written": "spark.job",
     "advance": "spark.state",
     "changes_schema": "spark.schemas",
@@ -79,6 +83,7 @@ _MODULES = {
     "replicate": "spark.warehouse",
     "spark_session": "spark.session",
     "table_of_directory": "spark.names",
+    "verify": "spark.verifying",
     "write_tables": "spark.job",
 }
 

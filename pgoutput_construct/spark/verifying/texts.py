@@ -1,17 +1,14 @@
 """The canonical text of values in Spark (columnar/canonical.py), and what is computed of it: digests and checksums."""
 
-from binascii import hexlify
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.columnar.canonical import BUCKET_DIGITS, DIGITS
+from pgoutput_construct.columnar.float_bits import float_bits, lists_of_float_bits
 from pgoutput_construct.spark.schemas import column
 
 __all__ = ["bucket", "canonical", "checksum", "digest", "quoted"]
@@ -90,25 +87,11 @@ def _bytes(value: Column) -> Column:
 
 def _floats(value: Column) -> Column:
     # Made where it is used: it is another one with Spark Connect.
-    return F.arrow_udf(_bits, T.StringType())(value)
+    return F.arrow_udf(float_bits, T.StringType())(value)
 
 
 def _lists_of_floats(value: Column) -> Column:
-    return F.arrow_udf(_bits_of_lists, T.ArrayType(T.StringType()))(value)
-
-
-def _bits(values: pa.Array) -> pa.Array:
-    """Return the bits of floating-point numbers as hexadecimal digits, as float8send() sends them."""
-    numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
-    digits = hexlify(numbers.astype(numbers.dtype.newbyteorder(">")).tobytes())
-    texts = pa.array(np.frombuffer(digits, f"S{2 * numbers.itemsize}").astype("U"), pa.string())
-    return pc.if_else(values.is_null(), None, pc.if_else(pa.array(np.isnan(numbers)), "NaN", texts))
-
-
-def _bits_of_lists(values: pa.Array) -> pa.Array:
-    lengths = values.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    offsets = pa.array(np.append(0, np.cumsum(lengths)), pa.int32())
-    return pa.ListArray.from_arrays(offsets, _bits(values.flatten()), mask=values.is_null())
+    return F.arrow_udf(lists_of_float_bits, T.ArrayType(T.StringType()))(value)
 
 
 _FORMS: Final[Mapping[type[T.DataType], Callable[[Column], Column]]] = {
