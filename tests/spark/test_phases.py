@@ -161,7 +161,7 @@ def test_full_rows_of_different_shapes(spark: Any, tmp_path: Path) -> None:
     assert rows(log.state("public.t")) == expected
     missing = missing_rows(None, changes, table).collect()
     assert [(row._op, row._row["id"], row._commit_lsn) for row in missing] == [("delete", "7", 20)]
-    state = None
+    state: Any = None
     for place in [*((10, seq) for seq in range(2, 6)), *((20, seq) for seq in range(2, 8))]:
         batch = changes.where("_commit_lsn = {} AND _seq = {}".format(*place))
         state = advance(state, batch, table).localCheckpoint()
