@@ -37,7 +37,7 @@ class Step:
     """Columns by name, with which changes and rows were described; ``__shape`` says with which of these."""
 
     def __post_init__(self) -> None:
-        for name in {*self.changes.columns, *self.columns}.intersection(WORK) - {SHAPE}:
+        for name in ({*self.changes.columns} - {SHAPE} | {*self.columns}).intersection(WORK):
             raise ChangeLogError(f"the column {name!r} is named as one that rebuilding a state needs; rename it")
 
     @property
