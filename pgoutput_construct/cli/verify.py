@@ -65,8 +65,8 @@ def verify_command(
 
     # All that can be wrong is found before a session is started.
     source = SourceServer(dsn, ChangeLog(log).options.publications)
-    names, into = chosen_tables(warehouse, tables or None), format_of(warehouse)
     record = Record(open_store(resume.absolute().parent), resume.name) if resume else Record(open_store(warehouse))
+    names, into = chosen_tables(warehouse, tables or None), format_of(warehouse)
     if not tables:
         known = opened(ChangeLog(log)).tables.items()
         _tell_of_others({name for name, table in known if not table.dropped} - {*names})

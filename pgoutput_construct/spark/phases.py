@@ -155,10 +155,15 @@ def _between(changes: DataFrame, first: Place | None, end: Place | None) -> Data
 
 
 def _with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
-    """Refuse, once an action reads them, rows that do not have the key by which the changes of a phase find them."""
+    """Refuse, once an action reads them, rows that do not have the key by which the changes of a phase find them.
+
+    As columns, not as a filter: that would be asked of rows, too, which a join removes.
+    """
+    kinds = {field.name: field.dataType for field in rows.schema}
     for name in phase.key_columns:
         known = column(name).isNotNull() | F.array_contains(F.map_keys("_untyped"), name)
-        rows = rows.where(F.when(known, F.lit(True)).otherwise(_refuse(table, phase, name).cast("boolean")))
+        refused = _refuse(table, phase, name).cast(kinds[name])
+        rows = rows.withColumn(name, F.when(known, column(name)).otherwise(refused))
     return rows
 
 

@@ -13,7 +13,6 @@ from pgoutput_construct.postgres import (
     create_slot,
     drop_slot,
 )
-from pgoutput_construct.postgres import capture as capture_function
 from pgoutput_construct.wire import Lsn
 from tests.postgres.exact import TINY, assert_exact, mixed, writing
 from tests.postgres.shop import (
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from pgoutput_construct.demo.server import EmbeddedServer
 
 pytestmark = pytest.mark.server
-
-CAPTURE_MODULE = __import__("sys").modules[capture_function.__module__]
 
 MODES: dict[str, dict[str, Any]] = {
     "v1": {"proto_version": 1, "two_phase": False},
@@ -134,7 +131,7 @@ def test_what_the_server_sends_again_is_dropped(shop: Shop, monkeypatch: pytest.
         def confirm(self, lsn: Lsn) -> None:
             pass
 
-    monkeypatch.setattr(CAPTURE_MODULE, "ReplicationStream", Forgetful)
+    monkeypatch.setattr("pgoutput_construct.postgres.capturing.ReplicationStream", Forgetful)
     mixed(shop, 0)
     shop.execute("BEGIN", "INSERT INTO item VALUES (78, 'late')", "PREPARE TRANSACTION 'late'")
     shop.capture()

@@ -56,7 +56,7 @@ def test_an_idle_capture_lets_the_slot_move(shop: Shop) -> None:
         with shop.capturing(status_interval=0.1):
             wait_until(lambda: is_active(shop))
             connection.execute("SELECT pg_switch_wal()")
-            connection.execute("CREATE TABLE nothing ()")
+            connection.execute("CREATE SEQUENCE nothing")
             end = shop.execute()
             wait_until(lambda: shop.confirmed() >= end)
     assert not list(shop.directory.glob("segment*"))

@@ -154,6 +154,7 @@ def _check_command(spark: Any, shop: Shop, warehouse: Path) -> None:
 
 def test_what_cannot_be_compared(spark: Any, shop: Shop, warehouse: Path, tmp_path: Path) -> None:
     """A log that does not go on; a table that is gone; a warehouse or table that is none."""
+    shop.execute("INSERT INTO item VALUES (7001, 'not captured')")
     with pytest.raises(PgoutputError, match="is its capture running"):
         verdicts(spark, shop, warehouse, wait=0.1)
     shop.execute("ALTER TABLE named RENAME COLUMN amount TO total")

@@ -18,14 +18,12 @@ def address_of(options: SourceOptions) -> str:
     return options.path
 
 
-def log_at(address: str, seq: int | None = None) -> ChangeLog:
-    """Return the log at an address as it is now; with ``seq`` any that has this.
+def log_at(address: str) -> ChangeLog:
+    """Return the log at an address as it is now.
 
     What was opened before serves while its files are the same: their names and sizes tell.
     """
     files, log = _latest.get(address, ({}, None))
-    if log is not None and seq is not None and log.index.first_seq <= seq <= log.index.last_seq:
-        return log
     found = open_store(address).files()
     if log is None or found != files:
         log = ChangeLog(address)

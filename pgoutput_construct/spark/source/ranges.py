@@ -13,7 +13,7 @@ __all__ = ["log_of", "range_between", "range_of"]
 
 def log_of(options: SourceOptions) -> tuple[ChangeLog, int]:
     """Open the log that options name, and return the seq as of which it is read."""
-    log = log_at(address_of(options), options.asOfSeq)
+    log = log_at(address_of(options))
     return log, as_of_seq(log, options)
 
 

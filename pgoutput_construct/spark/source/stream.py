@@ -66,7 +66,7 @@ class LogStreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan the tasks of a micro-batch; raises ChangeLogError where the table has changed since the query began."""
         after, until = int(start["seq"]), int(end["seq"])
-        log = log_at(address_of(self.options), until)
+        log = self._log()
         log.check_kept(after + 1)
         self._after = until
         view, as_of = view_of(self.options), log.index.last_seq
@@ -82,7 +82,7 @@ class LogStreamReader(DataSourceStreamReader):
     def commit(self, end: dict[str, Any]) -> None:
         """Let go of what was read: the log's registered reader, where there is one, goes on to it."""
         if self.options.reader is not None:
-            advance_reader(log_at(address_of(self.options), int(end["seq"])), self.options.reader, int(end["seq"]))
+            advance_reader(self._log(), self.options.reader, int(end["seq"]))
 
     def _log(self) -> ChangeLog:
         return log_at(address_of(self.options))

@@ -17,6 +17,11 @@ __all__ = ["IcebergSink"]
 _SAID: Final = "pgoutput.version"
 _SNAPSHOT: Final = "spark.sql.iceberg.snapshot-property."
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
+_SETTINGS: Final = {
+    "": _CATALOG,
+    ".type": "hadoop",
+    ".cache-enabled": "false",  # each session would go on to read the snapshot that it saw first
+}
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 
 
@@ -35,7 +40,7 @@ class IcebergSink(Sink):
         """Name the warehouse's catalog."""
         if self._own:
             place = f"spark.sql.catalog.{self._catalog}"
-            for key, value in {"": _CATALOG, ".type": "hadoop", ".warehouse": self.warehouse.path}.items():
+            for key, value in (_SETTINGS | {".warehouse": self.warehouse.path}).items():
                 spark.conf.set(place + key, value)
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
