@@ -10,12 +10,11 @@ from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.tables import Place
 from pgoutput_construct.spark.values import BEFORE, NEW, exact
 from pgoutput_construct.stream.rows import OPERATIONS
-from pgoutput_construct.wire.messages import Delete, Insert, Truncate, Update
+from pgoutput_construct.wire.messages import Delete, Insert, Truncate
 
 __all__ = [
     "BEFORE_ALL",
     "CAME",
-    "CHANGED",
     "GONE",
     "Survey",
     "after",
@@ -26,7 +25,7 @@ __all__ = [
     "survey",
 ]
 
-CAME, CHANGED, GONE, EMPTIED = (OPERATIONS[cls] for cls in (Insert, Update, Delete, Truncate))
+CAME, GONE, EMPTIED = (OPERATIONS[cls] for cls in (Insert, Delete, Truncate))
 
 BEFORE_ALL: Final = -1
 """The ``_commit_lsn`` of rows of a copy: they stand before all changes that count."""
@@ -93,10 +92,11 @@ def is_unsent(name: str) -> Column:
 
 
 def moves(changes: DataFrame, key_columns: Sequence[str]) -> Column:
-    """Tell whether a change is an update that gave its row another key; one that was left out is the same."""
+    """Tell whether a change gave its row another key, as an update may; one that was left out is the same."""
     same = F.lit(True)
     for name in key_columns:
         kind = changes.schema[name].dataType
         old, new = (exact(side.value(name), kind) for side in (BEFORE, NEW))
         same &= is_unsent(name) | (old.eqNullSafe(new) & BEFORE.text(name).eqNullSafe(NEW.text(name)))
-    return (F.col("_op") == CHANGED) & F.col("_before").isNotNull() & ~same
+    has_new = ~F.col("_op").isin(GONE, EMPTIED)
+    return has_new & F.col("_before").isNotNull() & ~same

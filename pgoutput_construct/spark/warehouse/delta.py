@@ -51,7 +51,7 @@ class DeltaSink(Sink):
     def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
         """Merge in one commit."""
         with merging(
-            spark, self._table(dataset), self.read(spark, dataset), changes, dataset.version.shape
+            spark, self._table(dataset), lambda: self.read(spark, dataset), changes, dataset.version.shape
         ) as statement:
             spark.conf.set(_SAID, dataset.version.to_text())
             spark.sql(statement).collect()

@@ -71,7 +71,7 @@ class IcebergSink(Sink):
     def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
         """Merge in one commit; columns that came or went are a commit of their own, which makes no snapshot."""
         table = self._table(dataset.directory)
-        with merging(spark, table, self.read(spark, dataset), changes, dataset.version.shape) as statement:
+        with merging(spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape) as statement:
             spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
             spark.sql(statement).collect()
         return dataset

@@ -1,6 +1,6 @@
 """Net changes merged into a table by SQL that Delta Lake and Iceberg both have."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -28,18 +28,20 @@ def quoted(name: str) -> str:
 
 
 @contextmanager
-def merging(spark: SparkSession, table: str, rows: DataFrame, changes: DataFrame, shape: Shape) -> Iterator[str]:
-    """Yield the statement that merges net changes into a table, of which ``rows`` are the present ones.
+def merging(
+    spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: DataFrame, shape: Shape
+) -> Iterator[str]:
+    """Yield the statement that merges net changes into a table, of which ``read`` returns the present rows.
 
-    Columns that came or went are altered first. ``table`` is named as SQL has it, ``changes`` are as ``net_changes``
+    Columns that came or went are altered first: Spark refuses what was read before. ``table`` is named as SQL has it, ``changes`` are as ``net_changes``
     returns them. The statement fails when a change leaves a value open and the table has no such row.
     """
     changes = changes.persist()
     try:
         wanted = T.StructType([field for field in changes.schema if field.name not in _OF_CHANGES])
-        for statement in _alterations(table, rows.schema, wanted):
+        for statement in _alterations(table, read().schema, wanted):
             spark.sql(statement)
-        found = _resolved(changes, rows, shape.key_columns, shape.current)
+        found = _resolved(changes, read(), shape.key_columns, shape.current)
         found.createOrReplaceTempView(_SOURCE)
         yield _statement(table, shape.key_columns, wanted)
     finally:
