@@ -33,8 +33,9 @@ def merging(
 ) -> Iterator[str]:
     """Yield the statement that merges net changes into a table, of which ``read`` returns the present rows.
 
-    Columns that came or went are altered first: Spark refuses what was read before. ``table`` is named as SQL has it, ``changes`` are as ``net_changes``
-    returns them. The statement fails when a change leaves a value open and the table has no such row.
+    Columns that came or went are altered first: Spark refuses what was read before. ``table`` is named as SQL has it,
+    ``changes`` are as ``net_changes`` returns them. The statement fails when a change leaves a value open and the
+    table has no such row.
     """
     changes = changes.persist()
     try:
