@@ -42,7 +42,7 @@ INSERT INTO keyless SELECT i % 5, 'x' FROM generate_series(1, 50) i;
 WRITES = (
     "UPDATE orders SET price = price + 1 WHERE id % 10 = {0} % 10",
     "INSERT INTO orders VALUES (10000 + {0}, 'NaN', 'NaN', NULL, 'short')",
-    "DELETE FROM orders WHERE id = {0}",
+    "DELETE FROM orders WHERE id = {0} % 300",  # the tests tamper with rows behind these
     "UPDATE named SET part = part + 1000 WHERE part = {0}",
     "UPDATE keyless SET b = b || {0} WHERE ctid IN (SELECT ctid FROM keyless LIMIT 2)",
     "DELETE FROM keyless WHERE ctid IN (SELECT ctid FROM keyless LIMIT 1)",
