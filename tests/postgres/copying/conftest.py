@@ -17,6 +17,7 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import CaptureProgress, capture, drop_slot
 from pgoutput_construct.postgres.copying import chunks, jobs
 from tests.postgres.copying.source import assert_equal, logged_tables
+from tests.postgres.shop import wait_until
 from tools.beside import beside
 
 _NUMBERS = itertools.count()
@@ -102,6 +103,8 @@ def source(server: EmbeddedServer, tmp_path: Path, small_pieces: Callable[[], No
     try:
         yield source
     finally:
+        slot, active = f"slot_{source.dbname}", "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active"
         with server.connect() as admin:
-            drop_slot(admin, f"slot_{source.dbname}", missing_ok=True)
+            wait_until(lambda: admin.execute(active, [slot]).fetchone() is None)  # a walsender ends a moment later
+            drop_slot(admin, slot, missing_ok=True)
             admin.execute(f"DROP DATABASE {source.dbname} WITH (FORCE)".encode())

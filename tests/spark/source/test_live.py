@@ -81,7 +81,9 @@ def test_batches_of_a_slot(shop: str, execute: Callable[[str], Any]) -> None:
         reader.commit(later)
         end, later = later, reader.latestOffset(later)
     assert found[-2:] == [("delete", None, None), ("truncate", None, None)]
-    confirmed = execute("SELECT confirmed_flush_lsn FROM pg_replication_slots").fetchone()[0]
+    confirmed = execute(f"SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = '{NAME}'").fetchone()[
+        0
+    ]
     assert pgo.Lsn(confirmed) >= pgo.Lsn(end["end_lsn"])
     execute('ALTER TABLE "Order items" ADD more int')
     execute('INSERT INTO "Order items" VALUES (5, 5, NULL, 5)')
