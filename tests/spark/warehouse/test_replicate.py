@@ -1,4 +1,4 @@
-"""Tables of a live server kept in Parquet, Delta Lake and Iceberg, batch by batch."""
+"""Tables of a live server kept in Delta Lake and Iceberg, batch by batch; the demo keeps some in Parquet."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.spark.warehouse.rounds import ROUNDS, TABLES, check_equal
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
-FORMATS = ("parquet", "delta", "iceberg")
+FORMATS = ("delta", "iceberg")
 
 
 @pytest.fixture(params=FORMATS)
