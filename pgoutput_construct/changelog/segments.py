@@ -23,7 +23,7 @@ __all__ = ["GROUP_ROWS", "write_segment"]
 
 GROUP_ROWS: Final = 2048
 """Rows in a group of a segment: damage is found in one of them, and the others stay readable."""
-_NUMBERS: Final = [column.name for column in SCHEMA if pa.types.is_integer(column.type) or column.name == "send_time"]
+_NUMBERS: Final = [each.name for each in SCHEMA if pa.types.is_integer(each.type) or pa.types.is_timestamp(each.type)]
 _SETTINGS: Final[dict[str, Any]] = {
     # Numbers that follow each other differ by little: as differences they are smaller than zstd makes them, and cost a
     # third.

@@ -93,7 +93,7 @@ class _Attack:
         """Alter a table, for every third kill."""
         turn, due = divmod(self.counts.total(), 3)
         if due == 0:
-            number, step = divmod(turn, len(_ALTERATIONS))
+            number, step = divmod(turn - 1, len(_ALTERATIONS))
             with self.bank.connect() as connection:
                 connection.execute(_ALTERATIONS[step].format(number).encode())
 
