@@ -11,7 +11,7 @@ from pgoutput_construct.demo.freshness import Freshness
 __all__ = ["bars", "median_lags", "picture", "rates"]
 
 _WIDTH, _LEFT, _RIGHT = 900, 60, 190
-_TOP, _HEIGHT, _GAP = 40, 200, 70
+_TOP, _HEIGHT, _GAP = 40, 200, 90
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _COLOURS: Final = ("#3b6ea5", "#b5643c", "#7a9a3b", "#8a4f9e", "#4f9e94", "#9a9a3b")
 _STYLE: Final = "text { font: 12px sans-serif; fill: #222 } .title { font-weight: bold } .axis { fill: #666 }"
@@ -76,8 +76,10 @@ def _panel(title: str, lines: dict[str, list[Point]], width: float, top: int) ->
         yield f'<text class="axis" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.4g}</text>'
     for number, (name, points) in enumerate(sorted(lines.items())):
         colour = _COLOURS[number % len(_COLOURS)]
-        path = " ".join("{:.1f},{:.1f}".format(*place(point)) for point in points)
+        places = [place(point) for point in points]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
+        yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in places)
         y = top + 16 * number + 10
         yield f'<text x="{_WIDTH - _RIGHT + 12}" y="{y}" style="fill: {colour}">{escape(name)}</text>'
     yield f'<text class="axis" x="{_WIDTH - _RIGHT}" y="{top + _HEIGHT + 18}" text-anchor="end">{width:.0f} s</text>'
