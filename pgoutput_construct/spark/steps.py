@@ -13,7 +13,7 @@ from pgoutput_construct.spark.keyed import advanced
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.rowwise import Counted
 from pgoutput_construct.spark.schemas import SHAPE, WORK, column
-from pgoutput_construct.spark.survey import Survey, after, survey
+from pgoutput_construct.spark.survey import Seen, Survey, after, survey
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 __all__ = ["Step", "stepped"]
@@ -35,6 +35,8 @@ class Step:
     """The columns of the rows after the changes."""
     shapes: tuple[frozenset[str], ...]
     """Columns by name, with which changes and rows were described; ``__shape`` says with which of these."""
+    seen: Seen | None = None
+    """What is known of the changes already."""
 
     def __post_init__(self) -> None:
         for name in ({*self.changes.columns} - {SHAPE} | {*self.columns}).intersection(WORK):
@@ -47,8 +49,8 @@ class Step:
 
     @cached_property
     def survey(self) -> Survey:
-        """What the changes have in them; they are read once for it."""
-        return survey(self.changes, self.key_columns, self.columns)
+        """What the changes have in them; they are read once for it where nobody has seen them."""
+        return survey(self.changes, self.key_columns, self.columns, self.seen)
 
     @property
     def stored(self) -> DataFrame | None:

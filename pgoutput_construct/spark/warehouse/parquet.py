@@ -1,12 +1,12 @@
 """Tables as plain Parquet files: each version in a directory of its own, and a note that says which one counts."""
 
-import re
 import time
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.sink import Sink
 from pgoutput_construct.spark.warehouse.version import Version
@@ -35,7 +35,7 @@ class ParquetSink(Sink):
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
         """Return the rows of the version that the note names."""
         schema = StructType.fromJson(dataset.details["schema"])
-        return spark.read.schema(schema).parquet(_name(f"{self.warehouse.path}/{dataset.details['path']}"))
+        return spark.read.schema(schema).parquet(plain_path(f"{self.warehouse.path}/{dataset.details['path']}"))
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Write a version beside the others; remove those whose time is over."""
@@ -75,8 +75,3 @@ class ParquetSink(Sink):
 
 def _path(directory: str, batch: int) -> str:
     return f"{directory}/v{batch}"
-
-
-def _name(path: str) -> str:
-    """Return a path as one that is no pattern."""
-    return re.sub(r"[][{}*?\\]", r"\\\g<0>", path)
