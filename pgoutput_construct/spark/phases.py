@@ -44,6 +44,7 @@ def advance(
     reach: tuple[int, int] | None = None,
     on_missing: OnMissing = "error",
     seen: Seen | None = None,
+    is_small: bool = False,
 ) -> DataFrame:
     """Return the rows of a table after ``changes``: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
@@ -58,9 +59,10 @@ def advance(
     fails when the log does not have the new key of a row: when its columns were renamed, or got their values from
     ALTER TABLE, and the log does not say so; and when a change leaves a value open that no row has, unless
     ``on_missing`` is ``report``: then it is null, and among ``missing_rows``. ``seen`` is what is known of the changes
-    already. Raises ChangeLogError as ``find_phases`` does.
+    already. ``is_small`` says that the rows before are so few that shuffling them all costs less than looking for those
+    that are touched. Raises ChangeLogError as ``find_phases`` does.
     """
-    rows, _ = _walk(before, changes, table, reach, seen, fails=on_missing == "error")
+    rows, _ = _walk(before, changes, table, reach, seen, fails=on_missing == "error", is_small=is_small)
     return rows
 
 
@@ -85,6 +87,7 @@ def _walk(
     seen: Seen | None,
     *,
     fails: bool,
+    is_small: bool = False,
 ) -> tuple[DataFrame, list[Step]]:
     """Return the rows after changes, and the steps that lead to them, one a phase."""
     counted = counting(changes, table.base, reach)
@@ -100,7 +103,9 @@ def _walk(
         mine = _between(events, phase.first if number or is_new else None, end)
         rows = None if left is None else _with_keys(left, table, phase)
         columns = table.current if end is None else tuple(table.columns.names)
-        steps.append(Step(rows, mine, phase.key_columns, phase.replica_identity, columns, tuple(shapes), seen))
+        steps.append(
+            Step(rows, mine, phase.key_columns, phase.replica_identity, columns, tuple(shapes), seen, is_small)
+        )
         left = stepped(steps[-1], fails=fails)
         left = left if end is None else with_shapes(left, table)
     assert left is not None

@@ -37,6 +37,8 @@ class Step:
     """Columns by name, with which changes and rows were described; ``__shape`` says with which of these."""
     seen: Seen | None = None
     """What is known of the changes already."""
+    is_small: bool = False
+    """Whether the rows before are so few that they may all be shuffled."""
 
     def __post_init__(self) -> None:
         for name in ({*self.changes.columns} - {SHAPE} | {*self.columns}).intersection(WORK):
@@ -50,7 +52,9 @@ class Step:
     @cached_property
     def survey(self) -> Survey:
         """What the changes have in them; they are read once for it where nobody has seen them."""
-        return survey(self.changes, self.key_columns, self.columns, self.seen)
+        found = survey(self.changes, self.key_columns, self.columns, self.seen)
+        has_stored = self.before is not None and (self.is_small or bool(found.unsent))
+        return found._replace(untyped=True) if has_stored else found  # values of these rows may have texts
 
     @property
     def stored(self) -> DataFrame | None:
@@ -79,7 +83,7 @@ def stepped(step: Step, *, fails: bool = True) -> DataFrame:
     if step.is_full:
         return counted(step.stored, step.counted, step.by_rows())
     if step.key_columns:
-        return advanced(step.stored, step.counted, step.by_keys(), step.survey, fails)
+        return advanced(step.stored, step.counted, step.by_keys(), step.survey, fails, step.is_small)
     rows = step.counted.select(*_row(step.columns))
     return rows if step.stored is None else rows.unionAll(step.stored.select(*_row(step.columns)))
 

@@ -15,9 +15,10 @@ from pgoutput_construct.spark.warehouse.engine import advanced, has_key, net
 from pgoutput_construct.spark.warehouse.histories import record_history
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress
 from pgoutput_construct.spark.warehouse.sessions import Sessions
-from pgoutput_construct.spark.warehouse.sink import Sink
+from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
 from pgoutput_construct.spark.warehouse.steps import How, Step, abandoned, plan_steps
+from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -144,13 +145,12 @@ class Tables:
             return record_history(log, spark, self._sink, step, changes)
         if step.how is How.WRITTEN or step.before is None:
             return self._sink.replace(spark, step.dataset, advanced(log, step.table, None, changes), step.replaced)
-        before = step.before.version
-        has_same = self._sink.alters or before.shape.current == step.dataset.version.shape.current
-        if self._sink.merges and has_same and not step.has_defaults and has_key(log.table(step.table), before):
+        if isinstance(self._sink, MergingSink) and _can_merge(log, step, step.before.version, self._sink.alters):
             rows = net(log, step.table, changes)
             if rows is not None:
                 return self._sink.merge(spark, step.dataset, rows)
-        rows = advanced(log, step.table, self._sink.read(spark, step.before), changes)
+        there, is_small = self._sink.read(spark, step.before), self._sink.is_small(step.before)
+        rows = advanced(log, step.table, there, changes, is_small)
         return self._sink.replace(spark, step.dataset, rows, step.replaced)
 
     def _remove(self, dataset: Dataset) -> None:
@@ -166,6 +166,12 @@ def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:
     for row in chosen.slice(max(0, len(chosen) - 1)).to_pylist():
         return Lsn(row["commit_lsn"]), Timestamp(row["commit_time"])
     return None, None
+
+
+def _can_merge(log: OpenLog, step: Step, before: Version, alters: bool) -> bool:
+    """Tell whether changes can be merged into the rows of a version, as far as one knows without reading them."""
+    has_same = alters or before.shape.current == step.dataset.version.shape.current
+    return has_same and not step.has_defaults and has_key(log.table(step.table), before)
 
 
 def _failure(failed: Mapping[str, PgoutputError]) -> ChangeLogError:

@@ -14,15 +14,16 @@ from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 __all__ = ["advanced", "has_key", "net"]
 
 
-def advanced(log: OpenLog, name: str, before: DataFrame | None, changes: Changes) -> DataFrame:
+def advanced(log: OpenLog, name: str, before: DataFrame | None, changes: Changes, is_small: bool = False) -> DataFrame:
     """Return the rows of a table after changes: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
-    ``before`` are those before, None for all that the log has: it raises ChangeLogError where the log no longer does.
+    ``before`` are those before, and whether they are few; None for all that the log has: it raises ChangeLogError where
+    the log no longer does.
     """
     table = log.table(name)
     if before is None:
         log.check_kept(table)
-    return advance(before, changes.rows, table, log.reach(table), seen=changes.seen)
+    return advance(before, changes.rows, table, log.reach(table), seen=changes.seen, is_small=is_small)
 
 
 def has_key(table: Table, version: Version) -> bool:

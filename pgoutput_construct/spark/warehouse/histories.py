@@ -7,7 +7,7 @@ from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.warehouse.history import history
 from pgoutput_construct.spark.warehouse.notes import Dataset
-from pgoutput_construct.spark.warehouse.sink import Sink
+from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
 from pgoutput_construct.spark.warehouse.staging import Changes
 from pgoutput_construct.spark.warehouse.steps import Step
 
@@ -34,8 +34,8 @@ def _written(spark: SparkSession, sink: Sink, step: Step, there: DataFrame | Non
     if there is None or step.before is None:
         return sink.replace(spark, step.dataset, rows, step.replaced)
     is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
-    has_room = sink.alters or set(rows.columns) <= set(there.columns)
-    if sink.merges and is_same and has_room and step.before.directory == step.dataset.directory:
+    is_here, has_room = step.before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
+    if isinstance(sink, MergingSink) and is_same and is_here and (sink.alters or has_room):
         return sink.record(spark, step.dataset, rows)
     return sink.replace(spark, step.dataset, _together(there, rows), step.replaced)
 

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -13,12 +14,14 @@ from pgoutput_construct.spark.warehouse.version import Version
 
 __all__ = ["ParquetSink"]
 
+_SMALL: Final = 1 << 22
+"""Bytes of files whose rows are shuffled sooner than they are told from others."""
+
 
 class ParquetSink(Sink):
     """The note is the table: readers see the version that it names, and the one before is kept for a while."""
 
     format = "parquet"
-    merges = False
 
     def __init__(self, warehouse: Warehouse, grace: float = 600.0) -> None:
         """``grace``: for how many seconds a version that was replaced is kept for those who still read it."""
@@ -44,14 +47,6 @@ class ParquetSink(Sink):
         details = {"path": path, "schema": rows.schema.jsonValue(), "replaced": self._replaced(before)}
         return replace(dataset, details=details)
 
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
-        """Not there: files of Parquet cannot be changed."""
-        raise NotImplementedError
-
-    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
-        """Not there either."""
-        raise NotImplementedError
-
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove all versions."""
         self.warehouse.store.remove(dataset.directory)
@@ -60,6 +55,10 @@ class ParquetSink(Sink):
         """Remove a version that was not completed."""
         if dataset.details.get("path") != (path := _path(dataset.directory, batch)):
             self.warehouse.store.remove(path)
+
+    def is_small(self, dataset: Dataset) -> bool:
+        """Tell it by the size of the files."""
+        return sum(self.warehouse.store.files(dataset.details["path"]).values()) <= _SMALL
 
     def _replaced(self, before: Dataset | None) -> dict[str, float]:
         """Return the versions that are kept though they were replaced, and when that was (seconds since 1970)."""
