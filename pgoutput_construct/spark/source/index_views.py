@@ -1,6 +1,7 @@
 """The views ``transactions`` and ``events``: what the index of each segment says of what ended in it."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
@@ -39,7 +40,7 @@ _EVENTS = pa.schema(
 )
 
 
-class _IndexView:
+class _IndexView(ABC):
     """What a view of indexes has in common."""
 
     columns: pa.Schema
@@ -62,9 +63,9 @@ class _IndexView:
             found = self.entries(task.piece.range, segment, index)
             yield from found.select(task.schema.names).cast(task.schema).combine_chunks().to_batches()
 
+    @abstractmethod
     def entries(self, wanted: Range, segment: Segment, index: SegmentIndex) -> pa.Table:
         """Return the entries of one segment."""
-        raise NotImplementedError
 
 
 class _Indexes(InputPartition):
