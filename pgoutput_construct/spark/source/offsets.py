@@ -31,15 +31,20 @@ class Offset:
     """The position of the last commit by then."""
     time: int | None = None
     """When that was: microseconds since 2000-01-01 UTC."""
+    final: int | None = None
+    """All that committed before this time has been read: nothing that the log has behind the seq committed before it.
+
+    It is the time of the last commit, or an earlier one. What the log does not have yet can be earlier by the moment
+    in which a server writes a commit down after it took its time; by more where its clock is set back.
+    """
 
     def json(self) -> dict[str, Any]:
-        """Return what Spark keeps in a checkpoint."""
-        told = (
-            {}
-            if self.lsn is None
-            else {"commit_lsn": str(Lsn(self.lsn)), "commit_time": str(Timestamp(self.time or 0))}
-        )
-        return {"seq": self.seq, **told}
+        """Return what Spark keeps in a checkpoint, and shows in the progress of a query."""
+        if self.lsn is None or self.time is None:
+            return {"seq": self.seq}
+        final = self.time if self.final is None else self.final
+        times = {"commit_time": str(Timestamp(self.time)), "finalized_until": str(Timestamp(final))}
+        return {"seq": self.seq, "commit_lsn": str(Lsn(self.lsn)), **times}
 
 
 def offset_at(index: SegmentIndex, seq: int) -> Offset:
@@ -51,8 +56,15 @@ def offset_at(index: SegmentIndex, seq: int) -> Offset:
         found = found.filter(pc.less_equal(found["seq"], seq))
         if len(found):
             last = found.slice(len(found) - 1).select(["commit_lsn", "commit_time"]).to_pylist()[0]
-            return Offset(seq, last["commit_lsn"], last["commit_time"])
+            return Offset(seq, last["commit_lsn"], last["commit_time"], _final(index, place, seq, last["commit_time"]))
     return Offset(seq)
+
+
+def _final(index: SegmentIndex, place: int, seq: int, time: int) -> int:
+    """Return a time, or that of the earliest commit after a seq where it is earlier: clocks do not order commits."""
+    later = committed(SegmentIndex(index.table.slice(max(place - 1, 0))).transactions)
+    earliest: int | None = pc.min(later.filter(pc.greater(later["seq"], seq))["commit_time"]).as_py()
+    return time if earliest is None else min(time, earliest)
 
 
 def latest_seq(index: SegmentIndex, after: int = _NOTHING) -> int:
