@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -12,6 +11,7 @@ from pgoutput_construct.changelog.copies import copies_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.spark.source.pieces import messages_of
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["Limits", "Offset", "latest_seq", "needed_from", "next_seq", "offset_at"]
@@ -113,14 +113,7 @@ def _steps(index: SegmentIndex, after: int) -> tuple[Numbers, Numbers, Numbers]:
     """Return where something ended or was told after a seq, how many rows it has, and whether it is a transaction."""
     transactions = committed(index.transactions)
     transactions = transactions.filter(pc.greater(transactions["seq"], after)).combine_chunks()
-    spans = (
-        transactions["spans"].combine_chunks()
-        if len(transactions)
-        else pa.array([], transactions.schema.field("spans").type)
-    )
-    parents, flat = pc.list_parent_indices(spans).to_numpy(), pc.list_flatten(spans)
-    first, last = (pc.struct_field(flat, name).to_numpy() for name in ("first", "last"))
-    lengths = np.bincount(parents, last - first + 1, len(transactions)).astype(np.int64)
+    lengths = messages_of(transactions)
     told = index.entries("events")["seq"]
     told = told.filter(pc.greater(told, after)).to_numpy()
     copied = {copy.seq: copy.rows for copy in copies_of(index)}
