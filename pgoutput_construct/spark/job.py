@@ -1,7 +1,6 @@
 """The main job: a change log becomes one typed DataFrame, and one Parquet dataset, for each table."""
 
 import json
-import re
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack,
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.opened import Opened, opened
 from pgoutput_construct.spark.phases import OnMissing, advance, missing_rows
 from pgoutput_construct.spark.schemas import changes_schema
@@ -190,7 +190,7 @@ def write_tables(
 
 def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
     """Read a dataset of ``write_tables`` back; its ``path`` is a name, and no pattern as ``spark`` would take it."""
-    return spark.read.parquet(re.sub(r"[][{}*?\\]", r"\\\g<0>", str(path)))
+    return spark.read.parquet(plain_path(path))
 
 
 def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:

@@ -1,6 +1,6 @@
 """Which segments a read of a table needs, and what of the log each task is told; out of the index alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Final
 
@@ -23,7 +23,17 @@ from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
 
-__all__ = ["Found", "find_rows", "pieces", "segment_pieces", "table_pieces"]
+__all__ = [
+    "Found",
+    "chosen",
+    "described_pieces",
+    "find_rows",
+    "oids_of",
+    "pieces",
+    "segment_pieces",
+    "table_pieces",
+    "used_by",
+]
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -92,7 +102,7 @@ def _copies(index: SegmentIndex, wanted: Range) -> tuple[TableCopy, ...]:
 
 def find_rows(opened: Opened, table: Table, wanted: Range) -> Found:
     """Find where a table has rows that are wanted."""
-    return Found(opened.index, wanted, _oids(opened, table))
+    return Found(opened.index, wanted, oids_of(opened, [table]))
 
 
 def pieces(log: ChangeLog, index: SegmentIndex, wanted: Range, found: Found) -> Iterator[Piece]:
@@ -123,23 +133,34 @@ def table_pieces(
     opened: Opened, table: Table, wanted: Range, columns: pa.Schema, schema: pa.Schema, keeps_bad: bool = False
 ) -> list[TableRows]:
     """Return what reads a table, a task each."""
-    found, oids = find_rows(opened, table, wanted), _oids(opened, table)
-    used = _used(opened, table)
-    tasks = []
+    oids, used = oids_of(opened, [table]), used_by(opened, table)
+    return [
+        TableRows(piece, table.qualified, oids, columns, schema, chosen(used, described), keeps_bad)
+        for piece, described in described_pieces(opened, wanted, oids)
+    ]
+
+
+def described_pieces(opened: Opened, wanted: Range, oids: Sequence[int]) -> Iterator[tuple[Piece, list[int]]]:
+    """Yield a piece for each task that reads rows of some relations, and the seqs of the Relations of these rows."""
+    found = Found(opened.index, wanted, oids)
     for piece in pieces(opened.log, opened.index, wanted, found):
         first, last = (opened.log.segments.place(s.first_seq) for s in (piece.segments[0], piece.segments[-1]))
-        mine = np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
-        described = {seq: used[seq] for seq in mine if seq in used}
-        tasks.append(TableRows(piece, table.qualified, oids, columns, schema, described, keeps_bad))
-    return tasks
+        yield piece, np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
 
 
-def _oids(opened: Opened, table: Table) -> tuple[int, ...]:
+def chosen(used: Mapping[int, Used], described: Iterable[int]) -> dict[int, Used]:
+    """Return the descriptions of a table that are among those of a piece."""
+    return {seq: used[seq] for seq in described if seq in used}
+
+
+def oids_of(opened: Opened, tables: Iterable[Table]) -> tuple[int, ...]:
+    """Return the OIDs that tables have, and had."""
     descriptions = opened.plan.history.descriptions
-    return tuple(sorted({descriptions[index].relation.relation_oid for index in table.names}))
+    return tuple(sorted({descriptions[index].relation.relation_oid for table in tables for index in table.names}))
 
 
-def _used(opened: Opened, table: Table) -> dict[int, Used]:
+def used_by(opened: Opened, table: Table) -> dict[int, Used]:
+    """Return the descriptions of a table, by the seqs of the Relations."""
     descriptions = opened.plan.history.descriptions
     return {descriptions[i].seq: Used(names, table.missing.get(i, {})) for i, names in table.names.items()}
 

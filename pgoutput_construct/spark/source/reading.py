@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,7 @@ from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.missing import with_missing
-from pgoutput_construct.spark.plan import Plan
+from pgoutput_construct.spark.plan import Plan, Visible
 from pgoutput_construct.spark.rows import index_log, rows_of
 from pgoutput_construct.spark.source.needed import NeededRows
 from pgoutput_construct.spark.source.pieces import Piece, TableRows, Used
@@ -48,6 +49,27 @@ class Part:
     plan: Plan
     """The wanted transactions and copies, and the descriptions of the segment."""
 
+    @cached_property
+    def visible(self) -> Visible:
+        """The wanted ones among them, as rows of ``rows``."""
+        rows, logged = rows_of(self.rows, self.index)
+        found = self.plan.visible(logged)
+        return found._replace(rows=rows[found.rows])
+
+    @cached_property
+    def origins(self) -> Numbers:
+        """Where each row comes from, as ``Plan.origins_at`` has it; 0 for those that are not wanted."""
+        origins = np.zeros(self.rows.num_rows, np.int64)
+        origins[self.visible.rows] = self.visible.origins
+        return origins
+
+    @cached_property
+    def described(self) -> tuple[tuple[Description, Numbers], ...]:
+        """What describes wanted rows, and which ones."""
+        numbers = self.visible.descriptions
+        known = np.unique(numbers[numbers >= 0]).tolist()
+        return tuple((self.plan.history.descriptions[each], self.visible.rows[numbers == each]) for each in known)
+
 
 def read_table_rows(task: TableRows) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a table; raises ChangeLogError, with segment, seq and field, for what is no row."""
@@ -63,22 +85,16 @@ def rows_of_part(
     ``columns`` are the table's that are wanted, ``schema`` is all that is. Malformed rows are left out where
     ``keeps_bad``, else they raise ChangeLogError.
     """
-    rows, logged = rows_of(part.rows, part.index)
-    visible = part.plan.visible(logged)
-    origins = np.zeros(part.rows.num_rows, np.int64)
-    origins[rows[visible.rows]] = visible.origins
-    for number in np.unique(visible.descriptions[visible.descriptions >= 0]).tolist():
-        description = part.plan.history.descriptions[number]
+    for description, chosen in part.described:
         if (found := used.get(description.seq)) is not None:
-            chosen = rows[visible.rows[visible.descriptions == number]]
-            for block in _blocks(part, columns, renamed(description, found.names), chosen, origins, keeps_bad):
-                yield _typed(part, columns, schema, found.missing, block, origins)
+            for block in _blocks(part, columns, renamed(description, found.names), chosen, keeps_bad):
+                yield _typed(part, columns, schema, found.missing, block)
 
 
 def _blocks(
-    part: Part, columns: pa.Schema, description: Description, chosen: Numbers, origins: Numbers, keeps_bad: bool
+    part: Part, columns: pa.Schema, description: Description, chosen: Numbers, keeps_bad: bool
 ) -> Iterator[Decoded]:
-    copied = bool(origins[chosen[0]] >= len(part.plan.spans.xid))
+    copied = bool(part.origins[chosen[0]] >= len(part.plan.spans.xid))
     for block in table_rows(part.index, chosen, description, columns, rows_schema(columns), copied=copied):
         for error in block.errors if not keeps_bad else ():
             raise failed(part, error.row, error.error) from error
@@ -87,16 +103,11 @@ def _blocks(
 
 
 def _typed(
-    part: Part,
-    columns: pa.Schema,
-    schema: pa.Schema,
-    missing: Mapping[str, Missing],
-    block: Decoded,
-    origins: Numbers,
+    part: Part, columns: pa.Schema, schema: pa.Schema, missing: Mapping[str, Missing], block: Decoded
 ) -> pa.RecordBatch:
     assert block.batch is not None
     filled = with_missing(block.batch, {name: value for name, value in missing.items() if name in columns.names})
-    places = part.plan.places(origins[block.rows], part.rows.column("seq").to_numpy()[block.rows])
+    places = part.plan.places(part.origins[block.rows], part.rows.column("seq").to_numpy()[block.rows])
     arrays = places | dict(zip(filled.schema.names, filled.columns, strict=True))
     return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.spark.warehouse.merging import merging, quoted, recording
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
-from pgoutput_construct.spark.warehouse.sink import Sink
+from pgoutput_construct.spark.warehouse.sink import MergingSink
 from pgoutput_construct.spark.warehouse.version import Version
 
 __all__ = ["IcebergSink"]
@@ -25,7 +25,7 @@ _SETTINGS: Final = {
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 
 
-class IcebergSink(Sink):
+class IcebergSink(MergingSink):
     """The version is a property of the snapshot that wrote it."""
 
     format = "iceberg"
