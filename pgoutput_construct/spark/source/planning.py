@@ -17,7 +17,8 @@ from pgoutput_construct.changelog.usage import COPIED, PLAIN
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.spark.opened import Opened
 from pgoutput_construct.spark.plan import Plan
-from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used, is_own
+from pgoutput_construct.spark.source.bounds import Bounds
+from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used, is_own, messages_of
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
@@ -54,17 +55,22 @@ class Found:
         if not is_wanted.all():
             transactions, places = transactions.filter(pa.array(is_wanted)), places[is_wanted]
         own = is_own(transactions, index.table["first_seq"].to_numpy()[places])
+        long = own
+        if wanted.bounds.first_position > 0 or wanted.bounds.last_position < 0:
+            long = own & (messages_of(transactions) > wanted.bounds.first_position) & (wanted.bounds.last_position >= 0)
         with_own = np.zeros(len(index), np.bool_)
-        with_own[places[own]] = True
+        with_own[places[long]] = True
         self.spans = spans_of(transactions.filter(pa.array(~own)))
         self.copies = _copies(index, wanted)
-        self._find(index, with_own, oids)
+        self._find(index, with_own, oids, wanted.bounds)
 
-    def _find(self, index: SegmentIndex, with_own: Flags, oids: Sequence[int] | None) -> None:
+    def _find(self, index: SegmentIndex, with_own: Flags, oids: Sequence[int] | None, bounds: Bounds) -> None:
         runs, places = index.located("rows")
         span, first_seq, xids = (runs[name].to_numpy() for name in ("span", "first_seq", "xid"))
         chunks = np.where(span == COPIED, xids, -1)
-        _, found = Plan(self.spans, RelationHistory(), self.copies).origins_at(first_seq, xids, chunks)
+        plan = Plan(self.spans, RelationHistory(), self.copies)
+        origins, found = plan.origins_at(first_seq, xids, chunks)
+        found[found] = _are_within(plan, bounds, origins[found], first_seq[found], runs["last_seq"].to_numpy()[found])
         found |= (span == PLAIN) & with_own[places]
         if oids is not None:
             found &= np.isin(runs["oid"].to_numpy(), np.array(oids, np.int64))
@@ -72,6 +78,13 @@ class Found:
         """The segment of each run."""
         self.descriptions: Numbers = runs["description"].to_numpy()[found]
         """The seq of the Relation that describes each run."""
+
+
+def _are_within(plan: Plan, bounds: Bounds, origins: Numbers, first: Numbers, last: Numbers) -> Flags:
+    """Tell of runs of rows, given their first and last ones, whether they have positions that are wanted."""
+    begin, end = plan.positions(origins, first), plan.positions(origins, last)
+    within: Flags = (end >= bounds.first_position) & (begin <= bounds.last_position)
+    return within
 
 
 def _committed(transactions: pa.Table, wanted: Range) -> Flags:

@@ -1,9 +1,8 @@
 """A task's work: its segments are read and checked, and the rows that are wanted in them become typed batches."""
 
 import platform
-from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -13,9 +12,9 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.planning import relation_history, spans_of
+from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.reader import explain, table_entries
-from pgoutput_construct.changelog.reading import read_indexed
+from pgoutput_construct.changelog.reading import Needed, read_indexed
 from pgoutput_construct.changelog.store import MissingFileError
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.gather import look_up
@@ -27,16 +26,15 @@ from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.missing import with_missing
 from pgoutput_construct.spark.plan import Plan, Visible
 from pgoutput_construct.spark.rows import index_log, rows_of
-from pgoutput_construct.spark.source.pieces import Piece, TableRows, Used, is_own
+from pgoutput_construct.spark.source.needed import NeededRows
+from pgoutput_construct.spark.source.pieces import Piece, TableRows, Used
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.stream.transactions import Spans
 
 __all__ = ["Part", "failed", "parts_of_piece", "read_part", "read_table_rows", "renamed", "rows_of_part"]
 
 Numbers = NDArray[np.int64]
 
 _BATCH_ROWS: Final = 1 << 16
-_COLUMNS: Final = tuple(column.name for column in fields(Spans) if column.name != "aborted")
 
 
 @dataclass(frozen=True)
@@ -120,16 +118,20 @@ def parts_of_piece(piece: Piece, oids: tuple[int, ...] | None = None) -> Iterato
     Raises ChangeLogError for damage, with segment and seqs, and for a segment that is not found here.
     """
     for segment in piece.segments:
-        table, known = read_part(piece, segment)
-        plan = Plan(_spans(piece, segment, known), relation_history(known), piece.copies)
+        needed = NeededRows(piece, segment, oids)
+        table, known = read_part(piece, segment, needed)
+        plan = Plan(needed.spans(known), relation_history(known), piece.copies)
         for batch in _rows(table, oids).combine_chunks().to_batches(_BATCH_ROWS):
             yield Part(segment.name, batch, index_log(segment.options, batch), plan)
 
 
-def read_part(piece: Piece, segment: Segment) -> tuple[pa.Table, SegmentIndex]:
-    """Read the rows and the index of one of a piece's segments; raises as ``parts_of_piece`` does."""
+def read_part(piece: Piece, segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentIndex]:
+    """Read the index of one of a piece's segments, and the rows that are ``needed``; some near them are there, too.
+
+    Raises as ``parts_of_piece`` does.
+    """
     try:
-        table, index = read_indexed(segment)
+        table, index = read_indexed(segment, needed)
         return table, piece.indexes[segment.first_seq] if index is None else index
     except MissingFileError as error:
         if segment.store.files():
@@ -149,32 +151,6 @@ def _rows(table: pa.Table, oids: tuple[int, ...] | None) -> pa.Table:
         known = table["relation_oid"]
         is_row &= np.isin(known.fill_null(-1).to_numpy(), np.array([*oids, -1], np.int64))
     return table.filter(pa.array(is_row))
-
-
-def _spans(piece: Piece, segment: Segment, index: SegmentIndex) -> Spans:
-    """Return the wanted transactions of a segment: its own, and those that the piece has."""
-    transactions = piece.range.transactions(index)
-    # A segment that covers one that was compacted away has more of them.
-    own = is_own(transactions, np.full(len(transactions), segment.first_seq, np.int64))
-    own &= transactions["seq"].to_numpy() <= segment.last_seq
-    mine = spans_of(transactions.filter(pa.array(own)))
-    return _merged(mine, piece.spans) if piece.spans is not None and len(piece.spans.xid) else mine
-
-
-def _merged(own: Spans, others: Spans) -> Spans:
-    """Put the spans of two together; those of a segment's own transactions have no rolled-back subtransactions."""
-    first = np.concatenate([np.frombuffer(own.first_seq, np.int64), np.frombuffer(others.first_seq, np.int64)])
-    order = np.argsort(first, kind="stable")
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    columns = {name: _taken(getattr(own, name), getattr(others, name), order) for name in _COLUMNS}
-    aborted = {int(places[len(own.xid) + place]): xids for place, xids in others.aborted.items()}
-    return Spans(**columns, aborted=aborted)
-
-
-def _taken(own: "array[int]", others: "array[int]", order: Numbers) -> "array[int]":
-    both = np.concatenate([np.frombuffer(own, np.int64), np.frombuffer(others, np.int64)])
-    return array("q", both[order].tobytes())
 
 
 def failed(part: Part, row: int, error: PgoutputError) -> ChangeLogError:
