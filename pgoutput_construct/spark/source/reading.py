@@ -26,6 +26,7 @@ from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.missing import with_missing
 from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.rows import index_log, rows_of
+from pgoutput_construct.spark.source.archives import keep_archives
 from pgoutput_construct.spark.source.pieces import Piece, TableRows, Used, is_own
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.transactions import Spans
@@ -108,6 +109,7 @@ def parts_of_piece(piece: Piece, oids: tuple[int, ...] | None = None) -> Iterato
 
     Raises ChangeLogError for damage, with segment and seqs, and for a segment that is not found here.
     """
+    keep_archives()
     for segment in piece.segments:
         table, known = read_part(piece, segment)
         plan = Plan(_spans(piece, segment, known), relation_history(known), piece.copies)
