@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
@@ -17,7 +18,15 @@ from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 from tools.benchmark.spark.moved import write_moved
 from tools.benchmark.spark.workload import TABLE
 
-__all__ = ["RUNS", "Files", "Run"]
+__all__ = ["RUNS", "Files", "Run", "Spent"]
+
+
+class Spent(NamedTuple):
+    """What something took."""
+
+    seconds: float
+    cpu: float
+    """Seconds of all cores, of this process and its children: the JVM, and Python's workers."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +53,18 @@ class Run:
     name: str
     work: Callable[[SparkSession, Files], None]
 
-    def seconds(self, spark: SparkSession, files: Files) -> float:
-        """Do it, and return how long it took."""
-        begun = time.perf_counter()
+    def measure(self, spark: SparkSession, files: Files) -> Spent:
+        """Do it, and return what it took."""
+        cpu, begun = _cpu(), time.perf_counter()
         self.work(spark, files)
-        return time.perf_counter() - begun
+        seconds = time.perf_counter() - begun
+        return Spent(seconds, _cpu() - cpu)
+
+
+def _cpu() -> float:
+    """Return the CPU seconds of this process and of all below it, also of those that have ended."""
+    here = psutil.Process()
+    return sum(sum(process.cpu_times()[:4]) for process in (here, *here.children(recursive=True)))
 
 
 def _decode(spark: SparkSession, files: Files) -> None:
