@@ -17,7 +17,7 @@ from tests.changelog.blocks import block_of
 from tests.live.capture import emit_marker
 from tests.live.recording import Recording
 
-__all__ = ["ORDERS", "capturing", "log_options", "write_log", "write_orders", "write_recording"]
+__all__ = ["ORDERS", "capturing", "log_options", "orders_after", "write_log", "write_orders", "write_recording"]
 
 PAUSE = 0.4
 """Seconds in which a capture receives what has been decoded so far."""
@@ -74,6 +74,18 @@ def write_orders(directory: Address | LogStore, transactions: Iterable[int]) -> 
     """Write, or continue, a log of transactions that insert, update and delete orders, and give one another key."""
     payloads = [pgo.build(message) for number in transactions for message in _transaction(number)]
     write_log(directory, payloads, log_options(), rows=20)
+
+
+def orders_after(transactions: Iterable[int]) -> dict[int, str | None]:
+    """Return the totals of the orders that there are after them, by id."""
+    rows: dict[int, str | None] = {}
+    for message in (each for number in transactions for each in _transaction(number)):
+        old, new = getattr(message, "old", None), getattr(message, "new", None)
+        if old is not None:
+            del rows[int(old[0])]
+        if new is not None:
+            rows[int(new[0])] = None if new[1] is None else new[1].decode()
+    return rows
 
 
 def _transaction(number: int) -> Iterator[Any]:
