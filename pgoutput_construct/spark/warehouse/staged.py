@@ -18,7 +18,7 @@ from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Truncate, Update
 
-__all__ = ["TOLD", "StagedTable", "StagingTask", "joined", "stage"]
+__all__ = ["TOLD", "StagedTable", "StagingTask", "joined", "see", "stage"]
 
 TOLD: Final = pa.schema(
     {
@@ -122,18 +122,17 @@ class _File:
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._sink, self._table.schema)
         self._writer.write_batch(batch)
-        self.seen.append(_see(batch))
+        self.seen.append(see(batch))
 
 
-def _see(batch: pa.RecordBatch) -> Seen:
+def see(batch: pa.RecordBatch) -> Seen:
+    """Return what is in changes."""
     op, unchanged, old = (batch.column(name) for name in ("_op", "_unchanged", "_before"))
     is_moved = pc.and_(pc.equal(op, OPERATIONS[Update]), old.is_valid())
     left_out = pc.fill_null(pc.greater(pc.list_value_length(unchanged), 0), False)
-    return Seen(
-        batch.num_rows,
-        pc.any(pc.equal(op, OPERATIONS[Truncate])).as_py(),
-        frozenset(pc.unique(unchanged.flatten()).to_pylist()),
-        pc.any(is_moved).as_py(),
-        pc.any(pc.and_(is_moved, left_out)).as_py(),
-        len(batch.column("_untyped").keys) > 0,
+    truncates, moved, chained = (
+        pc.any(flags, min_count=0).as_py()
+        for flags in (pc.equal(op, OPERATIONS[Truncate]), is_moved, pc.and_(is_moved, left_out))
     )
+    unsent = frozenset(pc.unique(unchanged.flatten()).to_pylist())
+    return Seen(batch.num_rows, truncates, unsent, moved, chained, len(batch.column("_untyped").keys) > 0)
