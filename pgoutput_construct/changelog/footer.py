@@ -26,6 +26,7 @@ __all__ = [
     "footer_pairs",
     "options_of",
     "read_footer",
+    "read_tail",
 ]
 
 _KEY = b"pgoutput_construct"
@@ -114,7 +115,7 @@ def read_footer(store: LogStore, name: SegmentName, size: int) -> Segment:
     """Read what a file of ``size`` bytes says of itself; raise ChangeLogError for damage, MissingFileError where it is
     not there.
     """
-    tail = _tail(store, name.name)
+    tail = read_tail(store, name.name)
     try:
         metadata = pq.read_metadata(pa.BufferReader(tail))
         pairs = metadata.metadata or {}
@@ -138,8 +139,8 @@ def read_footer(store: LogStore, name: SegmentName, size: int) -> Segment:
     return segment
 
 
-def _tail(store: LogStore, name: str) -> bytes:
-    """Read the end of a file in which its footer is, without reading all of it."""
+def read_tail(store: LogStore, name: str) -> bytes:
+    """Read the end of a segment's file, in which its footer is, without reading all of it."""
     tail = store.read(name, last=_TAIL_BYTES)
     footer = int.from_bytes(tail[-_ENDING_BYTES:-4], "little") + _ENDING_BYTES
     return store.read(name, last=footer) if footer > len(tail) == _TAIL_BYTES else tail

@@ -1,6 +1,6 @@
 """The rows of one segment, with all checks: damage cannot go unnoticed, and is told by seq and field."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Final
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.columns import SCHEMA, checksums, upgraded
-from pgoutput_construct.changelog.footer import DAMAGE, Segment, damaged, footer_index, read_footer
+from pgoutput_construct.changelog.footer import DAMAGE, Segment, damaged, footer_index, read_footer, read_tail
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.names import chosen
 from pgoutput_construct.changelog.pruned import first_kept
@@ -25,6 +25,8 @@ Needed = Callable[[SegmentIndex], tuple[NDArray[np.int64], NDArray[np.int64]]]
 Rows = tuple[pa.Table, bytes | None]
 """The rows of a segment, and the index in its footer."""
 
+_LARGE: Final = 1 << 20
+"""Bytes of a file of which parts are read, where parts are needed."""
 _NONE: Final = np.array([], np.int64)
 _latest: Final[list[tuple[Segment, Rows]]] = []
 """The segment that covered one that was gone, and its rows: who reads many small segments needs it for each."""
@@ -53,26 +55,36 @@ def read_indexed(segment: Segment, needed: Needed | None = None) -> tuple[pa.Tab
 
 def _read(segment: Segment, needed: Needed | None = None) -> Rows:
     try:
-        content = _content(segment)
+        content = _content(segment, needed)
     except MissingFileError:
         return _read_covered(segment)
     try:
         # Not read_table: its datasets cost three times as much as all else for a small segment.
         file = pq.ParquetFile(content, page_checksum_verification=True)
-        index, bounds = footer_index(file.metadata.metadata), _bounds(segment, file)
+        bounds, index = _bounds(segment, file.metadata), footer_index(file.metadata.metadata)
     except DAMAGE as error:
         raise damaged(_damaged_place(segment, content), error) from error
-    groups = [*range(file.num_row_groups)]
-    if needed is not None and index is not None:
-        groups = _needed_groups(bounds, *needed(_index(segment, index)))
+    groups = _groups(segment, file.metadata, needed)
     try:
         table = upgraded(file.read_row_groups(groups, use_threads=False))
         _check(segment, table, np.concatenate([_NONE, *(np.arange(*bounds[group : group + 2]) for group in groups)]))
         if len(groups) == file.num_row_groups:
             _check_columns(segment, table)
     except DAMAGE as error:
-        raise damaged(_damaged_place(segment, content), error) from error
+        raise damaged(_damaged_place(segment, content, groups), error) from error
     return table, index
+
+
+def _groups(segment: Segment, metadata: pq.FileMetaData, needed: Needed | None) -> list[int]:
+    """Return which groups of rows are needed."""
+    index = footer_index(metadata.metadata)
+    if needed is None or index is None:
+        return [*range(metadata.num_row_groups)]
+    bounds, (first, last) = _bounds(segment, metadata), needed(_index(segment, index))
+    ranges = np.searchsorted(last, bounds[:-1])
+    found = ranges < len(first)
+    found[found] = first[ranges[found]] < bounds[1:][found]
+    return [int(group) for group in np.flatnonzero(found)]
 
 
 def _index(segment: Segment, content: bytes) -> SegmentIndex:
@@ -88,18 +100,10 @@ def _decoded(content: bytes) -> SegmentIndex:
     return SegmentIndex.from_bytes(content)
 
 
-def _bounds(segment: Segment, file: pq.ParquetFile) -> NDArray[np.int64]:
+def _bounds(segment: Segment, metadata: pq.FileMetaData) -> NDArray[np.int64]:
     """Return the first seq of each group of rows, and what would be that of the next one."""
-    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     return segment.first_seq + np.append(0, np.cumsum(np.array(sizes, np.int64)))
-
-
-def _needed_groups(bounds: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]) -> list[int]:
-    """Return the groups between ``bounds`` that have something of a range, whose ends are ``first`` and ``last``."""
-    ranges = np.searchsorted(last, bounds[:-1])
-    found = ranges < len(first)
-    found[found] = first[ranges[found]] < bounds[1:][found]
-    return [int(group) for group in np.flatnonzero(found)]
 
 
 def _check(segment: Segment, table: pa.Table, seqs: NDArray[np.int64]) -> None:
@@ -118,10 +122,41 @@ def _check_columns(segment: Segment, table: pa.Table) -> None:
         raise ValueError(f"the checksum of {', '.join(changed)} does not match")
 
 
-def _content(segment: Segment) -> pa.BufferReader:
+def _content(segment: Segment, needed: Needed | None) -> pa.BufferReader:
+    """Read a file, or of a large one its footer and the groups that are needed: elsewhere are zeros then."""
+    ranges = None
+    if needed is not None and segment.size > _LARGE:
+        tail = read_tail(segment.store, segment.name)
+        ranges = _ranges(segment, tail, needed)
     # Read before it is parsed: what the store cannot do is no damage of the segment.
     with segment.store.explained("cannot be read", segment.name), segment.store.open(segment.name) as file:
-        return pa.BufferReader(file.read_buffer())
+        if ranges is None:
+            return pa.BufferReader(file.read_buffer())
+        content = bytearray(segment.size)  # memory is given to what is written
+        content[-len(tail) :] = tail
+        for first, end in ranges:
+            file.seek(first)
+            content[first:end] = file.read(end - first)
+    return pa.BufferReader(pa.py_buffer(content))
+
+
+def _ranges(segment: Segment, tail: bytes, needed: Needed) -> list[tuple[int, int]] | None:
+    """Return where the groups that are needed stand in a file, given its end; None for all."""
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(tail))
+        places = [_place(metadata.row_group(group)) for group in range(metadata.num_row_groups)]
+        if not all(0 <= first <= end <= segment.size for first, end in places):
+            raise ValueError("its footer names places that it does not have")
+    except DAMAGE as error:
+        raise damaged(segment.place, error) from error
+    groups = _groups(segment, metadata, needed)
+    return None if len(groups) == len(places) else [places[group] for group in groups]
+
+
+def _place(group: pq.RowGroupMetaData) -> tuple[int, int]:
+    columns = [group.column(number) for number in range(group.num_columns)]
+    first = min(column.data_page_offset for column in columns)  # there are no dictionaries
+    return first, max(column.data_page_offset + column.total_compressed_size for column in columns)
 
 
 def _read_covered(segment: Segment) -> Rows:
@@ -142,7 +177,7 @@ def _covering(segment: Segment) -> Iterator[tuple[Segment, Rows]]:
             yield large, _read(large)
 
 
-def _damaged_place(segment: Segment, content: pa.BufferReader) -> str:
+def _damaged_place(segment: Segment, content: pa.BufferReader, groups: Sequence[int] | None = None) -> str:
     """Say which rows and columns cannot be read: each group of rows has checksums of its own."""
     first, bad = segment.first_seq, []
     try:
@@ -150,7 +185,8 @@ def _damaged_place(segment: Segment, content: pa.BufferReader) -> str:
         with pq.ParquetFile(content, page_checksum_verification=True) as file:
             for group in range(file.num_row_groups):
                 end = first + file.metadata.row_group(group).num_rows
-                names = (name for name in file.schema_arrow.names if not _is_readable(file, group, name))
+                names = file.schema_arrow.names if groups is None or group in groups else ()
+                names = [name for name in names if not _is_readable(file, group, name)]
                 bad += [(first, end - 1, name) for name in names]
                 first = end
     except DAMAGE:

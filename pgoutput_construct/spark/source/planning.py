@@ -16,7 +16,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.usage import COPIED, PLAIN
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.spark.opened import Opened
-from pgoutput_construct.spark.plan import Plan
+from pgoutput_construct.spark.plan import Plan, index_parts
 from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used, is_own, messages_of
 from pgoutput_construct.spark.tables import Table
@@ -50,17 +50,16 @@ class Found:
 
     def __init__(self, index: SegmentIndex, wanted: Range, oids: Sequence[int] | None = None) -> None:
         """Look for the rows of some relations, None for all."""
-        transactions, places = index.located("transactions")
-        is_wanted = _committed(transactions, wanted)
-        if not is_wanted.all():
-            transactions, places = transactions.filter(pa.array(is_wanted)), places[is_wanted]
-        own = is_own(transactions, index.table["first_seq"].to_numpy()[places])
-        long = own
-        if wanted.bounds.first_position > 0 or wanted.bounds.last_position < 0:
-            long = own & (messages_of(transactions) > wanted.bounds.first_position) & (wanted.bounds.last_position >= 0)
-        with_own = np.zeros(len(index), np.bool_)
-        with_own[places[long]] = True
-        self.spans = spans_of(transactions.filter(pa.array(~own)))
+        with_own, others = np.zeros(len(index), np.bool_), [index.transactions.slice(0, 0)]
+        for first, part in index_parts(index):
+            transactions, places = part.located("transactions")
+            is_wanted = _committed(transactions, wanted)
+            if not is_wanted.all():
+                transactions, places = transactions.filter(pa.array(is_wanted)), places[is_wanted]
+            own = is_own(transactions, part.table["first_seq"].to_numpy()[places])
+            with_own[first + places[own & _have_some(transactions, wanted.bounds)]] = True
+            others.append(transactions.filter(pa.array(~own)))
+        self.spans = spans_of(pa.concat_tables(others))
         self.copies = _copies(index, wanted)
         self._find(index, with_own, oids, wanted.bounds)
 
@@ -78,6 +77,14 @@ class Found:
         """The segment of each run."""
         self.descriptions: Numbers = runs["description"].to_numpy()[found]
         """The seq of the Relation that describes each run."""
+
+
+def _have_some(transactions: pa.Table, bounds: Bounds) -> Flags | bool:
+    """Tell of transactions whether they have positions that are wanted."""
+    if bounds.first_position <= 0 <= bounds.last_position:
+        return True
+    found: Flags = (messages_of(transactions) > bounds.first_position) & (bounds.last_position >= 0)
+    return found
 
 
 def _are_within(plan: Plan, bounds: Bounds, origins: Numbers, first: Numbers, last: Numbers) -> Flags:

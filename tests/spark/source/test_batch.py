@@ -2,7 +2,7 @@
 
 import pickle
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import eq, ge, gt, le, lt
 from pathlib import Path
 from typing import Any
@@ -145,9 +145,10 @@ def grouped(log: ChangeLog, tmp_path_factory: pytest.TempPathFactory) -> ChangeL
     return ChangeLog(path)
 
 
-@pytest.fixture
-def groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many groups of rows are read of each segment that is opened."""
+@pytest.fixture(params=[0, 1 << 30])
+def groups(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
+    """How many groups of rows are read of each segment that is opened; whether of its file only these are."""
+    monkeypatch.setattr("pgoutput_construct.changelog.reading._LARGE", request.param)
     found, real = list[int](), pq.ParquetFile.read_row_groups
 
     def read_row_groups(file: pq.ParquetFile, groups: list[int], **options: Any) -> pa.Table:
@@ -206,6 +207,7 @@ def test_only_groups_of_the_table(grouped: ChangeLog, groups: list[int]) -> None
     assert len(read(grouped, view="messages", fromSeq=100, asOfSeq=109)) == 10 and sum(groups) <= 2
 
 
+@pytest.mark.usefixtures("groups")
 def test_damage_in_a_group_of_rows(grouped: ChangeLog, tmp_path: Path) -> None:
     """Pages have checksums of their own: damage of what is read is found, with the seqs of its group."""
     shutil.copytree(grouped.store.address, tmp_path / "log")

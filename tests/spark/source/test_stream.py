@@ -148,7 +148,7 @@ def test_limits(reader: Callable[..., Any], whole: Path, limit: dict[str, int]) 
 
 def test_what_is_final(tmp_path: Path) -> None:
     """No commit behind an offset is earlier than its ``finalized_until``: their times are not quite in their order."""
-    minutes, payloads = (10, 30, 20, 20, 40), []
+    minutes, payloads = (10, 30, 20, 20, 40), list[Any]()
     for number, minute in enumerate(minutes, 1):
         lsn, time = pgo.Lsn(number), pgo.Timestamp(minute * 60_000_000)
         payloads += [pgo.Begin(lsn, time, number), pgo.Commit(lsn, pgo.Lsn(lsn + 1), time)]
