@@ -24,6 +24,7 @@ from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
 from pgoutput_construct.spark.swapping import replacing
 from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.writing import write_changes
 from pgoutput_construct.stream.rows import OPS
 
 __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
@@ -157,9 +158,9 @@ def write_tables(
 ) -> dict[str, Written]:
     """Write one Parquet dataset per table of ``log`` into ``directory``, named ``schema.table`` (``directory_name``).
 
-    ``tables`` None means all; ``mode`` is Spark's, for datasets that exist: ``overwrite`` writes beside the one that is
-    there and then puts it in its place, so that nobody reads half of it. Returns the counts by table. Raises
-    ChangeLogError as ``open_log`` does.
+    ``directory`` must be on a file system that executors share. ``tables`` None means all; ``mode`` is Spark's, for
+    datasets that exist: ``overwrite`` writes beside the one that is there and then puts it in its place, so that nobody
+    reads half of it. Returns the counts by table. Raises ChangeLogError as ``open_log`` does.
     """
     return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
 
@@ -170,12 +171,16 @@ def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
 
 
 def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
-    path = str(directory.resolve() / log.table(name).directory)
+    table, path = log.table(name), directory.resolve() / log.table(name).directory
+    table.check_names(log.spark.conf.get("spark.sql.caseSensitive") == "true")
     with plain_errors():
         if mode == "overwrite":
-            with replacing(Path(path)) as beside:
-                log.changes(name).write.parquet(f"file://{beside}")
+            with replacing(path) as beside:
+                counts = write_changes(log.spark, log.opened, table, beside)
+        elif not path.exists():
+            counts = write_changes(log.spark, log.opened, table, path)
         else:
-            log.changes(name).write.mode(mode).parquet(path)
-        counts = read_table(log.spark, path).groupBy("_op").count().collect()
-    return Written(path, dict.fromkeys(OPS, 0) | {row["_op"]: row["count"] for row in counts})
+            log.changes(name).write.mode(mode).parquet(str(path))
+            rows = read_table(log.spark, path).groupBy("_op").count().collect()
+            counts = {row["_op"]: row["count"] for row in rows}
+    return Written(str(path), dict.fromkeys(OPS, 0) | counts)

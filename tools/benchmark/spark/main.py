@@ -32,6 +32,7 @@ class _Goal(NamedTuple):
 _GOALS: Final = (
     _Goal("log to typed Parquet", "plain copy of it", 1.7),
     _Goal("log to typed Parquet", "from_json over wal2json's lines", 1 / 6),
+    _Goal("changes, by Spark's writer", "plain copy of it", 1.7),
     _Goal("state", "max_by per key", 2.0),
 )
 _PLANNING: Final = 5.0

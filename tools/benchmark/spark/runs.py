@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.spark import open_log
+from pgoutput_construct.spark import open_log, write_tables
 from pgoutput_construct.spark.schemas import CHANGE
 from tools.benchmark.spark.workload import TABLE
 
@@ -41,7 +41,7 @@ class Files:
     @property
     def typed(self) -> Path:
         """Our typed Parquet of the table's changes."""
-        return self.directory / "typed"
+        return self.directory / "typed" / TABLE
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,12 @@ def _cpu() -> float:
     return sum(sum(process.cpu_times()[:4]) for process in (here, *here.children(recursive=True)))
 
 
-def _decode(spark: SparkSession, files: Files) -> None:
-    _write(open_log(spark, files.log).changes(TABLE), files.typed)
+def _tables(spark: SparkSession, files: Files) -> None:
+    write_tables(open_log(spark, files.log), files.typed.parent, [TABLE], mode="overwrite")
+
+
+def _changes(spark: SparkSession, files: Files) -> None:
+    _write(open_log(spark, files.log).changes(TABLE), files.directory / "changes")
 
 
 def _copy(spark: SparkSession, files: Files) -> None:
@@ -112,7 +116,8 @@ def _discard(rows: DataFrame) -> None:
 RUNS: Final = {
     run.name: run
     for run in (
-        Run("log to typed Parquet", _decode),
+        Run("log to typed Parquet", _tables),
+        Run("changes, by Spark's writer", _changes),
         Run("plain copy of it", _copy),
         Run("from_json over wal2json's lines", _from_json),
         Run("state", _state),

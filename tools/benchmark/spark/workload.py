@@ -68,7 +68,8 @@ def wal2json_lines(directory: Path, transactions: int) -> Path:
         partial = path.with_suffix(".partial")
         query = (
             f"COPY (SELECT data FROM pg_logical_slot_get_changes('{_SLOT}', NULL, NULL, 'format-version', '2', "
-            "'include-lsn', 'true', 'include-timestamp', 'true')) TO STDOUT (FORMAT csv, QUOTE e'\\x01', DELIMITER e'\\x02')"
+            "'include-lsn', 'true', 'include-timestamp', 'true')) "
+            "TO STDOUT (FORMAT csv, QUOTE e'\\x01', DELIMITER e'\\x02')"
         )
         with partial.open("wb") as file, connection.cursor().copy(query) as lines:
             for line in lines:
