@@ -15,6 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark import __version__
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -31,7 +32,9 @@ __all__ = ["write_changes"]
 
 _RESULT: Final = pa.schema([("file", pa.string()), ("op", pa.string()), ("rows", pa.int64())])
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
-"""Under which name Spark looks for its own schema in a footer."""
+_SPARK_VERSION: Final = b"org.apache.spark.version"
+"""Under which names Spark looks in a footer for its own schema, and for the version that wrote the file: since 3.0 days
+before 1582 are counted by today's calendar."""
 _CODEC: Final = "spark.sql.parquet.compression.codec"
 _CODECS: Final[Mapping[str, str]] = {"uncompressed": "none", "lz4_raw": "lz4"}
 """What Spark calls otherwise than Arrow."""
@@ -104,7 +107,7 @@ class _Writer:
         with pq.ParquetWriter(place / name, self.schema, compression=self.codec, **_SETTINGS) as file:
             for group in _groups(batches):
                 file.write_table(pa.Table.from_batches(group))
-            file.add_key_value_metadata({_SPARK_SCHEMA: self._spark_schema})
+            file.add_key_value_metadata({_SPARK_SCHEMA: self._spark_schema, _SPARK_VERSION: __version__.encode()})
         return name
 
     @cached_property

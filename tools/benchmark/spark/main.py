@@ -2,17 +2,17 @@
 
 import argparse
 import statistics
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from pgoutput_construct.spark import open_log, spark_session
+from pgoutput_construct.spark import OpenLog, open_log, spark_session
 from tools.benchmark.errors import Unavailable
 from tools.benchmark.log import fill_log
-from tools.benchmark.spark.runs import RUNS, Files, Spent
+from tools.benchmark.spark.memory import compare_memory
+from tools.benchmark.spark.runs import RUNS, Files, Spent, measured
 from tools.benchmark.spark.workload import CHANGES, change_log, wal2json_lines
 
 __all__ = ["main"]
@@ -44,17 +44,32 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     options.directory.mkdir(parents=True, exist_ok=True)
     transactions = options.changes // CHANGES
+    good = options.memory < 1 or compare_memory(options.directory, options.memory, options.together)
+    if options.changes < 1:
+        return 0 if good else 1
     log = change_log(options.directory, transactions)
     files = Files(log, _lines(options.directory, transactions), options.directory / "written")
     with spark_session(f"local[{options.cores}]", {"spark.sql.shuffle.partitions": str(options.cores)}) as spark:
         print(f"{options.changes:,} changes in {transactions:,} transactions, {options.cores} cores", flush=True)
-        good = _compare(_measure(spark, files, options.repeat))
+        good = _compare(_measure(spark, files, options.repeat)) and good
         return 0 if _plan(spark, options.directory) <= _PLANNING and good else 1
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.benchmark spark", description=__doc__)
-    parser.add_argument("--changes", type=int, default=2_000_000, metavar="N", help="of one table (default 2000000)")
+    parser.add_argument(
+        "--changes", type=int, default=2_000_000, metavar="N", help="of one table (default 2000000; 0: none)"
+    )
+    parser.add_argument(
+        "--memory", type=int, default=10_000_000, metavar="N", help="of the log for memory (default 10000000; 0: none)"
+    )
+    parser.add_argument(
+        "--together",
+        type=int,
+        default=1,
+        metavar="N",
+        help=f"{CHANGES} changes N times a transaction of it (default 1)",
+    )
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="rounds; the first one warms up (default 3)")
     parser.add_argument("--cores", type=int, default=2, metavar="N", help="threads of Spark (default 2)")
     root = Path(__file__).parents[3] / "build" / "benchmark"
@@ -101,8 +116,15 @@ def _compare(spent: dict[str, Spent]) -> bool:
 def _plan(spark: SparkSession, directory: Path) -> float:
     """Return the seconds in which a batch over a large log is planned, up to its partitions."""
     log = fill_log(directory, 10_000, 1_000_000)
-    begun = time.perf_counter()
-    partitions = open_log(spark, log).changes("public.t").rdd.getNumPartitions()
-    seconds = time.perf_counter() - begun
-    print(f"planning 10^6 transactions in 10^4 segments, {partitions} partitions: {seconds:.2f} s (must {_PLANNING})")
-    return seconds
+    planning, opened = measured(lambda: _planned(spark, log))
+    again, _ = measured(lambda: open_log(spark, log, known=opened.log))
+    print("10^6 transactions in 10^4 segments:")
+    print(f"  planning a batch {planning.seconds:.2f} s, {planning.cpu:.2f} s of CPU (must {_PLANNING} s)")
+    print(f"  opening the log again {again.seconds:.2f} s, {again.cpu:.2f} s of CPU", flush=True)
+    return planning.seconds
+
+
+def _planned(spark: SparkSession, log: Path) -> OpenLog:
+    opened = open_log(spark, log)
+    opened.changes("public.t").rdd.getNumPartitions()
+    return opened
