@@ -28,7 +28,7 @@ def log_at(address: str) -> ChangeLog:
     files, log = _latest.get(address, ({}, None))
     found = open_store(address).files()
     if log is None or found != files:
-        log = ChangeLog(address)
+        log = ChangeLog(address, log)
         _latest.clear()
         _latest[address] = found, log
     return log
