@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+
 import pytest
 
 from tests.spark.logs import orders_after, write_orders
