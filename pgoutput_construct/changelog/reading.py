@@ -1,12 +1,14 @@
 """The rows of one segment, with all checks: damage cannot go unnoticed, and is told by seq and field."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import chain
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.columns import SCHEMA, checksums, upgraded
 from pgoutput_construct.changelog.footer import DAMAGE, Segment, damaged, footer_index, read_footer
@@ -15,11 +17,15 @@ from pgoutput_construct.changelog.names import chosen
 from pgoutput_construct.changelog.pruned import first_kept
 from pgoutput_construct.changelog.store import MissingFileError
 
-__all__ = ["read_indexed", "read_segment"]
+__all__ = ["Needed", "read_indexed", "read_segment"]
+
+Needed = Callable[[SegmentIndex], tuple[NDArray[np.int64], NDArray[np.int64]]]
+"""Which of a segment's rows are needed, by its index: the first and the last seqs of ranges, in the order of both."""
 
 Rows = tuple[pa.Table, bytes | None]
 """The rows of a segment, and the index in its footer."""
 
+_NONE: Final = np.array([], np.int64)
 _latest: Final[list[tuple[Segment, Rows]]] = []
 """The segment that covered one that was gone, and its rows: who reads many small segments needs it for each."""
 
@@ -32,19 +38,20 @@ def read_segment(segment: Segment) -> pa.Table:
     return _read(segment)[0]
 
 
-def read_indexed(segment: Segment) -> tuple[pa.Table, SegmentIndex | None]:
+def read_indexed(segment: Segment, needed: Needed | None = None) -> tuple[pa.Table, SegmentIndex | None]:
     """Read the rows of a segment, as ``read_segment`` does, and the index in its file; None in format 1.
 
-    The index of a segment that was compacted away is that of the one that covers it, which has more rows.
+    With ``needed`` only the groups of rows that have some which are needed are read, where the segment has an index.
+    Of some groups only the checksums of their pages are compared; those of whole columns need all.
+
+    The rows, and the index, of a segment that was compacted away are those of the one that covers it, which may have
+    more.
     """
-    table, content = _read(segment)
-    try:
-        return table, None if content is None else SegmentIndex.from_bytes(content)
-    except DAMAGE as error:
-        raise damaged(segment.place, error) from error
+    table, content = _read(segment, needed)
+    return table, None if content is None else _index(segment, content)
 
 
-def _read(segment: Segment) -> Rows:
+def _read(segment: Segment, needed: Needed | None = None) -> Rows:
     try:
         content = _content(segment)
     except MissingFileError:
@@ -52,18 +59,63 @@ def _read(segment: Segment) -> Rows:
     try:
         # Not read_table: its datasets cost three times as much as all else for a small segment.
         file = pq.ParquetFile(content, page_checksum_verification=True)
-        table = upgraded(file.read(use_threads=False))
-        if not table.schema.equals(SCHEMA):
-            raise ValueError(f"its columns are {table.schema.names}")
-        table.validate(full=True)
-        if not np.array_equal(table["seq"].to_numpy(), np.arange(segment.first_seq, segment.last_seq + 1)):
-            raise ValueError(f"its seqs are not {segment.first_seq} to {segment.last_seq}")
-        checks = checksums(table)
-        if changed := [name for name, check in segment.checks.items() if checks.get(name) != check]:
-            raise ValueError(f"the checksum of {', '.join(changed)} does not match")
+        index, bounds = footer_index(file.metadata.metadata), _bounds(segment, file)
     except DAMAGE as error:
         raise damaged(_damaged_place(segment, content), error) from error
-    return table, footer_index(file.metadata.metadata)
+    groups = [*range(file.num_row_groups)]
+    if needed is not None and index is not None:
+        groups = _needed_groups(bounds, *needed(_index(segment, index)))
+    try:
+        table = upgraded(file.read_row_groups(groups, use_threads=False))
+        _check(segment, table, np.concatenate([_NONE, *(np.arange(*bounds[group : group + 2]) for group in groups)]))
+        if len(groups) == file.num_row_groups:
+            _check_columns(segment, table)
+    except DAMAGE as error:
+        raise damaged(_damaged_place(segment, content), error) from error
+    return table, index
+
+
+def _index(segment: Segment, content: bytes) -> SegmentIndex:
+    try:
+        return _decoded(content)
+    except DAMAGE as error:
+        raise damaged(segment.place, error) from error
+
+
+@lru_cache(maxsize=1)
+def _decoded(content: bytes) -> SegmentIndex:
+    """Read an index; the last one is kept, since what is needed, and what is read, both want it."""
+    return SegmentIndex.from_bytes(content)
+
+
+def _bounds(segment: Segment, file: pq.ParquetFile) -> NDArray[np.int64]:
+    """Return the first seq of each group of rows, and what would be that of the next one."""
+    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    return segment.first_seq + np.append(0, np.cumsum(np.array(sizes, np.int64)))
+
+
+def _needed_groups(bounds: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]) -> list[int]:
+    """Return the groups between ``bounds`` that have something of a range, whose ends are ``first`` and ``last``."""
+    ranges = np.searchsorted(last, bounds[:-1])
+    found = ranges < len(first)
+    found[found] = first[ranges[found]] < bounds[1:][found]
+    return [int(group) for group in np.flatnonzero(found)]
+
+
+def _check(segment: Segment, table: pa.Table, seqs: NDArray[np.int64]) -> None:
+    if not table.schema.equals(SCHEMA):
+        raise ValueError(f"its columns are {table.schema.names}")
+    table.validate(full=True)
+    if not np.array_equal(table["seq"].to_numpy(), seqs):
+        raise ValueError(f"its seqs are not {segment.first_seq} to {segment.last_seq}")
+
+
+def _check_columns(segment: Segment, table: pa.Table) -> None:
+    if table.num_rows != segment.rows:
+        raise ValueError(f"its seqs are not {segment.first_seq} to {segment.last_seq}")
+    checks = checksums(table)
+    if changed := [name for name, check in segment.checks.items() if checks.get(name) != check]:
+        raise ValueError(f"the checksum of {', '.join(changed)} does not match")
 
 
 def _content(segment: Segment) -> pa.BufferReader:

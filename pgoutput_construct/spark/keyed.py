@@ -11,8 +11,8 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.chains import followed, split
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.netting import net_of, touching
-from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.survey import Survey
+from pgoutput_construct.spark.schemas import CHANGE, column
+from pgoutput_construct.spark.survey import CAME, Survey
 from pgoutput_construct.spark.values import NEW
 
 __all__ = ["advanced", "net_rows", "netted", "without_keys"]
@@ -45,15 +45,18 @@ def net_rows(net: DataFrame, layout: Layout) -> DataFrame:
     )
 
 
-def advanced(before: DataFrame | None, changes: DataFrame, layout: Layout, found: Survey, fails: bool) -> DataFrame:
+def advanced(
+    before: DataFrame | None, changes: DataFrame, layout: Layout, found: Survey, fails: bool, is_small: bool
+) -> DataFrame:
     """Return the rows after changes: the columns, ``_untyped``, ``_commit_lsn`` and ``_seq``, as ``before`` has them.
 
-    Of ``before`` only rows that are touched are joined. A value that no row has makes an action fail where ``fails``
-    is true, else it is null.
+    Of ``before`` only rows that are touched are joined; if it ``is_small``, it goes the way of the changes. A value
+    that no row has makes an action fail where ``fails`` is true, else it is null.
     """
+    if before is None or is_small:
+        all_changes = changes if before is None else changes.unionByName(_as_inserts(before, changes))
+        return _rows(netted(all_changes, layout, found), layout, fails)
     net = netted(changes, layout, found)
-    if before is None:
-        return _rows(net, layout, fails)
     # It is joined with the rows before from several sides.
     net = net.localCheckpoint()
     few = F.broadcast if found.changes <= _FEW else _as_they_are
@@ -67,6 +70,15 @@ def advanced(before: DataFrame | None, changes: DataFrame, layout: Layout, found
         )
         net = _filled(net, needed, layout)
     return kept.select("_stored.*").unionAll(_rows(net, layout, fails))
+
+
+def _as_inserts(rows: DataFrame, changes: DataFrame) -> DataFrame:
+    """Return rows as the changes by which they came, which have all the columns of others."""
+    given = {"_op": F.lit(CAME), **{name: F.col(name) for name in rows.columns if name in CHANGE}}
+    names = [name for name in changes.columns if name not in rows.columns or name in CHANGE]
+    kinds = {field.name: field.dataType for field in changes.schema}
+    more = [given.get(name, F.lit(None)).cast(kinds[name]).alias(name) for name in names]
+    return rows.select(*(column(name) for name in rows.columns if name not in CHANGE), *more)
 
 
 def without_keys(changes: DataFrame, before: DataFrame, layout: Layout, where: Column) -> DataFrame:

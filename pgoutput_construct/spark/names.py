@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["directory_name", "qualified_name", "split_name", "table_of_directory"]
+__all__ = ["directory_name", "plain_path", "qualified_name", "split_name", "table_of_directory"]
 
 _LONGEST = 255  # bytes: NAME_MAX of Linux, and the limit of HDFS
 _DIGITS = 32
@@ -39,6 +39,11 @@ def table_of_directory(directory: str) -> tuple[str, str]:
         )
     namespace, name = directory.split(".")
     return unquote(namespace, errors="surrogateescape"), unquote(name, errors="surrogateescape")
+
+
+def plain_path(path: object) -> str:
+    """Return a path that Spark takes as a name, and not as a pattern."""
+    return re.sub(r"[][{}*?\\]", r"\\\g<0>", str(path))
 
 
 def split_name(qualified: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.shapes import shapes_of, stored_rows, with_shapes
 from pgoutput_construct.spark.steps import Step, stepped
-from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
+from pgoutput_construct.spark.survey import BEFORE_ALL, Seen, at_place, place
 from pgoutput_construct.spark.tables import Identity, Place, Table
 from pgoutput_construct.spark.unfound import unfound
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
@@ -43,6 +43,8 @@ def advance(
     table: Table,
     reach: tuple[int, int] | None = None,
     on_missing: OnMissing = "error",
+    seen: Seen | None = None,
+    is_small: bool = False,
 ) -> DataFrame:
     """Return the rows of a table after ``changes``: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
@@ -56,10 +58,11 @@ def advance(
     are applied in phases, each by the identity the table had then. ``reach`` is as ``near`` returns it. An action
     fails when the log does not have the new key of a row: when its columns were renamed, or got their values from
     ALTER TABLE, and the log does not say so; and when a change leaves a value open that no row has, unless
-    ``on_missing`` is ``report``: then it is null, and among ``missing_rows``. Raises ChangeLogError as ``find_phases``
-    does.
+    ``on_missing`` is ``report``: then it is null, and among ``missing_rows``. ``seen`` is what is known of the changes
+    already. ``is_small`` says that the rows before are so few that shuffling them all costs less than looking for those
+    that are touched. Raises ChangeLogError as ``find_phases`` does.
     """
-    rows, _ = _walk(before, changes, table, reach, fails=on_missing == "error")
+    rows, _ = _walk(before, changes, table, reach, seen, fails=on_missing == "error", is_small=is_small)
     return rows
 
 
@@ -72,12 +75,19 @@ def missing_rows(
     row, as JSON; ``_unchanged`` are the columns that were left out, and so are not known. A row that an update
     changes is there from then on.
     """
-    _, steps = _walk(before, changes, table, reach, fails=False)
+    _, steps = _walk(before, changes, table, reach, None, fails=False)
     return reduce(lambda one, other: one.unionAll(other), map(unfound, steps))
 
 
 def _walk(
-    before: DataFrame | None, changes: DataFrame, table: Table, reach: tuple[int, int] | None, *, fails: bool
+    before: DataFrame | None,
+    changes: DataFrame,
+    table: Table,
+    reach: tuple[int, int] | None,
+    seen: Seen | None,
+    *,
+    fails: bool,
+    is_small: bool = False,
 ) -> tuple[DataFrame, list[Step]]:
     """Return the rows after changes, and the steps that lead to them, one a phase."""
     counted = counting(changes, table.base, reach)
@@ -93,7 +103,9 @@ def _walk(
         mine = _between(events, phase.first if number or is_new else None, end)
         rows = None if left is None else _with_keys(left, table, phase)
         columns = table.current if end is None else tuple(table.columns.names)
-        steps.append(Step(rows, mine, phase.key_columns, phase.replica_identity, columns, tuple(shapes)))
+        steps.append(
+            Step(rows, mine, phase.key_columns, phase.replica_identity, columns, tuple(shapes), seen, is_small)
+        )
         left = stepped(steps[-1], fails=fails)
         left = left if end is None else with_shapes(left, table)
     assert left is not None
@@ -119,7 +131,8 @@ def _in_force(events: DataFrame, table: Table, before: DataFrame | None) -> tupl
     if before is None and table.base is None:
         return table.identities
     known = table.columns.names if table.base is None else table.base.columns
-    if len(table.identities) == 1 and set(table.identities[0].key_columns) <= set(known):
+    kinds = {(each.relation_oid, each.replica_identity, each.key_columns) for each in table.identities}
+    if len(kinds) == 1 and set(table.identities[0].key_columns) <= set(known):
         return table.identities
     begin = F.min(place()).alias("begin")
     with plain_errors():

@@ -12,7 +12,7 @@ from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.phases import advance, missing_rows
 from pgoutput_construct.spark.schemas import CHANGE, SHAPE
 from pgoutput_construct.spark.steps import Step, stepped
-from pgoutput_construct.spark.survey import after, survey
+from pgoutput_construct.spark.survey import Seen, after, survey
 
 __all__ = ["NET", "advance", "current_state", "missing_rows", "net_changes"]
 
@@ -42,7 +42,9 @@ def current_state(
     return stepped(step).drop("_commit_lsn", "_seq")
 
 
-def net_changes(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]) -> DataFrame:
+def net_changes(
+    changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str], seen: Seen | None = None
+) -> DataFrame:
     """Return what a batch of changes of a table with a key comes to, one row a key, for a table with the rows before.
 
     Its columns are those of the table, ``_untyped``, ``_commit_lsn`` and ``_seq`` of the last change, and
@@ -54,11 +56,12 @@ def net_changes(changes: DataFrame, key_columns: Sequence[str], columns: Sequenc
       can have had the values: changes are missing, or were applied twice.
 
     All rows are looked up before any is changed. A truncate empties the table first (``survey(changes).truncated``).
+    ``seen`` is what is known of the changes already; else they are read once to find it.
     Raises ChangeLogError for a column that is named as one of these.
     """
     for name in columns:
         if name in NET:
             raise ChangeLogError(f"the column {name!r} is named as one of the net changes: rename it")
-    found = survey(changes, key_columns, columns)
+    found = survey(changes, key_columns, columns, seen)
     layout = Layout.of(changes, key_columns, columns, found)
     return net_rows(netted(after(changes, found.truncated), layout, found), layout)

@@ -13,7 +13,7 @@ from pgoutput_construct.spark.keyed import advanced
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.rowwise import Counted
 from pgoutput_construct.spark.schemas import SHAPE, WORK, column
-from pgoutput_construct.spark.survey import Survey, after, survey
+from pgoutput_construct.spark.survey import Seen, Survey, after, survey
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 __all__ = ["Step", "stepped"]
@@ -35,6 +35,10 @@ class Step:
     """The columns of the rows after the changes."""
     shapes: tuple[frozenset[str], ...]
     """Columns by name, with which changes and rows were described; ``__shape`` says with which of these."""
+    seen: Seen | None = None
+    """What is known of the changes already."""
+    is_small: bool = False
+    """Whether the rows before are so few that they may all be shuffled."""
 
     def __post_init__(self) -> None:
         for name in ({*self.changes.columns} - {SHAPE} | {*self.columns}).intersection(WORK):
@@ -47,8 +51,10 @@ class Step:
 
     @cached_property
     def survey(self) -> Survey:
-        """What the changes have in them; they are read once for it."""
-        return survey(self.changes, self.key_columns, self.columns)
+        """What the changes have in them; they are read once for it where nobody has seen them."""
+        found = survey(self.changes, self.key_columns, self.columns, self.seen)
+        has_stored = self.before is not None and (self.is_small or bool(found.unsent))
+        return found._replace(untyped=True) if has_stored else found  # values of these rows may have texts
 
     @property
     def stored(self) -> DataFrame | None:
@@ -77,7 +83,7 @@ def stepped(step: Step, *, fails: bool = True) -> DataFrame:
     if step.is_full:
         return counted(step.stored, step.counted, step.by_rows())
     if step.key_columns:
-        return advanced(step.stored, step.counted, step.by_keys(), step.survey, fails)
+        return advanced(step.stored, step.counted, step.by_keys(), step.survey, fails, step.is_small)
     rows = step.counted.select(*_row(step.columns))
     return rows if step.stored is None else rows.unionAll(step.stored.select(*_row(step.columns)))
 

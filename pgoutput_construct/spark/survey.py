@@ -16,6 +16,7 @@ __all__ = [
     "BEFORE_ALL",
     "CAME",
     "GONE",
+    "Seen",
     "Survey",
     "after",
     "at_place",
@@ -48,11 +49,37 @@ class Survey(NamedTuple):
     """Whether ``_untyped`` has anything."""
 
 
-def survey(changes: DataFrame, key_columns: Sequence[str] = (), columns: Sequence[str] = ()) -> Survey:
-    """Read what decides how ``changes`` of a table with a key are applied, and to its ``columns``.
+class Seen(NamedTuple):
+    """What changes have in them at most, told by who has read them: of some of them no more need be true."""
 
-    Few of the changes' columns are read, once. Without a key it is whether there is a truncate.
+    changes: int
+    """How many there are."""
+    truncates: bool
+    """Whether a truncate is among them."""
+    unsent: frozenset[str]
+    """Columns that some update left out."""
+    moved: bool
+    """Whether some update has an old row, or key."""
+    chained: bool
+    """Whether one of these left values out, too."""
+    untyped: bool
+    """Whether ``_untyped`` has anything."""
+
+
+def survey(
+    changes: DataFrame, key_columns: Sequence[str] = (), columns: Sequence[str] = (), seen: Seen | None = None
+) -> Survey:
+    """Find what decides how ``changes`` of a table with a key are applied, and to its ``columns``.
+
+    What was ``seen`` of them is enough unless there is a truncate; else few of their columns are read, once. Without
+    a key it is whether there is a truncate.
     """
+    if seen is not None and not seen.truncates:
+        return Survey(seen.changes, None, *seen[2:])
+    return _read(changes, key_columns, columns)
+
+
+def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]) -> Survey:
     others = F.array(*(F.lit(name) for name in columns if name not in key_columns)).cast("array<string>")
     left_out = F.size("_unchanged") > 0
     moved = moves(changes, key_columns) if key_columns else F.lit(False)

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +29,7 @@ from pgoutput_construct.spark.plan import plan_of
 from pgoutput_construct.spark.usages import find_usages, visible_runs
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
-__all__ = ["fill_log", "main"]
+__all__ = ["fill_log", "main", "write_segments"]
 
 GOAL: Final = 5.0
 """Seconds in which a log of 100,000 segments and a million transactions is to open."""
@@ -72,23 +72,28 @@ def fill_log(root: Path, segments: int, transactions: int) -> Path:
 
 
 def _fill(directory: Path, segments: int, per_segment: int) -> None:
+    found = len(list_log(LocalStore(directory)))
+    if found and found != segments:
+        raise SystemExit(f"{directory}: begun, and not finished: remove it")
+    if not found:
+        write_segments(directory, _payloads(segments, per_segment), _OPTIONS, segments)
+
+
+def write_segments(directory: Path, payloads: Iterable[Sequence[bytes]], options: LogOptions, segments: int) -> None:
+    """Write a log as a capture does, but for fsync, of so many segments, given the payloads of each: none streamed."""
     store = LocalStore(directory, durable=False)
     store.prepare()
-    listing = list_log(store)
-    if len(listing) == segments:
-        return
-    if listing:
-        raise SystemExit(f"{directory}: begun, and not finished: remove it")
-    builder, keeper = IndexBuilder(), ManifestKeeper(store, listing)
-    for number, payloads in enumerate(_payloads(segments, per_segment)):
-        first_seq, count = number * per_segment * 3 + (number > 0), len(payloads)
+    builder, keeper, first_seq = IndexBuilder(), ManifestKeeper(store, list_log(store)), 0
+    for number, mine in enumerate(payloads):
+        count = len(mine)
         states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
         numbers = np.arange(count) + first_seq
-        block = Block.of(payloads, numbers, numbers, _OPTIONS.layout(), states, np.full(count, OUTSIDE))
+        block = Block.of(mine, numbers, numbers, options.layout(), states, np.full(count, OUTSIDE))
         builder.add(block)
         index = builder.finish(first_seq + count)
         table, position = segment_table([block], first_seq), Position(pgo.Lsn(first_seq + count))
-        keeper.add(write_segment(store, table, _OPTIONS, position, index), index)
+        keeper.add(write_segment(store, table, options, position, index), index)
+        first_seq += count
         if sys.stderr.isatty() and number % 100 == 0:
             print(f"\rwriting segment {number:,} of {segments:,}", end="", file=sys.stderr)
 

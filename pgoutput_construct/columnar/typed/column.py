@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["LEFT", "NULL", "TAKEN", "Cast", "Result", "Values", "array_of", "fixed_width", "varying"]
+__all__ = ["LEFT", "NULL", "TAKEN", "Cast", "Result", "Values", "array_of", "fixed_width"]
 
 NULL: Final = 0
 TAKEN: Final = 1
@@ -78,18 +78,5 @@ def fixed_width(kernel: Kernel, bounds: Bounds = lambda target: (0, 0)) -> Cast:
         out = np.empty(16 * len(values), np.uint8) if target.bit_width == 128 else np.empty(len(values), dtype)
         missing = kernel(*values.given, *bounds(target), out, state)
         return array_of(values, target, state, missing, np.packbits(out, bitorder="little") if bits else out)
-
-    return cast
-
-
-def varying(kernel: Kernel, width: int | None = None) -> Cast:
-    """Return the cast of a kernel that writes bytes: so many a row at most, or not more than the values have."""
-
-    def cast(values: Values, target: pa.DataType) -> Result:
-        size = values.size if width is None else width * len(values)
-        state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
-        out = np.empty(size + SLACK, np.uint8)
-        missing = kernel(*values.given, out, ends, state)
-        return array_of(values, target, state, missing, ends, out[: ends[-1]])
 
     return cast

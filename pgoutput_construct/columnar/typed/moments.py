@@ -1,16 +1,16 @@
-"""date, timestamp and timestamptz; time, as text."""
+"""date, timestamp and timestamptz; how a time is written as text."""
 
 from typing import Any, Final
 
 import numpy as np
 
 from pgoutput_construct.columnar.jit import inlined, kernel, put_word, u8, u16, u64
-from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width, varying
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width
 from pgoutput_construct.columnar.typed.digits import MINUS, POINT, POWERS, digits
 from pgoutput_construct.columnar.typed.fixed import Number
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["DATE_BINARY", "DATE_TEXT", "TIMESTAMP_BINARY", "TIMESTAMP_TEXT", "TIME_BINARY"]
+__all__ = ["DATE_BINARY", "DATE_TEXT", "NONE", "TIMESTAMP_BINARY", "TIMESTAMP_TEXT", "write_time"]
 
 DAY: Final = 86_400_000_000
 SECOND: Final = 1_000_000
@@ -18,7 +18,7 @@ FIRST_DAY: Final = -719_162
 LAST_DAY: Final = 2_932_896
 """Days since 1970 of the years 1 to 9999, which Python's dates have."""
 NONE: Final = -(1 << 62)
-"""What is no moment."""
+"""What is no moment, and ends nowhere."""
 DATE_SIZE: Final = len("2000-01-01")
 TIME_SIZE: Final = len("00:00:00")
 MICROSECONDS: Final = 6
@@ -138,36 +138,31 @@ def _two(number: int) -> int:
     return (number // 10) << 8 | number % 10
 
 
-@kernel
-def _times(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any, ends: Any, state: Any) -> int:
-    """Write microseconds since midnight as PostgreSQL does: 24:00:00 is a time, zeros at the end of a fraction go."""
-    missing, at = 0, 0
-    ends[0] = 0
-    for row in range(len(starts)):
-        state[row] = NULL
-        if tags[row] == code:
-            number = u64(data, starts[row]) if lengths[row] == 8 else -1
-            state[row] = TAKEN if 0 <= number <= DAY else LEFT
-            if state[row] == TAKEN:
-                seconds, fraction = number // SECOND, number % SECOND
-                hours, minutes = seconds // 3600, seconds // 60 % 60
-                put_word(out, at, WORD_OF_ZEROS + (_two(hours) << 48 | _two(minutes) << 24 | _two(seconds % 60)))
-                at += TIME_SIZE
-                if fraction:
-                    out[at] = POINT
-                    place, at = MICROSECONDS, at + 1
-                    while fraction:
-                        place -= 1
-                        out[at] = 48 + fraction // POWERS[place]
-                        fraction %= POWERS[place]
-                        at += 1
-        missing += state[row] != TAKEN
-        ends[row + 1] = at
-    return missing
+@inlined
+def write_time(data: Any, source: int, size: int, out: Any, at: int) -> int:
+    """Write microseconds since midnight as PostgreSQL does: 24:00:00 is a time, zeros at the end of a fraction go.
+
+    Return where it ends, NONE where the bytes are no time.
+    """
+    number = u64(data, source) if size == 8 else -1
+    if not 0 <= number <= DAY:
+        return NONE
+    seconds, fraction = number // SECOND, number % SECOND
+    hours, minutes = seconds // 3600, seconds // 60 % 60
+    put_word(out, at, WORD_OF_ZEROS + (_two(hours) << 48 | _two(minutes) << 24 | _two(seconds % 60)))
+    at += TIME_SIZE
+    if fraction:
+        out[at] = POINT
+        place, at = MICROSECONDS, at + 1
+        while fraction:
+            place -= 1
+            out[at] = 48 + fraction // POWERS[place]
+            fraction %= POWERS[place]
+            at += 1
+    return at
 
 
 DATE_TEXT: Final = fixed_width(_dates_of_text)
 TIMESTAMP_TEXT: Final = fixed_width(_timestamps_of_text, lambda target: (target.tz is not None, 0))
 DATE_BINARY: Final = _moments(4, unit=1)
 TIMESTAMP_BINARY: Final = _moments(8, unit=DAY)
-TIME_BINARY: Final = varying(_times, len("00:00:00.000000"))

@@ -38,7 +38,7 @@ TYPES: Final[Mapping[str, Casts]] = {
     "date": Casts(_is.is_date, moments.DATE_TEXT, moments.DATE_BINARY),
     "timestamp": Casts(_is.is_timestamp, moments.TIMESTAMP_TEXT, moments.TIMESTAMP_BINARY),
     "timestamptz": Casts(_is.is_timestamp, moments.TIMESTAMP_TEXT, moments.TIMESTAMP_BINARY),
-    "time": Casts(_is.is_string, texts.TEXT, moments.TIME_BINARY),
+    "time": Casts(_is.is_string, texts.TEXT, texts.TIME_BINARY),
     "bytea": Casts(_is.is_binary, texts.BYTEA_TEXT, texts.TEXT),
     "uuid": Casts(_is.is_string, texts.TEXT, texts.UUID_BINARY),
     "inet": Casts(_is.is_string, texts.TEXT, texts.INET_BINARY),

@@ -1,14 +1,15 @@
-"""Types that are text or bytes in Arrow: text as it is, bytea, jsonb, uuid, inet and cidr (IPv4)."""
+"""Types that are text or bytes in Arrow: text as it is, bytea, jsonb, uuid, inet and cidr (IPv4), time."""
 
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import WORD, copy_word, inlined, kernel, put_word, u8, u64
-from pgoutput_construct.columnar.typed.column import LEFT, NULL, SLACK, TAKEN, Cast, Result, Values, array_of, varying
+from pgoutput_construct.columnar.jit import WORD, copy_word, inlined, kernel, put8, put_word, u8, u64
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, SLACK, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.columnar.typed.moments import NONE, write_time
 
-__all__ = ["BYTEA_TEXT", "INET_BINARY", "JSONB_BINARY", "TEXT", "UUID_BINARY", "UUID_TEXT"]
+__all__ = ["BYTEA_TEXT", "INET_BINARY", "JSONB_BINARY", "TEXT", "TIME_BINARY", "UUID_BINARY", "UUID_TEXT"]
 
 BACKSLASH: Final = ord("\\")
 X: Final = ord("x")
@@ -22,6 +23,8 @@ UUID_DIGITS: Final = 36
 HEAD: Final = 4
 IPV4: Final = 2
 """inet.c: family (PGSQL_AF_INET), bits, whether it is a cidr, and the bytes that follow."""
+BYTEA, BYTES_OF_UUID, UUID, INET, TIME = range(5)
+"""What is written anew. One kernel knows them all: numba keeps no code of kernels that are given functions."""
 
 
 @kernel
@@ -84,51 +87,31 @@ def _nibble(byte: int) -> int:
     return byte - 87 if 97 <= byte <= 102 else -1
 
 
-@kernel
-def _bytea(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any, ends: Any, state: Any) -> int:
+@inlined
+def _bytea(data: Any, source: int, size: int, out: Any, at: int) -> int:
     """Turn ``\\x`` and hexadecimal digits into bytes."""
-    missing, at = 0, 0
-    ends[0] = 0
-    for row in range(len(starts)):
-        state[row] = NULL
-        if tags[row] == code:
-            source, size = starts[row], lengths[row]
-            good = size >= 2 and size % 2 == 0 and u8(data, source) == BACKSLASH and u8(data, source + 1) == X
-            wrong = 0
-            for step in range(1, size // 2 if good else 0):
-                high, low = _nibble(u8(data, source + 2 * step)), _nibble(u8(data, source + 2 * step + 1))
-                wrong |= high | low  # negative where one is no digit
-                out[at + step - 1] = (high << 4 | low) & 255
-            good = good and wrong >= 0
-            state[row] = TAKEN if good else LEFT
-            at += size // 2 - 1 if good else 0
-        missing += state[row] != TAKEN
-        ends[row + 1] = at
-    return missing
+    good = size >= 2 and size % 2 == 0 and u8(data, source) == BACKSLASH and u8(data, source + 1) == X
+    wrong = 0
+    for step in range(1, size // 2 if good else 0):
+        high, low = _nibble(u8(data, source + 2 * step)), _nibble(u8(data, source + 2 * step + 1))
+        wrong |= high | low  # negative where one is no digit
+        put8(out, at + step - 1, high << 4 | low)
+    return at + size // 2 - 1 if good and wrong >= 0 else NONE
 
 
-@kernel
-def _bytes_of_uuids(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any, ends: Any, state: Any) -> int:
+@inlined
+def _bytes_of_uuid(data: Any, source: int, size: int, out: Any, at: int) -> int:
     """Turn 8-4-4-4-12 hexadecimal digits into sixteen bytes."""
-    missing, at = 0, 0
-    ends[0] = 0
-    for row in range(len(starts)):
-        state[row] = NULL
-        if tags[row] == code:
-            source, wrong = starts[row], 0
-            good = lengths[row] == UUID_DIGITS
-            for step in range(UUID_BYTES if good else 0):
-                source += step in (4, 6, 8, 10) and u8(data, source) == DASH
-                high, low = _nibble(u8(data, source)), _nibble(u8(data, source + 1))
-                wrong |= high | low  # negative where one is no digit
-                out[at + step] = (high << 4 | low) & 255
-                source += 2
-            good = good and wrong >= 0 and source == starts[row] + UUID_DIGITS
-            state[row] = TAKEN if good else LEFT
-            at += UUID_BYTES if good else 0
-        missing += state[row] != TAKEN
-        ends[row + 1] = at
-    return missing
+    if size != UUID_DIGITS:
+        return NONE
+    place, wrong = source, 0
+    for step in range(UUID_BYTES):
+        place += step in (4, 6, 8, 10) and u8(data, place) == DASH
+        high, low = _nibble(u8(data, place)), _nibble(u8(data, place + 1))
+        wrong |= high | low  # negative where one is no digit
+        put8(out, at + step, high << 4 | low)
+        place += 2
+    return at + UUID_BYTES if wrong >= 0 and place == source + UUID_DIGITS else NONE
 
 
 @inlined
@@ -141,30 +124,22 @@ def _hex(number: int) -> int:
     return word + 0x3030303030303030 + letters * 39  # from '0' to 'a' less ten
 
 
-@kernel
-def _uuids(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any, ends: Any, state: Any) -> int:
+@inlined
+def _uuid(data: Any, source: int, size: int, out: Any, at: int) -> int:
     """Write sixteen bytes as 8-4-4-4-12 hexadecimal digits."""
-    missing, at = 0, 0
-    ends[0] = 0
-    for row in range(len(starts)):
-        state[row] = NULL
-        if tags[row] == code:
-            state[row] = TAKEN if lengths[row] == UUID_BYTES else LEFT
-            if state[row] == TAKEN:
-                high, low = u64(data, starts[row]), u64(data, starts[row] + WORD)
-                put_word(out, at, _hex((high >> 32) & 0xFFFFFFFF))
-                middle, after = _hex(high & 0xFFFFFFFF), _hex((low >> 32) & 0xFFFFFFFF)
-                # Each word runs over what is written next.
-                put_word(out, at + 9, middle)
-                put_word(out, at + 14, middle << 32)
-                put_word(out, at + 19, after)
-                put_word(out, at + 24, after << 32)
-                put_word(out, at + 28, _hex(low & 0xFFFFFFFF))
-                out[at + 8] = out[at + 13] = out[at + 18] = out[at + 23] = DASH
-                at += UUID_DIGITS
-        missing += state[row] != TAKEN
-        ends[row + 1] = at
-    return missing
+    if size != UUID_BYTES:
+        return NONE
+    high, low = u64(data, source), u64(data, source + WORD)
+    put_word(out, at, _hex((high >> 32) & 0xFFFFFFFF))
+    middle, after = _hex(high & 0xFFFFFFFF), _hex((low >> 32) & 0xFFFFFFFF)
+    # Each word runs over what is written next.
+    put_word(out, at + 9, middle)
+    put_word(out, at + 14, middle << 32)
+    put_word(out, at + 19, after)
+    put_word(out, at + 24, after << 32)
+    put_word(out, at + 28, _hex(low & 0xFFFFFFFF))
+    out[at + 8] = out[at + 13] = out[at + 18] = out[at + 23] = DASH
+    return at + UUID_DIGITS
 
 
 @inlined
@@ -177,36 +152,74 @@ def _decimal(out: Any, at: int, number: int) -> int:
     return at
 
 
+@inlined
+def _inet(data: Any, source: int, size: int, out: Any, at: int) -> int:
+    """Write an IPv4 address; the bits after that of a network, or where they are fewer than all."""
+    if size != HEAD + 4 or u8(data, source) != IPV4 or u8(data, source + 3) != 4:
+        return NONE
+    bits, network = u8(data, source + 1), u8(data, source + 2)
+    if bits > 32 or network > 1:
+        return NONE
+    for place in range(source + HEAD, source + size):
+        at = _decimal(out, at, u8(data, place))
+        out[at] = DOT
+        at += 1
+    at -= 1
+    if network or bits < 32:
+        out[at] = SLASH
+        at = _decimal(out, at + 1, bits)
+    return at
+
+
+@inlined
+def _write(kind: int, data: Any, source: int, size: int, out: Any, at: int) -> int:
+    """Write a value of a kind; return where it ends, NONE where it is left."""
+    if kind == BYTEA:
+        return _bytea(data, source, size, out, at)
+    if kind == BYTES_OF_UUID:
+        return _bytes_of_uuid(data, source, size, out, at)
+    if kind == UUID:
+        return _uuid(data, source, size, out, at)
+    if kind == INET:
+        return _inet(data, source, size, out, at)
+    return write_time(data, source, size, out, at)
+
+
 @kernel
-def _inets(data: Any, starts: Any, lengths: Any, tags: Any, code: int, out: Any, ends: Any, state: Any) -> int:
-    """Write IPv4 addresses; the bits after those of a network, or where they are fewer than all."""
+def _rewrite(
+    data: Any, starts: Any, lengths: Any, tags: Any, code: int, kind: int, out: Any, ends: Any, state: Any
+) -> int:
+    """Write values, each as its kind is written; return how many rows are not taken."""
     missing, at = 0, 0
     ends[0] = 0
     for row in range(len(starts)):
         state[row] = NULL
         if tags[row] == code:
-            source, size = starts[row], lengths[row]
-            state[row] = LEFT
-            if size == HEAD + 4 and u8(data, source) == IPV4 and u8(data, source + 3) == 4:
-                bits, network = u8(data, source + 1), u8(data, source + 2)
-                if bits <= 32 and network <= 1:
-                    for place in range(source + HEAD, source + size):
-                        at = _decimal(out, at, u8(data, place))
-                        out[at] = DOT
-                        at += 1
-                    at -= 1
-                    if network or bits < 32:
-                        out[at] = SLASH
-                        at = _decimal(out, at + 1, bits)
-                    state[row] = TAKEN
+            end = _write(kind, data, starts[row], lengths[row], out, at)
+            state[row] = TAKEN if end >= 0 else LEFT
+            at = max(at, end)
         missing += state[row] != TAKEN
         ends[row + 1] = at
     return missing
 
 
+def _rewritten(kind: int, width: int | None = None) -> Cast:
+    """Return the cast of a kind that has so many bytes a row at most, or not more than the values have."""
+
+    def cast(values: Values, target: pa.DataType) -> Result:
+        size = values.size if width is None else width * len(values)
+        state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
+        out = np.empty(size + SLACK, np.uint8)
+        missing = _rewrite(*values.given, kind, out, ends, state)
+        return array_of(values, target, state, missing, ends, out[: ends[-1]])
+
+    return cast
+
+
 TEXT: Final = _copied()
 JSONB_BINARY: Final = _copied(version=1)
-BYTEA_TEXT: Final = varying(_bytea)
-UUID_BINARY: Final = varying(_uuids, UUID_DIGITS)
-UUID_TEXT: Final = varying(_bytes_of_uuids, UUID_BYTES)
-INET_BINARY: Final = varying(_inets, len("255.255.255.255/32."))
+BYTEA_TEXT: Final = _rewritten(BYTEA)
+UUID_BINARY: Final = _rewritten(UUID, UUID_DIGITS)
+UUID_TEXT: Final = _rewritten(BYTES_OF_UUID, UUID_BYTES)
+INET_BINARY: Final = _rewritten(INET, len("255.255.255.255/32."))
+TIME_BINARY: Final = _rewritten(TIME, len("00:00:00.000000"))

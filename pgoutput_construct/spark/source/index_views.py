@@ -1,11 +1,13 @@
 """The views ``transactions`` and ``events``: what the index of each segment says of what ended in it."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog.events import LogEvent
@@ -14,7 +16,7 @@ from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.rows import timestamps
 from pgoutput_construct.spark.source.options import SourceOptions
-from pgoutput_construct.spark.source.pieces import Piece, Range
+from pgoutput_construct.spark.source.pieces import Piece, Range, messages_of
 from pgoutput_construct.spark.source.planning import segment_pieces
 from pgoutput_construct.spark.source.reading import read_part
 
@@ -39,7 +41,7 @@ _EVENTS = pa.schema(
 )
 
 
-class _IndexView:
+class _IndexView(ABC):
     """What a view of indexes has in common."""
 
     columns: pa.Schema
@@ -58,13 +60,17 @@ class _IndexView:
     def read(self, task: "_Indexes") -> Iterator[pa.RecordBatch]:
         """Read the indexes of the segments."""
         for segment in task.piece.segments:
-            _, index = read_part(task.piece, segment)
+            _, index = read_part(task.piece, segment, _no_rows)
             found = self.entries(task.piece.range, segment, index)
             yield from found.select(task.schema.names).cast(task.schema).combine_chunks().to_batches()
 
+    @abstractmethod
     def entries(self, wanted: Range, segment: Segment, index: SegmentIndex) -> pa.Table:
         """Return the entries of one segment."""
-        raise NotImplementedError
+
+
+def _no_rows(index: SegmentIndex) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return np.array([], np.int64), np.array([], np.int64)
 
 
 class _Indexes(InputPartition):
@@ -83,11 +89,9 @@ class TransactionsView(_IndexView):
         found = _in_segment(wanted.transactions(index), segment)
         spans = pc.list_flatten(found["spans"])
         parents = pc.list_parent_indices(found["spans"]).to_numpy()
-        first, last = (pc.struct_field(spans, name).to_numpy() for name in ("first", "last"))
-        messages = np.zeros(len(found), np.int64)
-        np.add.at(messages, parents, last - first + 1)
+        messages = messages_of(found)
         firsts = np.full(len(found), np.iinfo(np.int64).max)
-        np.minimum.at(firsts, parents, first)
+        np.minimum.at(firsts, parents, pc.struct_field(spans, "first").to_numpy())
         found = found.set_column(
             found.schema.get_field_index("commit_time"), "commit_time", timestamps(found["commit_time"].to_numpy())
         )

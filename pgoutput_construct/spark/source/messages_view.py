@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
@@ -67,10 +68,12 @@ class MessagesView:
 
     def read(self, task: _Messages) -> Iterator[pa.RecordBatch]:
         """Read the messages of the segments."""
+        wanted = task.piece.range
+        ends = np.array([wanted.after + 1]), np.array([wanted.until])
         for segment in task.piece.segments:
-            table, _ = read_part(task.piece, segment)
+            table, _ = read_part(task.piece, segment, lambda index: ends)
             seqs = table["seq"].to_numpy()
-            is_wanted = (seqs > task.piece.range.after) & (seqs <= task.piece.range.until)
+            is_wanted = (seqs > wanted.after) & (seqs <= wanted.until)
             messages = table.filter(pa.array(is_wanted & table["tag"].is_valid().to_numpy()))
             for batch in messages.combine_chunks().to_batches(_BATCH_ROWS):
                 headers = index_log(segment.options, batch).messages()

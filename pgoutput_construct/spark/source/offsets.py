@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -12,6 +11,7 @@ from pgoutput_construct.changelog.copies import copies_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.spark.source.pieces import messages_of
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["Limits", "Offset", "latest_seq", "needed_from", "next_seq", "offset_at"]
@@ -31,15 +31,20 @@ class Offset:
     """The position of the last commit by then."""
     time: int | None = None
     """When that was: microseconds since 2000-01-01 UTC."""
+    final: int | None = None
+    """All that committed before this time has been read: nothing that the log has behind the seq committed before it.
+
+    It is the time of the last commit, or an earlier one. What the log does not have yet can be earlier by the moment
+    in which a server writes a commit down after it took its time; by more where its clock is set back.
+    """
 
     def json(self) -> dict[str, Any]:
-        """Return what Spark keeps in a checkpoint."""
-        told = (
-            {}
-            if self.lsn is None
-            else {"commit_lsn": str(Lsn(self.lsn)), "commit_time": str(Timestamp(self.time or 0))}
-        )
-        return {"seq": self.seq, **told}
+        """Return what Spark keeps in a checkpoint, and shows in the progress of a query."""
+        if self.lsn is None or self.time is None:
+            return {"seq": self.seq}
+        final = self.time if self.final is None else self.final
+        times = {"commit_time": str(Timestamp(self.time)), "finalized_until": str(Timestamp(final))}
+        return {"seq": self.seq, "commit_lsn": str(Lsn(self.lsn)), **times}
 
 
 def offset_at(index: SegmentIndex, seq: int) -> Offset:
@@ -51,8 +56,15 @@ def offset_at(index: SegmentIndex, seq: int) -> Offset:
         found = found.filter(pc.less_equal(found["seq"], seq))
         if len(found):
             last = found.slice(len(found) - 1).select(["commit_lsn", "commit_time"]).to_pylist()[0]
-            return Offset(seq, last["commit_lsn"], last["commit_time"])
+            return Offset(seq, last["commit_lsn"], last["commit_time"], _final(index, place, seq, last["commit_time"]))
     return Offset(seq)
+
+
+def _final(index: SegmentIndex, place: int, seq: int, time: int) -> int:
+    """Return a time, or that of the earliest commit after a seq where it is earlier: clocks do not order commits."""
+    later = committed(SegmentIndex(index.table.slice(max(place - 1, 0))).transactions)
+    earliest: int | None = pc.min(later.filter(pc.greater(later["seq"], seq))["commit_time"]).as_py()
+    return time if earliest is None else min(time, earliest)
 
 
 def latest_seq(index: SegmentIndex, after: int = _NOTHING) -> int:
@@ -101,14 +113,7 @@ def _steps(index: SegmentIndex, after: int) -> tuple[Numbers, Numbers, Numbers]:
     """Return where something ended or was told after a seq, how many rows it has, and whether it is a transaction."""
     transactions = committed(index.transactions)
     transactions = transactions.filter(pc.greater(transactions["seq"], after)).combine_chunks()
-    spans = (
-        transactions["spans"].combine_chunks()
-        if len(transactions)
-        else pa.array([], transactions.schema.field("spans").type)
-    )
-    parents, flat = pc.list_parent_indices(spans).to_numpy(), pc.list_flatten(spans)
-    first, last = (pc.struct_field(flat, name).to_numpy() for name in ("first", "last"))
-    lengths = np.bincount(parents, last - first + 1, len(transactions)).astype(np.int64)
+    lengths = messages_of(transactions)
     told = index.entries("events")["seq"]
     told = told.filter(pc.greater(told, after)).to_numpy()
     copied = {copy.seq: copy.rows for copy in copies_of(index)}

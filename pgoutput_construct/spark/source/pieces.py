@@ -16,7 +16,7 @@ from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.stream.transactions import Spans
 
-__all__ = ["Piece", "Range", "TableRows", "Used", "is_own"]
+__all__ = ["Piece", "Range", "TableRows", "Used", "is_own", "messages_of"]
 
 Numbers = NDArray[np.int64]
 
@@ -56,6 +56,15 @@ def is_own(transactions: pa.Table, first_seqs: Numbers) -> NDArray[np.bool_]:
     plain = ~transactions["streamed"].to_numpy() & transactions["gid"].is_null().to_numpy()
     own: NDArray[np.bool_] = plain & (firsts >= first_seqs)
     return own
+
+
+def messages_of(transactions: pa.Table) -> Numbers:
+    """Return how many messages each transaction has."""
+    spans = transactions["spans"].combine_chunks()
+    flat, ends = spans.flatten(), spans.offsets.to_numpy() - spans.offsets[0].as_py()
+    lengths = flat.field("last").to_numpy() - flat.field("first").to_numpy() + 1
+    counts: Numbers = np.diff(np.append(0, np.cumsum(lengths))[ends])
+    return counts
 
 
 @dataclass(frozen=True)

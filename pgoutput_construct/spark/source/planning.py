@@ -1,6 +1,6 @@
 """Which segments a read of a table needs, and what of the log each task is told; out of the index alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Final
 
@@ -17,12 +17,23 @@ from pgoutput_construct.changelog.usage import COPIED, PLAIN
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.spark.opened import Opened
 from pgoutput_construct.spark.plan import Plan
-from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used, is_own
+from pgoutput_construct.spark.source.bounds import Bounds
+from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used, is_own, messages_of
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
 
-__all__ = ["Found", "find_rows", "pieces", "segment_pieces", "table_pieces"]
+__all__ = [
+    "Found",
+    "chosen",
+    "described_pieces",
+    "find_rows",
+    "oids_of",
+    "pieces",
+    "segment_pieces",
+    "table_pieces",
+    "used_by",
+]
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -44,17 +55,22 @@ class Found:
         if not is_wanted.all():
             transactions, places = transactions.filter(pa.array(is_wanted)), places[is_wanted]
         own = is_own(transactions, index.table["first_seq"].to_numpy()[places])
+        long = own
+        if wanted.bounds.first_position > 0 or wanted.bounds.last_position < 0:
+            long = own & (messages_of(transactions) > wanted.bounds.first_position) & (wanted.bounds.last_position >= 0)
         with_own = np.zeros(len(index), np.bool_)
-        with_own[places[own]] = True
+        with_own[places[long]] = True
         self.spans = spans_of(transactions.filter(pa.array(~own)))
         self.copies = _copies(index, wanted)
-        self._find(index, with_own, oids)
+        self._find(index, with_own, oids, wanted.bounds)
 
-    def _find(self, index: SegmentIndex, with_own: Flags, oids: Sequence[int] | None) -> None:
+    def _find(self, index: SegmentIndex, with_own: Flags, oids: Sequence[int] | None, bounds: Bounds) -> None:
         runs, places = index.located("rows")
         span, first_seq, xids = (runs[name].to_numpy() for name in ("span", "first_seq", "xid"))
         chunks = np.where(span == COPIED, xids, -1)
-        _, found = Plan(self.spans, RelationHistory(), self.copies).origins_at(first_seq, xids, chunks)
+        plan = Plan(self.spans, RelationHistory(), self.copies)
+        origins, found = plan.origins_at(first_seq, xids, chunks)
+        found[found] = _are_within(plan, bounds, origins[found], first_seq[found], runs["last_seq"].to_numpy()[found])
         found |= (span == PLAIN) & with_own[places]
         if oids is not None:
             found &= np.isin(runs["oid"].to_numpy(), np.array(oids, np.int64))
@@ -62,6 +78,13 @@ class Found:
         """The segment of each run."""
         self.descriptions: Numbers = runs["description"].to_numpy()[found]
         """The seq of the Relation that describes each run."""
+
+
+def _are_within(plan: Plan, bounds: Bounds, origins: Numbers, first: Numbers, last: Numbers) -> Flags:
+    """Tell of runs of rows, given their first and last ones, whether they have positions that are wanted."""
+    begin, end = plan.positions(origins, first), plan.positions(origins, last)
+    within: Flags = (end >= bounds.first_position) & (begin <= bounds.last_position)
+    return within
 
 
 def _committed(transactions: pa.Table, wanted: Range) -> Flags:
@@ -79,7 +102,7 @@ def _copies(index: SegmentIndex, wanted: Range) -> tuple[TableCopy, ...]:
 
 def find_rows(opened: Opened, table: Table, wanted: Range) -> Found:
     """Find where a table has rows that are wanted."""
-    return Found(opened.index, wanted, _oids(opened, table))
+    return Found(opened.index, wanted, oids_of(opened, [table]))
 
 
 def pieces(log: ChangeLog, index: SegmentIndex, wanted: Range, found: Found) -> Iterator[Piece]:
@@ -110,23 +133,34 @@ def table_pieces(
     opened: Opened, table: Table, wanted: Range, columns: pa.Schema, schema: pa.Schema, keeps_bad: bool = False
 ) -> list[TableRows]:
     """Return what reads a table, a task each."""
-    found, oids = find_rows(opened, table, wanted), _oids(opened, table)
-    used = _used(opened, table)
-    tasks = []
+    oids, used = oids_of(opened, [table]), used_by(opened, table)
+    return [
+        TableRows(piece, table.qualified, oids, columns, schema, chosen(used, described), keeps_bad)
+        for piece, described in described_pieces(opened, wanted, oids)
+    ]
+
+
+def described_pieces(opened: Opened, wanted: Range, oids: Sequence[int]) -> Iterator[tuple[Piece, list[int]]]:
+    """Yield a piece for each task that reads rows of some relations, and the seqs of the Relations of these rows."""
+    found = Found(opened.index, wanted, oids)
     for piece in pieces(opened.log, opened.index, wanted, found):
         first, last = (opened.log.segments.place(s.first_seq) for s in (piece.segments[0], piece.segments[-1]))
-        mine = np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
-        described = {seq: used[seq] for seq in mine if seq in used}
-        tasks.append(TableRows(piece, table.qualified, oids, columns, schema, described, keeps_bad))
-    return tasks
+        yield piece, np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
 
 
-def _oids(opened: Opened, table: Table) -> tuple[int, ...]:
+def chosen(used: Mapping[int, Used], described: Iterable[int]) -> dict[int, Used]:
+    """Return the descriptions of a table that are among those of a piece."""
+    return {seq: used[seq] for seq in described if seq in used}
+
+
+def oids_of(opened: Opened, tables: Iterable[Table]) -> tuple[int, ...]:
+    """Return the OIDs that tables have, and had."""
     descriptions = opened.plan.history.descriptions
-    return tuple(sorted({descriptions[index].relation.relation_oid for index in table.names}))
+    return tuple(sorted({descriptions[index].relation.relation_oid for table in tables for index in table.names}))
 
 
-def _used(opened: Opened, table: Table) -> dict[int, Used]:
+def used_by(opened: Opened, table: Table) -> dict[int, Used]:
+    """Return the descriptions of a table, by the seqs of the Relations."""
     descriptions = opened.plan.history.descriptions
     return {descriptions[i].seq: Used(names, table.missing.get(i, {})) for i, names in table.names.items()}
 

@@ -1,9 +1,9 @@
 """A task's work: its segments are read and checked, and the rows that are wanted in them become typed batches."""
 
 import platform
-from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.planning import relation_history, spans_of
+from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.reader import explain, table_entries
-from pgoutput_construct.changelog.reading import read_indexed
+from pgoutput_construct.changelog.reading import Needed, read_indexed
 from pgoutput_construct.changelog.store import MissingFileError
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.gather import look_up
@@ -24,18 +24,18 @@ from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.missing import with_missing
-from pgoutput_construct.spark.plan import Plan
+from pgoutput_construct.spark.plan import Plan, Visible
 from pgoutput_construct.spark.rows import index_log, rows_of
-from pgoutput_construct.spark.source.pieces import Piece, TableRows, Used, is_own
+from pgoutput_construct.spark.source.archives import keep_archives
+from pgoutput_construct.spark.source.needed import NeededRows
+from pgoutput_construct.spark.source.pieces import Piece, TableRows, Used
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.stream.transactions import Spans
 
 __all__ = ["Part", "failed", "parts_of_piece", "read_part", "read_table_rows", "renamed", "rows_of_part"]
 
 Numbers = NDArray[np.int64]
 
 _BATCH_ROWS: Final = 1 << 16
-_COLUMNS: Final = tuple(column.name for column in fields(Spans) if column.name != "aborted")
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,27 @@ class Part:
     index: BatchIndex
     plan: Plan
     """The wanted transactions and copies, and the descriptions of the segment."""
+
+    @cached_property
+    def visible(self) -> Visible:
+        """The wanted ones among them, as rows of ``rows``."""
+        rows, logged = rows_of(self.rows, self.index)
+        found = self.plan.visible(logged)
+        return found._replace(rows=rows[found.rows])
+
+    @cached_property
+    def origins(self) -> Numbers:
+        """Where each row comes from, as ``Plan.origins_at`` has it; 0 for those that are not wanted."""
+        origins = np.zeros(self.rows.num_rows, np.int64)
+        origins[self.visible.rows] = self.visible.origins
+        return origins
+
+    @cached_property
+    def described(self) -> tuple[tuple[Description, Numbers], ...]:
+        """What describes wanted rows, and which ones."""
+        numbers = self.visible.descriptions
+        known = np.unique(numbers[numbers >= 0]).tolist()
+        return tuple((self.plan.history.descriptions[each], self.visible.rows[numbers == each]) for each in known)
 
 
 def read_table_rows(task: TableRows) -> Iterator[pa.RecordBatch]:
@@ -65,22 +86,16 @@ def rows_of_part(
     ``columns`` are the table's that are wanted, ``schema`` is all that is. Malformed rows are left out where
     ``keeps_bad``, else they raise ChangeLogError.
     """
-    rows, logged = rows_of(part.rows, part.index)
-    visible = part.plan.visible(logged)
-    origins = np.zeros(part.rows.num_rows, np.int64)
-    origins[rows[visible.rows]] = visible.origins
-    for number in np.unique(visible.descriptions[visible.descriptions >= 0]).tolist():
-        description = part.plan.history.descriptions[number]
+    for description, chosen in part.described:
         if (found := used.get(description.seq)) is not None:
-            chosen = rows[visible.rows[visible.descriptions == number]]
-            for block in _blocks(part, columns, renamed(description, found.names), chosen, origins, keeps_bad):
-                yield _typed(part, columns, schema, found.missing, block, origins)
+            for block in _blocks(part, columns, renamed(description, found.names), chosen, keeps_bad):
+                yield _typed(part, columns, schema, found.missing, block)
 
 
 def _blocks(
-    part: Part, columns: pa.Schema, description: Description, chosen: Numbers, origins: Numbers, keeps_bad: bool
+    part: Part, columns: pa.Schema, description: Description, chosen: Numbers, keeps_bad: bool
 ) -> Iterator[Decoded]:
-    copied = bool(origins[chosen[0]] >= len(part.plan.spans.xid))
+    copied = bool(part.origins[chosen[0]] >= len(part.plan.spans.xid))
     for block in table_rows(part.index, chosen, description, columns, rows_schema(columns), copied=copied):
         for error in block.errors if not keeps_bad else ():
             raise failed(part, error.row, error.error) from error
@@ -89,16 +104,11 @@ def _blocks(
 
 
 def _typed(
-    part: Part,
-    columns: pa.Schema,
-    schema: pa.Schema,
-    missing: Mapping[str, Missing],
-    block: Decoded,
-    origins: Numbers,
+    part: Part, columns: pa.Schema, schema: pa.Schema, missing: Mapping[str, Missing], block: Decoded
 ) -> pa.RecordBatch:
     assert block.batch is not None
     filled = with_missing(block.batch, {name: value for name, value in missing.items() if name in columns.names})
-    places = part.plan.places(origins[block.rows], part.rows.column("seq").to_numpy()[block.rows])
+    places = part.plan.places(part.origins[block.rows], part.rows.column("seq").to_numpy()[block.rows])
     arrays = places | dict(zip(filled.schema.names, filled.columns, strict=True))
     return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
@@ -108,17 +118,22 @@ def parts_of_piece(piece: Piece, oids: tuple[int, ...] | None = None) -> Iterato
 
     Raises ChangeLogError for damage, with segment and seqs, and for a segment that is not found here.
     """
+    keep_archives()
     for segment in piece.segments:
-        table, known = read_part(piece, segment)
-        plan = Plan(_spans(piece, segment, known), relation_history(known), piece.copies)
+        needed = NeededRows(piece, segment, oids)
+        table, known = read_part(piece, segment, needed)
+        plan = Plan(needed.spans(known), relation_history(known), piece.copies)
         for batch in _rows(table, oids).combine_chunks().to_batches(_BATCH_ROWS):
             yield Part(segment.name, batch, index_log(segment.options, batch), plan)
 
 
-def read_part(piece: Piece, segment: Segment) -> tuple[pa.Table, SegmentIndex]:
-    """Read the rows and the index of one of a piece's segments; raises as ``parts_of_piece`` does."""
+def read_part(piece: Piece, segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentIndex]:
+    """Read the index of one of a piece's segments, and the rows that are ``needed``; some near them are there, too.
+
+    Raises as ``parts_of_piece`` does.
+    """
     try:
-        table, index = read_indexed(segment)
+        table, index = read_indexed(segment, needed)
         return table, piece.indexes[segment.first_seq] if index is None else index
     except MissingFileError as error:
         if segment.store.files():
@@ -138,32 +153,6 @@ def _rows(table: pa.Table, oids: tuple[int, ...] | None) -> pa.Table:
         known = table["relation_oid"]
         is_row &= np.isin(known.fill_null(-1).to_numpy(), np.array([*oids, -1], np.int64))
     return table.filter(pa.array(is_row))
-
-
-def _spans(piece: Piece, segment: Segment, index: SegmentIndex) -> Spans:
-    """Return the wanted transactions of a segment: its own, and those that the piece has."""
-    transactions = piece.range.transactions(index)
-    # A segment that covers one that was compacted away has more of them.
-    own = is_own(transactions, np.full(len(transactions), segment.first_seq, np.int64))
-    own &= transactions["seq"].to_numpy() <= segment.last_seq
-    mine = spans_of(transactions.filter(pa.array(own)))
-    return _merged(mine, piece.spans) if piece.spans is not None and len(piece.spans.xid) else mine
-
-
-def _merged(own: Spans, others: Spans) -> Spans:
-    """Put the spans of two together; those of a segment's own transactions have no rolled-back subtransactions."""
-    first = np.concatenate([np.frombuffer(own.first_seq, np.int64), np.frombuffer(others.first_seq, np.int64)])
-    order = np.argsort(first, kind="stable")
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    columns = {name: _taken(getattr(own, name), getattr(others, name), order) for name in _COLUMNS}
-    aborted = {int(places[len(own.xid) + place]): xids for place, xids in others.aborted.items()}
-    return Spans(**columns, aborted=aborted)
-
-
-def _taken(own: "array[int]", others: "array[int]", order: Numbers) -> "array[int]":
-    both = np.concatenate([np.frombuffer(own, np.int64), np.frombuffer(others, np.int64)])
-    return array("q", both[order].tobytes())
 
 
 def failed(part: Part, row: int, error: PgoutputError) -> ChangeLogError:

@@ -38,25 +38,25 @@ class LogStreamReader(DataSourceStreamReader):
         self.schema = schema
         self.limits = Limits(options.maxTransactionsPerTrigger, options.maxBytesPerTrigger)
         self._pace = Pace(_LOOK)
-        self._after: int | None = None
+        self._last: dict[str, Any] | None = None
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as those below
         """Return where a new query begins: before the option fromSeq, or the first row that the log still has."""
         log = self._log()
-        self._after = log.index.first_seq - 1 if self.options.fromSeq is None else self.options.fromSeq - 1
-        register_reader(log, self.options.reader, self._after)
-        return Offset(self._after).json()
+        after = log.index.first_seq - 1 if self.options.fromSeq is None else self.options.fromSeq - 1
+        register_reader(log, self.options.reader, after)
+        self._last = Offset(after).json()
+        return self._last
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
-        """Return up to where the next micro-batch goes."""
-        after = self._after if start is None else int(start["seq"])
-        is_limited = after is not None and type(limit).__name__ != "ReadAllAvailable"
+        """Return up to where the next micro-batch goes: where the query is, as it is said there, if nothing is new."""
+        last = start or self._last
+        after = -1 if last is None else int(last["seq"])
+        is_limited = last is not None and type(limit).__name__ != "ReadAllAvailable"
         limits = self.limits if is_limited else Limits()
-        log, end = self._pace.ask(
-            lambda: self._next(-1 if after is None else after, limits), lambda found: found[1] != after
-        )
-        return self._offset(log, end)
+        log, end = self._pace.ask(lambda: self._next(after, limits), lambda found: found[1] != after)
+        return last if last is not None and end == after else self._offset(log, end)
 
     def _next(self, after: int, limits: Limits) -> tuple[ChangeLog, int]:
         log = self._log()
@@ -68,7 +68,7 @@ class LogStreamReader(DataSourceStreamReader):
         after, until = int(start["seq"]), int(end["seq"])
         log = self._log()
         log.check_kept(after + 1)
-        self._after = until
+        self._last = end
         view, as_of = view_of(self.options), log.index.last_seq
         wanted = range_between(log, after, until, self.options, Bounds())
         return view.tasks(

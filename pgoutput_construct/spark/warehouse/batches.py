@@ -11,12 +11,14 @@ from pgoutput_construct.changelog.wholeness import Lack
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.warehouse.engine import advanced, has_key, in_session, net, whole
+from pgoutput_construct.spark.warehouse.engine import advanced, has_key, net
 from pgoutput_construct.spark.warehouse.histories import record_history
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress
 from pgoutput_construct.spark.warehouse.sessions import Sessions
-from pgoutput_construct.spark.warehouse.sink import Sink
+from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
+from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
 from pgoutput_construct.spark.warehouse.steps import How, Step, abandoned, plan_steps
+from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -115,11 +117,12 @@ class Tables:
             for step in steps:
                 self._sink.recover(step.replaced or step.dataset, self._interrupted)
         failed: dict[str, PgoutputError] = {}
-        for step, done in self._sessions.run(steps, lambda spark, step: self._bring(log, spark, step)):
-            if isinstance(done, PgoutputError):
-                failed.setdefault(step.table, done)
-            else:
-                self._datasets[step.dataset.directory] = done
+        with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in steps)) as staged:
+            for step, done in self._sessions.run(steps, lambda spark, step: self._bring(log, spark, step, staged)):
+                if isinstance(done, PgoutputError):
+                    failed.setdefault(step.table, done)
+                else:
+                    self._datasets[step.dataset.directory] = done
         self._interrupted = None
         if failed:
             raise _failure(failed)
@@ -131,24 +134,23 @@ class Tables:
         known = {each.version.oid for each in self._datasets.values()}
         return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
 
-    def _bring(self, log: OpenLog, spark: SparkSession, step: Step) -> Dataset:
-        dataset = self._written(in_session(log, spark), spark, step)
+    def _bring(self, log: OpenLog, spark: SparkSession, step: Step, staged: Staged) -> Dataset:
+        dataset = self._written(log, spark, step, staged.changes(spark, Wanted(step.table, step.after)))
         self._warehouse.note(dataset)
         return dataset
 
-    def _written(self, log: OpenLog, spark: SparkSession, step: Step) -> Dataset:
+    def _written(self, log: OpenLog, spark: SparkSession, step: Step, changes: Changes) -> Dataset:
         """Write a table as it is now, or its history; return its dataset."""
         if step.dataset.is_history:
-            return record_history(log, spark, self._sink, step)
+            return record_history(log, spark, self._sink, step, changes)
         if step.how is How.WRITTEN or step.before is None:
-            return self._sink.replace(spark, step.dataset, whole(log, step.table), step.replaced)
-        before = step.before.version
-        has_same = self._sink.alters or before.shape.current == step.dataset.version.shape.current
-        if self._sink.merges and has_same and not step.has_defaults and has_key(log.table(step.table), before):
-            changes = net(log, step.table, before)
-            if changes is not None:
-                return self._sink.merge(spark, step.dataset, changes)
-        rows = advanced(log, step.table, self._sink.read(spark, step.before), before)
+            return self._sink.replace(spark, step.dataset, advanced(log, step.table, None, changes), step.replaced)
+        if isinstance(self._sink, MergingSink) and _can_merge(log, step, step.before.version, self._sink.alters):
+            rows = net(log, step.table, changes)
+            if rows is not None:
+                return self._sink.merge(spark, step.dataset, rows)
+        there, is_small = self._sink.read(spark, step.before), self._sink.is_small(step.before)
+        rows = advanced(log, step.table, there, changes, is_small)
         return self._sink.replace(spark, step.dataset, rows, step.replaced)
 
     def _remove(self, dataset: Dataset) -> None:
@@ -164,6 +166,12 @@ def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:
     for row in chosen.slice(max(0, len(chosen) - 1)).to_pylist():
         return Lsn(row["commit_lsn"]), Timestamp(row["commit_time"])
     return None, None
+
+
+def _can_merge(log: OpenLog, step: Step, before: Version, alters: bool) -> bool:
+    """Tell whether changes can be merged into the rows of a version, as far as one knows without reading them."""
+    has_same = alters or before.shape.current == step.dataset.version.shape.current
+    return has_same and not step.has_defaults and has_key(log.table(step.table), before)
 
 
 def _failure(failed: Mapping[str, PgoutputError]) -> ChangeLogError:

@@ -5,27 +5,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.warehouse.direct import changes_of
 from pgoutput_construct.spark.warehouse.history import history
 from pgoutput_construct.spark.warehouse.notes import Dataset
-from pgoutput_construct.spark.warehouse.sink import Sink
+from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
+from pgoutput_construct.spark.warehouse.staging import Changes
 from pgoutput_construct.spark.warehouse.steps import Step
 
 __all__ = ["record_history"]
 
 
-def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step) -> Dataset:
+def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step, changes: Changes) -> Dataset:
     """Bring the history of a table up to where a log is: what came is added, what ended is said of what was there.
 
-    What a copy of the table supersedes has ended when it is seen; of the changes before it only those are recorded that
-    a batch has seen before.
+    ``changes`` are those that the step needs. What a copy of the table supersedes has ended when it is seen; of the
+    changes before it only those are recorded that a batch has seen before.
     """
     table, before = log.table(step.table), step.before
-    begins = before is not None and before.version.shape.copy != (table.base.copy.seq if table.base else None)
-    after = -1 if before is None or begins else before.version.seq
-    changes = counting(changes_of(log, step.table, after), table.base, log.reach(table))
+    counted = counting(changes.rows, table.base, log.reach(table))
     there = None if before is None else sink.read(spark, before)
-    rows = history(there, changes, table, begins).persist()
+    rows = history(there, counted, table, step.has_new_copy, changes.seen).persist()
     try:
         return _written(spark, sink, step, there, rows)
     finally:
@@ -36,8 +34,8 @@ def _written(spark: SparkSession, sink: Sink, step: Step, there: DataFrame | Non
     if there is None or step.before is None:
         return sink.replace(spark, step.dataset, rows, step.replaced)
     is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
-    has_room = sink.alters or set(rows.columns) <= set(there.columns)
-    if sink.merges and is_same and has_room and step.before.directory == step.dataset.directory:
+    is_here, has_room = step.before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
+    if isinstance(sink, MergingSink) and is_same and is_here and (sink.alters or has_room):
         return sink.record(spark, step.dataset, rows)
     return sink.replace(spark, step.dataset, _together(there, rows), step.replaced)
 

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.survey import BEFORE_ALL, survey
+from pgoutput_construct.spark.survey import BEFORE_ALL, Seen, survey
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.values import BEFORE, NEW, Side
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
@@ -31,14 +31,16 @@ _PLACE: Final = ("_commit_lsn", "_seq")
 _ORDER: Final = ("_step", *_PLACE)
 
 
-def history(before: DataFrame | None, changes: DataFrame, table: Table, begins: bool) -> DataFrame:
+def history(
+    before: DataFrame | None, changes: DataFrame, table: Table, begins: bool, seen: Seen | None = None
+) -> DataFrame:
     """Return the rows that are new in a table's history, and those of before that have ended since: of HISTORY.
 
     ``before`` is the history, None for none. ``changes`` are those since that count, copied rows as inserts before all.
-    ``begins`` says that the table begins anew with them: all rows of before have ended. A row is known by its
-    ``_commit_lsn`` and ``_seq``.
+    ``begins`` says that the table begins anew with them: all rows of before have ended. ``seen`` is what is known of
+    the changes already. A row is known by its ``_commit_lsn`` and ``_seq``.
     """
-    found = survey(changes)
+    found = survey(changes, seen=seen)
     entries = _came(changes, table).unionByName(_gone(changes, table), allowMissingColumns=True)
     if before is not None:
         entries = entries.unionByName(_open(before, table), allowMissingColumns=True)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.spark.warehouse.merging import merging, quoted, recording
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
-from pgoutput_construct.spark.warehouse.sink import Sink
+from pgoutput_construct.spark.warehouse.sink import MergingSink, Net
 from pgoutput_construct.spark.warehouse.version import Version
 
 __all__ = ["IcebergSink"]
@@ -25,7 +25,7 @@ _SETTINGS: Final = {
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 
 
-class IcebergSink(Sink):
+class IcebergSink(MergingSink):
     """The version is a property of the snapshot that wrote it."""
 
     format = "iceberg"
@@ -68,7 +68,7 @@ class IcebergSink(Sink):
         rows.writeTo(self._table(dataset.directory)).tableProperty("format-version", "2").createOrReplace()
         return dataset
 
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: Net) -> Dataset:
         """Merge in one commit; columns that came or went are a commit of their own, which makes no snapshot."""
         table = self._table(dataset.directory)
         with merging(spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape) as statement:

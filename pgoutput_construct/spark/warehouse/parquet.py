@@ -1,24 +1,27 @@
 """Tables as plain Parquet files: each version in a directory of its own, and a note that says which one counts."""
 
-import re
 import time
 from dataclasses import replace
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.sink import Sink
 from pgoutput_construct.spark.warehouse.version import Version
 
 __all__ = ["ParquetSink"]
 
+_SMALL: Final = 1 << 22
+"""Bytes of files whose rows are shuffled sooner than they are told from others."""
+
 
 class ParquetSink(Sink):
     """The note is the table: readers see the version that it names, and the one before is kept for a while."""
 
     format = "parquet"
-    merges = False
 
     def __init__(self, warehouse: Warehouse, grace: float = 600.0) -> None:
         """``grace``: for how many seconds a version that was replaced is kept for those who still read it."""
@@ -35,7 +38,7 @@ class ParquetSink(Sink):
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
         """Return the rows of the version that the note names."""
         schema = StructType.fromJson(dataset.details["schema"])
-        return spark.read.schema(schema).parquet(_name(f"{self.warehouse.path}/{dataset.details['path']}"))
+        return spark.read.schema(schema).parquet(plain_path(f"{self.warehouse.path}/{dataset.details['path']}"))
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Write a version beside the others; remove those whose time is over."""
@@ -43,14 +46,6 @@ class ParquetSink(Sink):
         rows.write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
         details = {"path": path, "schema": rows.schema.jsonValue(), "replaced": self._replaced(before)}
         return replace(dataset, details=details)
-
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
-        """Not there: files of Parquet cannot be changed."""
-        raise NotImplementedError
-
-    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
-        """Not there either."""
-        raise NotImplementedError
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove all versions."""
@@ -60,6 +55,10 @@ class ParquetSink(Sink):
         """Remove a version that was not completed."""
         if dataset.details.get("path") != (path := _path(dataset.directory, batch)):
             self.warehouse.store.remove(path)
+
+    def is_small(self, dataset: Dataset) -> bool:
+        """Tell it by the size of the files."""
+        return sum(self.warehouse.store.files(dataset.details["path"]).values()) <= _SMALL
 
     def _replaced(self, before: Dataset | None) -> dict[str, float]:
         """Return the versions that are kept though they were replaced, and when that was (seconds since 1970)."""
@@ -75,8 +74,3 @@ class ParquetSink(Sink):
 
 def _path(directory: str, batch: int) -> str:
     return f"{directory}/v{batch}"
-
-
-def _name(path: str) -> str:
-    """Return a path as one that is no pattern."""
-    return re.sub(r"[][{}*?\\]", r"\\\g<0>", path)

@@ -1,14 +1,23 @@
 """What a format of tables must be able to do, so that replicate can keep tables in it."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["Sink"]
+__all__ = ["MergingSink", "Net", "Sink"]
+
+
+class Net(NamedTuple):
+    """What changes of a table come to."""
+
+    rows: DataFrame
+    """As ``net_changes`` returns them."""
+    may_move_values: bool
+    """Whether a value that was not sent may be that of a row with another key."""
 
 
 class Sink(ABC):
@@ -19,10 +28,6 @@ class Sink(ABC):
 
     format: ClassVar[str]
     """What it is called."""
-    merges: ClassVar[bool] = True
-    """Whether ``merge`` and ``record`` are there; else a dataset is replaced by its rows and the changes."""
-    alters: ClassVar[bool] = True
-    """Whether they take changes that come with other columns."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
@@ -47,16 +52,27 @@ class Sink(ABC):
         """
 
     @abstractmethod
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
-        """Merge net changes (``net_changes``) into a dataset, at once. Return it with its details."""
-
-    @abstractmethod
-    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
-        """Put rows of a history (``history``) into a dataset, at once: those that are there have ended."""
-
-    @abstractmethod
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove a dataset of which the note is gone; one that is not there is no error."""
 
     def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing behind
         """Remove what a batch that was interrupted left beside a dataset, whether the dataset is there or not."""
+
+    def is_small(self, dataset: Dataset) -> bool:
+        """Tell whether a dataset is known to have few rows."""
+        return False
+
+
+class MergingSink(Sink):
+    """A format whose tables take changes; others are replaced by their rows and the changes."""
+
+    alters: ClassVar[bool] = True
+    """Whether changes may come with other columns."""
+
+    @abstractmethod
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: Net) -> Dataset:
+        """Merge net changes into a dataset, at once. Return it with its details."""
+
+    @abstractmethod
+    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Put rows of a history (``history``) into a dataset, at once: those that are there have ended."""

@@ -39,6 +39,17 @@ class Step:
         """The name of the table as SQL writes it."""
         return self.dataset.version.table
 
+    @property
+    def has_new_copy(self) -> bool:
+        """Whether the state of the table begins with another copy than that of its rows."""
+        return self.before is not None and self.before.version.shape.copy != self.dataset.version.shape.copy
+
+    @property
+    def after(self) -> int:
+        """The changes that ended behind this seq lead to what is to be; with those of a history, to all of it."""
+        is_anew = self.has_new_copy if self.dataset.is_history else self.how is How.WRITTEN
+        return -1 if self.before is None or is_anew else self.before.version.seq
+
 
 def plan_steps(
     tables: Iterable[Table], datasets: Mapping[str, Dataset], batch: int, seq: int, is_history: bool = False

@@ -1,17 +1,20 @@
 """``spark.read.format("pgoutput")``: tables, views, positions, and what is not read."""
 
 import pickle
-from collections.abc import Sequence
-from operator import eq, gt, le
+import shutil
+from collections.abc import Iterator, Sequence
+from operator import eq, ge, gt, le, lt
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.datasource import EqualTo, GreaterThan, LessThanOrEqual
+from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog import SCHEMA, ChangeLog
+from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.spark import open_log, plain_errors, register
 from pgoutput_construct.spark.opened import opened
 from pgoutput_construct.spark.schemas import CHANGE
@@ -129,6 +132,92 @@ def test_filters_leave_out_segments(log: ChangeLog) -> None:
     for kind, compare in ((GreaterThan, gt), (LessThanOrEqual, le), (EqualTo, eq)):
         chosen = [compare(each, time) for each in rows["_commit_time"].to_pylist()]
         assert places(read(log, [kind(("_commit_time",), time)], table=ITEM)) == places(rows.filter(pa.array(chosen)))
+
+
+@pytest.fixture(scope="module")
+def grouped(log: ChangeLog, tmp_path_factory: pytest.TempPathFactory) -> ChangeLog:
+    """The same in few segments, each of many groups of rows."""
+    path = tmp_path_factory.mktemp("grouped") / "log"
+    shutil.copytree(log.store.address, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pgoutput_construct.changelog.compact._GROUP_ROWS", 16)
+        compact(path, CompactionLimits(rows=250, least=2, grace=0))
+    return ChangeLog(path)
+
+
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many groups of rows are read of each segment that is opened."""
+    found, real = list[int](), pq.ParquetFile.read_row_groups
+
+    def read_row_groups(file: pq.ParquetFile, groups: list[int], **options: Any) -> pa.Table:
+        found.append(len(groups))
+        return real(file, groups, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", read_row_groups)
+    return found
+
+
+SEQ, TIME = ("_seq",), ("_commit_time",)
+COMPARED: dict[Any, Any] = {EqualTo: eq, GreaterThan: gt, GreaterThanOrEqual: ge, LessThan: lt, In: lambda a, b: a in b}
+
+
+def through(rows: pa.Table, filters: Sequence[Any]) -> list[tuple[int, int, str]]:
+    """Return where the changes stand that filters let through."""
+    for each in filters:
+        values = rows[each.attribute[0]].to_pylist()
+        rows = rows.filter(pa.array([v is not None and COMPARED[type(each)](v, each.value) for v in values]))
+    return places(rows)
+
+
+def test_filters_leave_out_groups_of_rows(grouped: ChangeLog, groups: list[int]) -> None:
+    """Of each segment only groups are read that may have rows which the filters let through; and none is left out."""
+    rows = read(grouped, view="changes")
+    segments, most = len(groups), sum(groups)
+    assert segments >= 3 and most > 5 * segments
+    lsns, times, seqs = (sorted({*rows[name].to_pylist()} - {None}) for name in ("_commit_lsn", "_commit_time", "_seq"))
+    filters = {
+        "one transaction": [EqualTo(LSN, lsns[7])],
+        "some transactions": [In(LSN, (lsns[7], lsns[9], lsns[8]))],
+        "the first ones": [LessThan(TIME, times[5])],
+        "late in a transaction": [GreaterThanOrEqual(SEQ, seqs[-5])],
+        "the begin of one": [EqualTo(LSN, lsns[-3]), GreaterThan(SEQ, 0), LessThan(SEQ, 4)],
+    }
+    for name, given in filters.items():
+        groups.clear()
+        found = through(read(grouped, given, view="changes"), given)
+        assert found == through(rows, given) != [], name
+        assert 0 < sum(groups) <= most // 3 and len(groups) < segments, name
+    for nothing in (LessThan(SEQ, 0), GreaterThan(SEQ, seqs[-1] + 9), EqualTo(LSN, lsns[0] - 1)):
+        groups.clear()
+        assert not len(read(grouped, [nothing], view="changes")) and not groups
+
+
+def test_only_groups_of_the_table(grouped: ChangeLog, groups: list[int]) -> None:
+    """A table that is in a small part of a segment, and the views of its index, do not read the rest of it."""
+    read(grouped, view="changes")
+    everything = sum(groups)
+    groups.clear()
+    small = min(opened(grouped).tables.values(), key=lambda table: table.rows)
+    assert len(read(grouped, table=small.qualified)) == small.rows
+    assert 0 < sum(groups) < everything // 3
+    groups.clear()
+    assert len(read(grouped, view="transactions")) and len(groups) > 0 and sum(groups) == 0
+    assert len(read(grouped, view="messages", fromSeq=100, asOfSeq=109)) == 10 and sum(groups) <= 2
+
+
+def test_damage_in_a_group_of_rows(grouped: ChangeLog, tmp_path: Path) -> None:
+    """Pages have checksums of their own: damage of what is read is found, with the seqs of its group."""
+    shutil.copytree(grouped.store.address, tmp_path / "log")
+    log = ChangeLog(tmp_path / "log")
+    path = tmp_path / "log" / log.segments[0].name
+    column = pq.read_metadata(path).row_group(5).column(len(SCHEMA) - 1)
+    data = bytearray(path.read_bytes())
+    data[column.data_page_offset + column.total_compressed_size // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(pgo.ChangeLogError, match="seq 80 to 95, field payload: "):
+        read(log, view="messages", fromSeq=90, asOfSeq=91)
+    assert len(read(log, view="messages", fromSeq=200, asOfSeq=201)) == 2
 
 
 def test_the_view_of_all_changes(log: ChangeLog) -> None:

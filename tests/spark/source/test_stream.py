@@ -15,7 +15,7 @@ from pgoutput_construct.spark import open_log, register
 from pgoutput_construct.spark.source.datasource import PgoutputSource
 from pgoutput_construct.spark.source.offsets import Limits, next_seq
 from tests.live.recording import Recording
-from tests.spark.logs import write_recording
+from tests.spark.logs import log_options, write_log, write_recording
 
 pytestmark = pytest.mark.spark
 
@@ -90,7 +90,8 @@ def test_a_log_that_grows(spark: Any, log: Growing, tmp_path: Path) -> None:
     log.grow(3)
     collected.query.processAllAvailable()
     progress = collected.query.lastProgress
-    assert all(name in str(progress["sources"][0]["endOffset"]) for name in ("seq", "commit_lsn", "commit_time"))
+    shown = ("seq", "commit_lsn", "commit_time", "finalized_until")
+    assert all(name in str(progress["sources"][0]["endOffset"]) for name in shown)
     collected.query.stop()
     log.grow(3)
     assert compact(log.directory, CompactionLimits(least=2, grace=0)).merged
@@ -143,6 +144,24 @@ def test_limits(reader: Callable[..., Any], whole: Path, limit: dict[str, int]) 
         assert max(len({lsn for lsn, *_ in batch}) for batch in found) <= most
         assert len(found) >= len({lsn for lsn, *_ in everything}) / most
     assert len(found) == 1 or (limit and len(found) <= len(committed))
+
+
+def test_what_is_final(tmp_path: Path) -> None:
+    """No commit behind an offset is earlier than its ``finalized_until``: their times are not quite in their order."""
+    minutes, payloads = (10, 30, 20, 20, 40), []
+    for number, minute in enumerate(minutes, 1):
+        lsn, time = pgo.Lsn(number), pgo.Timestamp(minute * 60_000_000)
+        payloads += [pgo.Begin(lsn, time, number), pgo.Commit(lsn, pgo.Lsn(lsn + 1), time)]
+    write_log(tmp_path, [pgo.build(payload) for payload in payloads], log_options(), rows=4)
+    source = PgoutputSource({"path": str(tmp_path), "view": "transactions", "maxTransactionsPerTrigger": "1"})
+    reader: Any = source.streamReader(source.schema())
+    start, found = reader.initialOffset(), []
+    assert "finalized_until" not in start
+    while (end := reader.latestOffset(start)) != start:
+        found.append((end["commit_time"], end["finalized_until"]))
+        start = end
+    expected = zip((10, 30, 20, 20, 40), (10, 20, 20, 20, 40), strict=True)
+    assert found == [tuple(str(pgo.Timestamp(minute * 60_000_000)) for minute in pair) for pair in expected]
 
 
 def test_a_byte_limit_is_near(whole: Path) -> None:

@@ -12,14 +12,18 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.spark import open_log, spark_session
 from tools.benchmark.errors import Unavailable
 from tools.benchmark.log import fill_log
-from tools.benchmark.spark.runs import RUNS, Files
+from tools.benchmark.spark.memory import compare_memory
+from tools.benchmark.spark.runs import RUNS, Files, Spent
 from tools.benchmark.spark.workload import CHANGES, change_log, wal2json_lines
 
 __all__ = ["main"]
 
 
 class _Goal(NamedTuple):
-    """One run's seconds over another's, and what they must not exceed."""
+    """One run's seconds over another's, and what they must not exceed.
+
+    CPU seconds stand beside them: other programs on the machine change these less.
+    """
 
     run: str
     against: str
@@ -40,17 +44,32 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     options.directory.mkdir(parents=True, exist_ok=True)
     transactions = options.changes // CHANGES
+    good = options.memory < 1 or compare_memory(options.directory, options.memory, options.together)
+    if options.changes < 1:
+        return 0 if good else 1
     log = change_log(options.directory, transactions)
     files = Files(log, _lines(options.directory, transactions), options.directory / "written")
     with spark_session(f"local[{options.cores}]", {"spark.sql.shuffle.partitions": str(options.cores)}) as spark:
         print(f"{options.changes:,} changes in {transactions:,} transactions, {options.cores} cores", flush=True)
-        good = _compare(_measure(spark, files, options.repeat))
+        good = _compare(_measure(spark, files, options.repeat)) and good
         return 0 if _plan(spark, options.directory) <= _PLANNING and good else 1
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.benchmark spark", description=__doc__)
-    parser.add_argument("--changes", type=int, default=2_000_000, metavar="N", help="of one table (default 2000000)")
+    parser.add_argument(
+        "--changes", type=int, default=2_000_000, metavar="N", help="of one table (default 2000000; 0: none)"
+    )
+    parser.add_argument(
+        "--memory", type=int, default=10_000_000, metavar="N", help="of the log for memory (default 10000000; 0: none)"
+    )
+    parser.add_argument(
+        "--together",
+        type=int,
+        default=1,
+        metavar="N",
+        help=f"{CHANGES} changes N times a transaction of it (default 1)",
+    )
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="rounds; the first one warms up (default 3)")
     parser.add_argument("--cores", type=int, default=2, metavar="N", help="threads of Spark (default 2)")
     root = Path(__file__).parents[3] / "build" / "benchmark"
@@ -66,25 +85,31 @@ def _lines(directory: Path, transactions: int) -> Path | None:
         return None
 
 
-def _measure(spark: SparkSession, files: Files, repeat: int) -> dict[str, float]:
-    """Return the median seconds of each run; in each round each has its turn."""
+def _measure(spark: SparkSession, files: Files, repeat: int) -> dict[str, Spent]:
+    """Return the medians of each run; in each round each has its turn."""
     runs = [run for run in RUNS.values() if files.lines is not None or "wal2json" not in run.name]
-    found: dict[str, list[float]] = {run.name: [] for run in runs}
+    found: dict[str, list[Spent]] = {run.name: [] for run in runs}
     for number in range(repeat):
         for run in runs:
-            found[run.name].append(run.seconds(spark, files))
-            print(f"  round {number + 1}: {run.name:<32} {found[run.name][-1]:8.2f} s", flush=True)
-    return {name: statistics.median(seconds[1:] or seconds) for name, seconds in found.items()}
+            spent = run.measure(spark, files)
+            found[run.name].append(spent)
+            print(f"  round {number + 1}: {run.name:<32} {spent.seconds:8.2f} s {spent.cpu:8.2f} s of CPU", flush=True)
+    return {name: _median(spent[1:] or spent) for name, spent in found.items()}
 
 
-def _compare(seconds: dict[str, float]) -> bool:
+def _median(spent: Sequence[Spent]) -> Spent:
+    return Spent(*map(statistics.median, zip(*spent, strict=True)))
+
+
+def _compare(spent: dict[str, Spent]) -> bool:
     """Print how each run stands against the other; return whether all goals are reached."""
     good = True
     for goal in _GOALS:
-        if goal.against in seconds:
-            ratio = seconds[goal.run] / seconds[goal.against]
+        if goal.against in spent:
+            ours, theirs = spent[goal.run], spent[goal.against]
+            ratio, cpu = ours.seconds / theirs.seconds, ours.cpu / theirs.cpu
             good = good and ratio <= goal.must
-            print(f"{goal.run} / {goal.against}: {ratio:.2f} (must {goal.must:.2f})", flush=True)
+            print(f"{goal.run} / {goal.against}: {ratio:.2f}, of CPU {cpu:.2f} (must {goal.must:.2f})", flush=True)
     return good
 
 

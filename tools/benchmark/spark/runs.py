@@ -5,17 +5,28 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.spark import open_log
+from pgoutput_construct.spark import current_state, open_log
 from pgoutput_construct.spark.schemas import CHANGE
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+from tools.benchmark.spark.moved import write_moved
 from tools.benchmark.spark.workload import TABLE
 
-__all__ = ["RUNS", "Files", "Run"]
+__all__ = ["RUNS", "Files", "Run", "Spent"]
+
+
+class Spent(NamedTuple):
+    """What something took."""
+
+    seconds: float
+    cpu: float
+    """Seconds of all cores, of this process and its children: the JVM, and Python's workers."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +53,18 @@ class Run:
     name: str
     work: Callable[[SparkSession, Files], None]
 
-    def seconds(self, spark: SparkSession, files: Files) -> float:
-        """Do it, and return how long it took."""
-        begun = time.perf_counter()
+    def measure(self, spark: SparkSession, files: Files) -> Spent:
+        """Do it, and return what it took."""
+        cpu, begun = _cpu(), time.perf_counter()
         self.work(spark, files)
-        return time.perf_counter() - begun
+        seconds = time.perf_counter() - begun
+        return Spent(seconds, _cpu() - cpu)
+
+
+def _cpu() -> float:
+    """Return the CPU seconds of this process and of all below it, also of those that have ended."""
+    here = psutil.Process()
+    return sum(sum(process.cpu_times()[:4]) for process in (here, *here.children(recursive=True)))
 
 
 def _decode(spark: SparkSession, files: Files) -> None:
@@ -77,7 +95,27 @@ def _state(spark: SparkSession, files: Files) -> None:
 
 
 def _max_by(spark: SparkSession, files: Files) -> None:
-    changes = spark.read.parquet(str(files.typed))
+    _last(spark.read.parquet(str(files.typed)))
+
+
+def _state_of_moved(spark: SparkSession, files: Files) -> None:
+    _discard(current_state(_moved(spark, files), ("id",), RelationReplicaIdentity.DEFAULT))
+
+
+def _max_by_of_moved(spark: SparkSession, files: Files) -> None:
+    _last(_moved(spark, files))
+
+
+def _moved(spark: SparkSession, files: Files) -> DataFrame:
+    """Return as many changes as there are of the table; the first round writes them."""
+    path, count = files.directory / "moved", spark.read.parquet(str(files.typed)).count()
+    if not (path / "_SUCCESS").exists() or spark.read.parquet(str(path)).count() != count:
+        write_moved(spark, path, count)
+    return spark.read.parquet(str(path))
+
+
+def _last(changes: DataFrame) -> None:
+    """Take the last change of each key, as who knows nothing of unsent values and changed keys would."""
     own = [name for name in changes.columns if name not in CHANGE]
     key = F.coalesce("id", "_before.id").alias("_id")
     latest = F.max_by(F.struct("_op", *own), F.struct("_commit_lsn", "_seq")).alias("row")
@@ -101,6 +139,8 @@ RUNS: Final = {
         Run("from_json over wal2json's lines", _from_json),
         Run("state", _state),
         Run("max_by per key", _max_by),
+        Run("state, keys change, values unsent", _state_of_moved),
+        Run("max_by of the same", _max_by_of_moved),
     )
 }
 """All runs by name; the first writes what others read."""

@@ -1,48 +1,28 @@
-"""A table's state out of its changes, against Spark's own max_by of each key over the same changes."""
+"""Changes that the others have not: keys that change, and long values that are left out; written without a log."""
 
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.spark import current_state
+__all__ = ["write_moved"]
 
-__all__ = ["Round", "measure_states", "write_changes"]
-
-KEYS: Final = 4
+_KEYS: Final = 4
 """Each key has so many changes, on average."""
+_MOVED: Final = 5
+_UNSENT: Final = 30
+"""Of so many per cent of the updates."""
 
 
-class Round(NamedTuple):
-    """Seconds of one round."""
-
-    max_by: float
-    """Of Spark's max_by: only the last change of each key, without values that were not sent."""
-    state: float
-    """Of the state."""
-
-
-def measure_states(spark: SparkSession, directory: Path, rounds: int) -> Iterator[Round]:
-    """Yield the times of both over the changes in ``directory`` (``write_changes``), in alternation."""
-    changes = spark.read.parquet(str(directory))
-    for _ in range(rounds):
-        yield Round(_seconds(lambda: _last(changes)), _seconds(lambda: current_state(changes, ("id",), "d")))
-
-
-def write_changes(spark: SparkSession, directory: Path, count: int, moved: int = 0, unsent: int = 0) -> None:
-    """Write changes of one table as ``write_tables`` does.
-
-    Of its updates so many per cent change the key (``moved``), and leave a long value out (``unsent``).
-    """
-    i, keys = F.col("i"), count // KEYS
+def write_moved(spark: SparkSession, directory: Path, count: int) -> None:
+    """Write so many changes of one table, whose key is ``id``, as ``write_tables`` does."""
+    i, keys = F.col("i"), count // _KEYS
     op = F.when(i < keys, "insert").when(_chance(1) < 90, "update").otherwise("delete")
     key = F.when(i < keys, i).otherwise(F.pmod(F.xxhash64(i), F.lit(keys)))
     rows = spark.range(count).select(F.col("id").alias("i")).select("i", op.alias("_op"), key.alias("key"))
-    is_moved = (F.col("_op") == "update") & (_chance(2) < moved)
-    is_unsent = (F.col("_op") == "update") & ~is_moved & (_chance(3) < unsent)
+    is_moved = (F.col("_op") == "update") & (_chance(2) < _MOVED)
+    is_unsent = (F.col("_op") == "update") & ~is_moved & (_chance(3) < _UNSENT)
     values = {
         "id": F.when(is_moved, i + count).otherwise(F.col("key")),
         "quantity": (i % 1000).cast("int"),
@@ -70,19 +50,6 @@ def write_changes(spark: SparkSession, directory: Path, count: int, moved: int =
         F.lit(None).cast("map<string,string>").alias("_untyped"),
     )
     written.write.mode("overwrite").parquet(str(directory))
-
-
-def _last(changes: DataFrame) -> DataFrame:
-    own = [name for name in changes.columns if not name.startswith("_")]
-    last = F.max_by(F.struct(*own, "_op"), F.struct("_commit_lsn", "_seq")).alias("last")
-    by_key = changes.withColumn("key", F.coalesce("id", "_before.id")).groupBy("key").agg(last)
-    return by_key.where("last._op != 'delete'").select("last.*")
-
-
-def _seconds(make: Callable[[], DataFrame]) -> float:
-    begin = time.monotonic()
-    make().write.format("noop").mode("overwrite").save()
-    return time.monotonic() - begin
 
 
 def _named(values: dict[str, Column]) -> list[Column]:

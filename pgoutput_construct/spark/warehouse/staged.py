@@ -1,0 +1,138 @@
+"""A task of a batch: a part of the log is read once, and the changes of each table in it become a file."""
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pgoutput_construct.changelog.store import LogStore
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.source.pieces import Piece, Used
+from pgoutput_construct.spark.source.reading import Part, parts_of_piece, rows_of_part
+from pgoutput_construct.spark.survey import Seen
+from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.wire.messages import Truncate, Update
+
+__all__ = ["TOLD", "StagedTable", "StagingTask", "joined", "see", "stage"]
+
+TOLD: Final = pa.schema(
+    {
+        "table": pa.int32(),
+        "file": pa.string(),
+        "error": pa.string(),
+        "changes": pa.int64(),
+        "truncates": pa.bool_(),
+        "unsent": pa.list_(pa.string()),
+        "moved": pa.bool_(),
+        "chained": pa.bool_(),
+        "untyped": pa.bool_(),
+    }
+)
+"""What a task tells of each table that it found: the file of its changes, what is in them, or why there is none."""
+
+
+@dataclass(frozen=True)
+class StagedTable:
+    """A table of a task."""
+
+    number: int
+    """Which one of the batch's it is."""
+    columns: pa.Schema
+    """Its columns."""
+    schema: pa.Schema
+    """Those of its changes."""
+    used: Mapping[int, Used]
+    """What its rows are described by, by the seqs of the Relations."""
+
+
+@dataclass(frozen=True)
+class StagingTask:
+    """A part of the log, and the tables that are wanted of it."""
+
+    number: int
+    piece: Piece
+    oids: tuple[int, ...]
+    """The OIDs of the tables."""
+    tables: tuple[StagedTable, ...]
+    store: LogStore
+    """Where the files go,"""
+    folder: str
+    """and the folder there."""
+
+
+def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Do tasks, which are given as pickles in the first column; yields TOLD. Raises ChangeLogError for damage."""
+    for batch in batches:
+        for pickled in batch.column(0).to_pylist():
+            yield pa.RecordBatch.from_pylist(list(_done(pickle.loads(pickled))), TOLD)
+
+
+def joined(one: Seen, other: Seen) -> Seen:
+    """Return what is in both."""
+    flags = (a or b for a, b in zip(one[3:], other[3:], strict=True))
+    return Seen(one.changes + other.changes, one.truncates or other.truncates, one.unsent | other.unsent, *flags)
+
+
+def _done(task: StagingTask) -> Iterator[dict[str, object]]:
+    files = {table.number: _File(table) for table in task.tables}
+    for part in parts_of_piece(task.piece, task.oids):
+        for file in files.values():
+            file.take(part)
+    for number, file in files.items():
+        if file.seen or file.error:
+            name = f"{task.folder}/{number}-{task.number}.parquet"
+            if file.seen:
+                task.store.write(name, file.content())
+            seen = reduce(joined, file.seen, Seen(0, False, frozenset(), False, False, False))
+            yield {"table": number, "file": name, "error": file.error, **seen._asdict(), "unsent": [*seen.unsent]}
+
+
+class _File:
+    """The changes of one table that a task finds."""
+
+    def __init__(self, table: StagedTable) -> None:
+        self._table = table
+        self._sink = pa.BufferOutputStream()
+        self._writer: pq.ParquetWriter | None = None
+        self.seen: list[Seen] = []
+        self.error: str | None = None
+
+    def take(self, part: Part) -> None:
+        """Add what a part of the log has of the table; rows that cannot be decoded are the error of the table."""
+        if self.error is not None or not any(each.seq in self._table.used for each, _ in part.described):
+            return
+        try:
+            for batch in rows_of_part(part, self._table.columns, self._table.schema, self._table.used):
+                self._write(batch)
+        except PgoutputError as error:
+            self.error = str(error)
+
+    def content(self) -> pa.Buffer:
+        """Return the file."""
+        if self._writer is not None:
+            self._writer.close()
+        return self._sink.getvalue()
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._sink, self._table.schema)
+        self._writer.write_batch(batch)
+        self.seen.append(see(batch))
+
+
+def see(batch: pa.RecordBatch) -> Seen:
+    """Return what is in changes."""
+    op, unchanged, old = (batch.column(name) for name in ("_op", "_unchanged", "_before"))
+    is_moved = pc.and_(pc.equal(op, OPERATIONS[Update]), old.is_valid())
+    left_out = pc.fill_null(pc.greater(pc.list_value_length(unchanged), 0), False)
+    truncates, moved, chained = (
+        pc.any(flags, min_count=0).as_py()
+        for flags in (pc.equal(op, OPERATIONS[Truncate]), is_moved, pc.and_(is_moved, left_out))
+    )
+    unsent = frozenset(pc.unique(unchanged.flatten()).to_pylist())
+    return Seen(batch.num_rows, truncates, unsent, moved, chained, len(batch.column("_untyped").keys) > 0)

@@ -1,0 +1,138 @@
+"""The changes of a batch: the log is read once for all tables, and each one's typed changes lie beside the tables."""
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.planning import lost_ends
+from pgoutput_construct.changelog.store import LogStore
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.names import plain_path
+from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.source.pieces import Range, Used
+from pgoutput_construct.spark.source.planning import chosen, described_pieces, oids_of, used_by
+from pgoutput_construct.spark.survey import Seen
+from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.warehouse.notes import Warehouse
+from pgoutput_construct.spark.warehouse.staged import TOLD, StagedTable, StagingTask, joined, stage
+
+__all__ = ["Changes", "Staged", "Wanted", "staging"]
+
+_FOLDER: Final = "staged"  # no table's directory, which has a dot
+_FEW: Final = 32
+"""More tasks than this are dealt out one by one, so that none waits behind another that takes long."""
+_NOTHING: Final = Seen(0, False, frozenset(), False, False, False)
+
+
+class Wanted(NamedTuple):
+    """The changes of a table that are needed."""
+
+    table: str
+    """Its name."""
+    after: int
+    """They ended behind this seq."""
+
+
+class Changes(NamedTuple):
+    """Changes of a table, and what is in them."""
+
+    rows: DataFrame
+    seen: Seen
+
+
+@dataclass(frozen=True)
+class _Files:
+    schema: pa.Schema
+    paths: tuple[str, ...] = ()
+    seen: Seen = _NOTHING
+    errors: tuple[str, ...] = ()
+
+
+class Staged:
+    """Changes of tables, as files."""
+
+    def __init__(self, files: Mapping[Wanted, _Files]) -> None:
+        self._files = files
+
+    def changes(self, spark: SparkSession, wanted: Wanted) -> Changes:
+        """Return changes as ``OpenLog.changes`` does; raise ChangeLogError where they could not be decoded."""
+        found = self._files[wanted]
+        for error in found.errors:
+            raise ChangeLogError(error)
+        schema = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
+        if not found.paths:
+            return Changes(spark.createDataFrame([], schema), found.seen)
+        # Days and times before 1582 are in files as Python counts them, by today's calendar.
+        reader = spark.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")
+        return Changes(reader.parquet(*map(plain_path, found.paths)), found.seen)
+
+
+@contextmanager
+def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[Wanted]) -> Iterator[Staged]:
+    """Yield changes of tables while they lie in a warehouse, which executors must reach; then they are removed.
+
+    Raises ChangeLogError where the log is damaged.
+    """
+    store = warehouse.store
+    if isinstance(store, LocalStore):
+        store = LocalStore(store.directory, durable=False)
+    store.remove(_FOLDER)
+    try:
+        yield Staged(_staged(log, store, warehouse.path, list(dict.fromkeys(wanted))))
+    finally:
+        store.remove(_FOLDER)
+
+
+def _staged(log: OpenLog, store: LogStore, path: str, wanted: Sequence[Wanted]) -> dict[Wanted, _Files]:
+    tables = [log.table(each.table) for each in wanted]
+    for table in tables:
+        table.check_names(log.spark.conf.get("spark.sql.caseSensitive") == "true")
+    files = [_Files(changes_schema(table.columns)) for table in tables]
+    for row in _told(log.spark, list(_tasks(log, store, wanted, tables))):
+        files[row["table"]] = _with(files[row["table"]], path, row)
+    return dict(zip(wanted, files, strict=True))
+
+
+def _tasks(log: OpenLog, store: LogStore, wanted: Sequence[Wanted], tables: Sequence[Table]) -> Iterator[StagingTask]:
+    """Yield tasks, each for the tables of which the same changes are wanted."""
+    numbers = count()
+    for after in sorted({each.after for each in wanted}):
+        mine = {place: tables[place] for place, each in enumerate(wanted) if each.after == after}
+        used = {place: used_by(log.opened, table) for place, table in mine.items()}
+        oids = oids_of(log.opened, mine.values())
+        range_ = Range(after, log.opened.as_of, lost=tuple(lost_ends(log.opened.index)))
+        for piece, described in described_pieces(log.opened, range_, oids):
+            found = {place: chosen(used[place], described) for place in mine}
+            of_piece = tuple(_table(place, mine[place], known) for place, known in found.items() if known)
+            yield StagingTask(next(numbers), piece, oids, of_piece, store, _FOLDER)
+
+
+def _table(number: int, table: Table, used: Mapping[int, Used]) -> StagedTable:
+    return StagedTable(number, table.columns, changes_schema(table.columns), used)
+
+
+def _told(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
+    if not tasks:
+        return []
+    pickled = pa.table({"task": [pickle.dumps(task) for task in tasks]})
+    rows = spark.createDataFrame(pickled)
+    rows = rows.repartition(len(tasks)) if len(tasks) > _FEW else rows
+    with plain_errors():
+        return rows.mapInArrow(stage, from_arrow_schema(TOLD)).collect()
+
+
+def _with(files: _Files, path: str, told: Row) -> _Files:
+    if told["error"] is not None:
+        return _Files(files.schema, files.paths, files.seen, (*files.errors, told["error"]))
+    seen = Seen(**{name: told[name] for name in Seen._fields} | {"unsent": frozenset(told["unsent"])})
+    return _Files(files.schema, (*files.paths, f"{path}/{told['file']}"), joined(files.seen, seen), files.errors)
