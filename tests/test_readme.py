@@ -229,7 +229,7 @@ def test_inline_options_exist() -> None:
 
     named = {option for code in re.findall(r"`([^`\n]*)`", README) for option in re.findall(r"--[a-z][\w-]*", code)}
     known = {option for command in _commands(cli) for each in command.params for option in each.opts}
-    assert len(named) > 8 and named - known == {"--help", "--pg"}
+    assert len(named) > 8 and named - known == {"--help", "--pg", "--remote"}
 
 
 def _commands(group: click.Group) -> Iterator[click.Command]:

@@ -24,7 +24,6 @@ spark.driver.extraClassPath {folder}/classes
 spark.sql.catalog.lake FileCatalog
 spark.sql.catalog.lake.warehouse {folder}/lake
 spark.sql.shuffle.partitions 2
-spark.master local[2]
 spark.ui.enabled false
 """
 FOUND: Final = """
