@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-PROGRAM, TESTING, PIPELINE, BATCH, TABLES, _SUBMITTED = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PROGRAM, TESTING, PIPELINE, BATCH, TABLES, _SUBMITTED, _PIPELINE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 """The blocks of code, in their order; a new one needs a test."""
 
 
@@ -229,7 +229,7 @@ def test_inline_options_exist() -> None:
 
     named = {option for code in re.findall(r"`([^`\n]*)`", README) for option in re.findall(r"--[a-z][\w-]*", code)}
     known = {option for command in _commands(cli) for each in command.params for option in each.opts}
-    assert len(named) > 8 and named - known == {"--help", "--pg"}
+    assert len(named) > 8 and named - known == {"--help", "--pg", "--remote"}
 
 
 def _commands(group: click.Group) -> Iterator[click.Command]:

@@ -52,8 +52,8 @@ def _make(version: str) -> None:
     python, wanted = python_with(version), _requirements(version)
     folder = python.parents[1]
     shutil.rmtree(folder, ignore_errors=True)
-    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
-    for command in ([sys.executable, "-m", "venv", folder], install):
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
+    for command in ([sys.executable, "-m", "venv", str(folder)], install):
         if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
             raise SystemExit(f"Error: no environment with PySpark {version}, for the reason above")
     (folder / _STAMP).write_text("\n".join(wanted))

@@ -32,7 +32,7 @@ _SECONDS: Final = 600
 def missing_jars() -> str:
     """Say which jars are not there, and what to do; "" when all are."""
     kept = {path.name for path in Path.home().glob(".ivy2*/jars/*.jar")}
-    tables = [each.jars for each in (*FORMATS.values(), *STORES.values()) if each.jars]
+    tables = [*(each.jars for each in FORMATS.values() if each.jars), *(each.jars for each in STORES.values())]
     wanted = ",".join(jars.get(_VERSION, f"none for Spark {_VERSION}") for jars in tables).split(",")
     missing = [jar for jar in wanted if not any(name.endswith(_file(jar)) for name in kept)]
     return f"jars are missing: {', '.join(missing)}; fetch them: python -m tools.jars" if missing else ""

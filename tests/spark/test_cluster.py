@@ -19,7 +19,7 @@ from tests.spark.logs import write_orders
 pytestmark = pytest.mark.spark
 
 ROOT: Final = Path(__file__).parents[2]
-PAGE: Final = re.findall(r"^## On a cluster\n(.*?)^## ", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.M)[0]
+PAGE: Final = re.findall(r"^## On a cluster\n(.*?)^##", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.M)[0]
 [PROGRAM] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 LACKING: Final = """#!/bin/sh
 case $PWD in {work}/*) PYTHONPATH=$(echo "$PYTHONPATH" | sed 's|{root}||'); set -- -S "$@" ;; esac
