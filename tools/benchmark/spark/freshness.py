@@ -102,8 +102,8 @@ def _pipeline(server: EmbeddedServer, place: Path, into: str, options: argparse.
     try:
         yield
     except SystemExit as error:
-        said = (f"{each.errors.name}: {each.errors.read_text()[-500:]}" for each in (capture, replica))
-        raise SystemExit("\n".join([str(error), *said])) from None
+        words = (f"{each.errors.name}: {each.errors.read_text()[-500:]}" for each in (capture, replica))
+        raise SystemExit("\n".join([str(error), *words])) from None
     finally:
         replica.kill()
         capture.kill()
