@@ -23,7 +23,8 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "PYSPARK_PYTHON": sys.executable,
     "SPARK_LOCAL_IP": "127.0.0.1",
     "SPARK_DAEMON_MEMORY": "256m",
-    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.master.rest.enabled=false",
+    "SPARK_DAEMON_JAVA_OPTS": "-Dspark.master.rest.enabled=false",  # it has a port of its own, always the same
+    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # many short lives on few cores
 }
 """What its processes, and programs that use it, run with."""
 

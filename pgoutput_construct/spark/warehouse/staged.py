@@ -15,6 +15,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.source.pieces import Piece, Used
 from pgoutput_construct.spark.source.reading import Part, parts_of_piece, rows_of_part
 from pgoutput_construct.spark.survey import Seen
+from pgoutput_construct.spark.writing import PARQUET
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Truncate, Update
 
@@ -120,7 +121,7 @@ class _File:
 
     def _write(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._sink, self._table.schema)
+            self._writer = pq.ParquetWriter(self._sink, self._table.schema, **PARQUET)
         self._writer.write_batch(batch)
         self.seen.append(see(batch))
 
