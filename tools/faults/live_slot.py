@@ -61,12 +61,14 @@ class _Attack:
         finally:
             self.query.kill()
 
-    def problems(self, spark: "SparkSession") -> list[str]:
+    def problems(self, spark: "SparkSession", say: Say) -> list[str]:
         """Return what of the files is not as the server has it."""
         from pgoutput_construct.spark import compare, current_state
 
         changes = spark.read.parquet(f"file://{self.directory}/changes")
         count, different = changes.count(), changes.select("_commit_lsn", "_seq").distinct().count()
+        batches = len(list((self.directory / "checkpoint" / "commits").glob("[0-9]*")))
+        say(f"slot: {count:,} changes in {batches} batches")
         found = [] if count == different else [f"of {count} changes {count - different} came more than once"]
         state = current_state(changes, _KEY, "d")
         source = fetch_table(self.bank.dsn, _NAMESPACE, _TABLE, state.drop("_untyped").limit(0).toArrow().schema)
@@ -89,4 +91,4 @@ def attack_slot(
         counts = ", ".join(f"{name} {count}" for name, count in sorted(attacked.counts.items()) if count)
         say(f"slot: killed {counts}; ended by themselves, and were started again: {len(attacked.query.ended)}")
         with spark_session("local[2]") as spark:
-            return attacked.problems(spark)
+            return attacked.problems(spark, say)
