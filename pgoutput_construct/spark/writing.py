@@ -28,7 +28,7 @@ from pgoutput_construct.spark.source.planning import table_pieces
 from pgoutput_construct.spark.source.reading import read_table_rows
 from pgoutput_construct.spark.tables import Table
 
-__all__ = ["write_changes"]
+__all__ = ["PARQUET", "write_changes"]
 
 _RESULT: Final = pa.schema([("file", pa.string()), ("op", pa.string()), ("rows", pa.int64())])
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
@@ -39,13 +39,14 @@ _CODEC: Final = "spark.sql.parquet.compression.codec"
 _CODECS: Final[Mapping[str, str]] = {"uncompressed": "none", "lz4_raw": "lz4"}
 """What Spark calls otherwise than Arrow."""
 _GROUP_BYTES: Final = 1 << 26
-_SETTINGS: Final[dict[str, Any]] = {
+PARQUET: Final[Mapping[str, Any]] = {
     # A column of many different values gives up its dictionary sooner than by itself: that takes a third less time.
     "dictionary_pagesize_limit": 1 << 16,
     "store_decimal_as_integer": True,
     "store_schema": False,
     "write_batch_size": 8192,
 }
+"""How typed rows are written."""
 
 
 def write_changes(spark: SparkSession, opened: Opened, table: Table, path: Path) -> dict[str, int]:
@@ -104,7 +105,7 @@ class _Writer:
                 f"{place.parent}: not found on the host {platform.node()}, where a task of Spark writes into it: give "
                 "a directory on a file system that all executors share under this path"
             )
-        with pq.ParquetWriter(place / name, self.schema, compression=self.codec, **_SETTINGS) as file:
+        with pq.ParquetWriter(place / name, self.schema, compression=self.codec, **PARQUET) as file:
             for group in _groups(batches):
                 file.write_table(pa.Table.from_batches(group))
             file.add_key_value_metadata({_SPARK_SCHEMA: self._spark_schema, _SPARK_VERSION: __version__.encode()})

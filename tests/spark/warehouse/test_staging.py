@@ -1,14 +1,18 @@
 """The changes of a batch: read once for all tables, from a log with a row that is none."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
+from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.spark import open_log, read_current, replicate
 from pgoutput_construct.spark.warehouse.notes import Warehouse
-from pgoutput_construct.spark.warehouse.staging import Wanted, staging
+from pgoutput_construct.spark.warehouse.staged import stage
+from pgoutput_construct.spark.warehouse.staging import Wanted, staging, staging_tasks
 from tests.spark.logs import log_options, write_log
 
 pytestmark = pytest.mark.spark
@@ -59,6 +63,16 @@ def test_a_row_that_cannot_be_decoded_stops_its_own_table(spark: Any, tmp_path: 
         assert read_current(spark, tmp_path / "wh", name).count() == 3
     with pytest.raises(pgo.PgoutputError, match=r"no table public\.t2"):
         read_current(spark, tmp_path / "wh", "public.t2")
+
+
+def test_a_warehouse_that_an_executor_does_not_find(spark: Any, tmp_path: Path) -> None:
+    """The error names the host; a local path that machines do not share is the usual reason."""
+    write_log(tmp_path / "log", _payloads(), log_options(), rows=5)
+    log, elsewhere = open_log(spark, tmp_path / "log"), LocalStore(tmp_path / "not" / "shared")
+    tasks = staging_tasks(log, elsewhere, [Wanted("public.t1", -1)], [log.table("public.t1")])
+    given = pa.record_batch({"task": [pickle.dumps(task) for task in tasks]})
+    with pytest.raises(pgo.ChangeLogError, match=r"not/shared: not found on the host .* all executors share"):
+        list(stage([given]))
 
 
 def _rows(changes: Any) -> list[Any]:
