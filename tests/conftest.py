@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from pgoutput_construct.demo.server import EmbeddedServer
 from tests.live.capture import SERVER_SETTINGS
 from tests.live.recording import STORE, Recording
-from tools.jars import LAKES, missing_jars
+from tools.jars import LAKES, WAREHOUSE, missing_jars
 
 PROFILES = {"quick": 100, "ci": 500, "soak": 20000}
 
@@ -58,14 +58,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
     settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": warehouse}
-    session = spark_session("local[2]", settings, "tests", into=LAKES if not missing_jars() else ())
+    jars: Any = {} if missing_jars() else {"into": LAKES, "warehouse": WAREHOUSE}
+    session = spark_session("local[2]", settings, "tests", **jars)
     yield session
     session.stop()
 
 
 @pytest.fixture
 def lake(spark: Any) -> Any:
-    """The same session where it has Delta Lake and Iceberg."""
+    """The same session where it has Delta Lake, Iceberg and S3."""
     if problem := missing_jars():
         pytest.skip(problem)
     return spark

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-PROGRAM, TESTING, PIPELINE, BATCH, TABLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PROGRAM, TESTING, PIPELINE, BATCH, TABLES, _SUBMITTED, _PIPELINE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 """The blocks of code, in their order; a new one needs a test."""
 
 
@@ -93,7 +93,7 @@ def _wait(connection: "psycopg.Connection[Any]", process: "subprocess.Popen[byte
 @pytest.mark.spark
 def test_page_of_tables_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
     """The commands from a database that was there to tables of Iceberg run as they stand; the example reads the log."""
-    page = README[README.index("## Tables that follow") : README.index("## Running it")]
+    page = README[README.index("## Tables that follow") : README.index("## On a cluster")]
     captured, replicated, verified = (line.strip() for line in page.splitlines() if line.startswith("    pgoutput "))
     with server18.connect() as admin:
         admin.execute("CREATE DATABASE followed")
@@ -229,7 +229,7 @@ def test_inline_options_exist() -> None:
 
     named = {option for code in re.findall(r"`([^`\n]*)`", README) for option in re.findall(r"--[a-z][\w-]*", code)}
     known = {option for command in _commands(cli) for each in command.params for option in each.opts}
-    assert len(named) > 8 and named - known == {"--help", "--pg"}
+    assert len(named) > 8 and named - known == {"--help", "--pg", "--remote"}
 
 
 def _commands(group: click.Group) -> Iterator[click.Command]:

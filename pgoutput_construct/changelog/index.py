@@ -173,8 +173,9 @@ class SegmentIndex:
 
     def located(self, name: str) -> tuple[pa.Table, NDArray[np.int64]]:
         """Return the entries of a column of lists as a table, and the place of the segment that each is of."""
-        column = self.table[name].combine_chunks()
-        return pa.Table.from_struct_array(pc.list_flatten(column)), pc.list_parent_indices(column).to_numpy()
+        # The entries of many segments are in many pieces: as one piece they would be copied.
+        counts = pc.list_value_length(self.table[name]).fill_null(0).to_numpy()
+        return self.entries(name), np.repeat(np.arange(len(self)), counts)
 
     @property
     def transactions(self) -> pa.Table:

@@ -11,7 +11,7 @@ from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.footer import Segment, read_footer
 from pgoutput_construct.changelog.listed import NO_MANIFEST, Listing
 from pgoutput_construct.changelog.manifest import Manifest, manifest_names, read_manifest
-from pgoutput_construct.changelog.names import FORMAT_1, NamedSegments, chosen_segments
+from pgoutput_construct.changelog.names import FORMAT_1, NamedSegments, SegmentName, chosen_segments
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.pruned import first_kept
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
@@ -24,20 +24,22 @@ _LISTINGS: Final = 5
 _INT64_MAX: Final = 2**63 - 1
 
 
-def list_log(store: LogStore) -> Listing:
+def list_log(store: LogStore, known: Listing | None = None) -> Listing:
     """Read what footers and manifests say of all segments in order; raise ChangeLogError for a damaged or missing one.
 
-    Segments that were compacted or pruned away since they were listed are no loss: the log is listed again.
+    Segments that were compacted or pruned away since they were listed are no loss: the log is listed again. Of files
+    that are as they were in an earlier listing, ``known``, nothing is read again.
     """
     end = _INT64_MAX
+    known = Listing.of(store, ()) if known is None else known
     for _ in range(_LISTINGS - 1):
         try:
-            return _listed(store, end)
+            return _listed(store, end, known)
         except _GapError as error:
             end = min(end, error.end)
         except MissingFileError:
             continue
-    return _listed(store, end)
+    return _listed(store, end, known)
 
 
 class _GapError(ChangeLogError):
@@ -52,7 +54,7 @@ class _GapError(ChangeLogError):
         self.end = end
 
 
-def _listed(store: LogStore, end: int) -> Listing:
+def _listed(store: LogStore, end: int, known: Listing) -> Listing:
     files, kept = store.files(), first_kept(store)
     counted, _ = chosen_segments(files)
     # What was pruned may be there still.
@@ -61,19 +63,20 @@ def _listed(store: LogStore, end: int) -> Listing:
     if len(named) and named.first_seq[0] > kept:
         raise _gap(store, kept, named, 0)
     _check_gaps(store, named, named.last_seq)  # before any footer is read, as far as names tell
-    listing = _known(store, named, _manifests(store, files))
+    listing = _known(store, named, _manifests(store, files, known), known)
     _check_gaps(store, named, listing.last_seqs)
     _check_options(listing)
     return listing
 
 
-def _manifests(store: LogStore, files: Mapping[str, int]) -> tuple[Manifest, ...]:
+def _manifests(store: LogStore, files: Mapping[str, int], known: Listing) -> tuple[Manifest, ...]:
     """Read the manifests; one inside another is left out, and so is a damaged one: the footers say the same."""
     names = manifest_names(files)
     ends = accumulate((name.last_seq for name in names), max, initial=-1)
     wanted = [name for name, end in zip(names, ends, strict=False) if name.last_seq > end]
+    kept = {(manifest.name, manifest.size): manifest for manifest in known.manifests}
     with ThreadPoolExecutor(store.reads_at_once) as pool:
-        read = pool.map(lambda name: _manifest(store, name.name), wanted)
+        read = pool.map(lambda name: kept.get((name, files[name.name])) or _manifest(store, name.name), wanted)
         return tuple(manifest for manifest in read if manifest is not None)
 
 
@@ -86,7 +89,7 @@ def _manifest(store: LogStore, name: str) -> Manifest | None:
         return None
 
 
-def _known(store: LogStore, named: NamedSegments, manifests: tuple[Manifest, ...]) -> Listing:
+def _known(store: LogStore, named: NamedSegments, manifests: tuple[Manifest, ...], known: Listing) -> Listing:
     """Find what knows of each segment: a manifest, where the file is as it was, or else its own footer."""
     numbers, rows = np.full(len(named), NO_MANIFEST, np.int64), np.zeros(len(named), np.int64)
     for number, manifest in enumerate(manifests):
@@ -95,11 +98,17 @@ def _known(store: LogStore, named: NamedSegments, manifests: tuple[Manifest, ...
         numbers[places], rows[places] = number, found
     unknown = np.flatnonzero(numbers == NO_MANIFEST).tolist()
     with ThreadPoolExecutor(store.reads_at_once) as pool:
-        read = pool.map(lambda place: read_footer(store, named.name(place), int(named.size[place])), unknown)
+        read = pool.map(lambda place: _footer(store, named.name(place), int(named.size[place]), known), unknown)
         footers = {segment.first_seq: segment for segment in read}
     lasts = named.last_seq.copy()
     lasts[unknown] = [segment.last_seq for segment in footers.values()]
     return Listing(store, named.first_seq, lasts, manifests, numbers, rows, footers)
+
+
+def _footer(store: LogStore, name: SegmentName, size: int, known: Listing) -> Segment:
+    kept = known.footers.get(name.first_seq)
+    is_same = kept is not None and (kept.name, kept.size) == (name.name, size)
+    return kept if kept is not None and is_same else read_footer(store, name, size)
 
 
 def _there(named: NamedSegments, manifest: Manifest, end: int) -> tuple[Numbers, Numbers]:

@@ -63,6 +63,8 @@ class Manifest:
 
     table: pa.Table = field(repr=False)
     """A row a segment: what its footer says, options and what is rarely there as JSON, and its index."""
+    size: int = 0
+    """Bytes of the file that it was read from, 0 for none."""
 
     @classmethod
     def of(cls, described: Iterable[Segment], index: SegmentIndex) -> "Manifest":
@@ -183,4 +185,4 @@ def read_manifest(store: LogStore, name: str) -> Manifest:
     except DAMAGE as error:
         place = store.place(name)
         raise ChangeLogError(f"{place}: damaged: {error}; remove it: the log's segments say the same") from error
-    return Manifest(table)
+    return Manifest(table, len(content))

@@ -76,16 +76,21 @@ class ChangeLog:
     is there twice.
     """
 
-    def __init__(self, address: Address | LogStore) -> None:
-        """Open a log for reading (see ``open_store``); raise ChangeLogError when there is none."""
+    def __init__(self, address: Address | LogStore, known: "ChangeLog | None" = None) -> None:
+        """Open a log for reading (see ``open_store``); raise ChangeLogError when there is none.
+
+        What an earlier object, ``known``, has of the same log is not read again: who follows a log reads what is new.
+        """
         self.store = open_store(address)
+        self._known = None if known is None or known.store != self.store else known.segments
         if not self.segments:
             raise ChangeLogError(f"{self.store}: no change log here (no segment-*.parquet)")
 
     @cached_property
     def segments(self) -> Listing:
         """The segments in order; raises ChangeLogError for a damaged, foreign or missing one."""
-        return list_log(self.store)
+        known, self._known = self._known, None
+        return list_log(self.store, known)
 
     @cached_property
     def index(self) -> SegmentIndex:

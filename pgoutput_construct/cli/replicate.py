@@ -102,7 +102,11 @@ def replicate_command(
     chosen = tables or None
     check_request(changelog, warehouse, into, chosen, waits=mode == "continuous")
     report = _Report()
-    with logging_to_stderr("text"), spark_session(master, into=[into]) as spark, collected_signals(True) as wishes:
+    with (
+        logging_to_stderr("text"),
+        spark_session(master, into=[into], warehouse=warehouse) as spark,
+        collected_signals(True) as wishes,
+    ):
         batch = replicate(
             spark,
             changelog,

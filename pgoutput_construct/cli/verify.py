@@ -71,7 +71,7 @@ def verify_command(
         known = opened(ChangeLog(log)).tables.items()
         _tell_of_others({name for name, table in known if not table.dropped} - {*names})
     verdicts = []
-    with spark_session(master, into=[into]) as spark, progress_line() as show:
+    with spark_session(master, into=[into], warehouse=warehouse) as spark, progress_line() as show:
         for verdict in verify(spark, log, warehouse, source, names, Pace(wait, tell=show), record):
             show("")
             verdicts.append(verdict)

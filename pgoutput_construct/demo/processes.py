@@ -19,9 +19,11 @@ class Supervised:
     """The processes of one command, one after the other; each leads a group of its own."""
 
     arguments: Sequence[str]
-    """Those of ``pgoutput``."""
+    """Those of the command."""
     errors: Path
     """The file that takes what the processes say."""
+    module: str = "pgoutput_construct.cli"
+    """The command, as Python's ``-m`` takes it."""
     ended: list[str] = field(default_factory=list)
     """How each of the processes ended that ended by themselves."""
     _process: "subprocess.Popen[bytes] | None" = None
@@ -71,7 +73,7 @@ class Supervised:
             raise PgoutputError(f"{self.arguments[0]} ended with status {status}; {self._said()}")
 
     def _start(self, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "pgoutput_construct.cli", *arguments]
+        command = [sys.executable, "-m", self.module, *arguments]
         with self.errors.open("ab") as errors:
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
             return subprocess.Popen(command, env=environment, stdout=errors, stderr=errors, start_new_session=True)

@@ -8,12 +8,14 @@ from pyspark.sql import SparkSession
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import installation
+from pgoutput_construct.spark.stores import STORES
 
 __all__ = ["FORMATS", "TableFormat", "check_format", "format_settings"]
 
 _SPARK: Final = ".".join(pyspark.__version__.split(".")[:2])
 _EXTENSIONS: Final = "spark.sql.extensions"
 _PACKAGES: Final = "spark.jars.packages"
+_EXCLUDED: Final = "spark.jars.excludes"
 
 
 class TableFormat(NamedTuple):
@@ -46,14 +48,20 @@ FORMATS: Final[Mapping[str, TableFormat]] = {
 """All that tables can be written into."""
 
 
-def format_settings(names: Collection[str]) -> dict[str, str]:
-    """Return the properties of a session that writes tables of these formats; raise PgoutputError where none can."""
+def format_settings(names: Collection[str], store: str | None = None) -> dict[str, str]:
+    """Return the properties of a session that writes tables of these formats; raise PgoutputError where none can.
+
+    ``store`` is where they lie, one of STORES; None for directories.
+    """
     formats = [_known(name) for name in names]
     found = {key: value for each in formats for key, value in each.settings.items()}
-    jars = [_jars(name, each) for name, each in zip(names, formats, strict=True) if each.jars]
+    jars = [_jars(name, each.jars) for name, each in zip(names, formats, strict=True) if each.jars]
     if jars:
-        found |= {_PACKAGES: ",".join(jars), _EXTENSIONS: ",".join(each.extension for each in formats if each.jars)}
-    return found
+        found[_EXTENSIONS] = ",".join(each.extension for each in formats if each.jars)
+    if store is not None:
+        jars.append(_jars(store, STORES[store].jars))
+        found[_EXCLUDED] = ",".join(STORES[store].excluded)
+    return found | ({_PACKAGES: ",".join(jars)} if jars else {})
 
 
 def check_format(spark: SparkSession, name: str) -> None:
@@ -72,11 +80,10 @@ def _known(name: str) -> TableFormat:
     return FORMATS[name]
 
 
-def _jars(name: str, each: TableFormat) -> str:
-    if _SPARK not in each.jars:
-        versions = ", ".join(each.jars)
+def _jars(name: str, jars: Mapping[str, str]) -> str:
+    if _SPARK not in jars:
         raise PgoutputError(
-            f"{name} has jars for Spark {versions}, not for {pyspark.__version__}: {installation('lakes')}; or choose "
-            "parquet"
+            f"{name} has jars for Spark {', '.join(jars)}, not for {pyspark.__version__}: {installation('lakes')}; or "
+            "choose parquet, in a directory"
         )
-    return each.jars[_SPARK]
+    return jars[_SPARK]

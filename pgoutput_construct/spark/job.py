@@ -25,6 +25,7 @@ from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
 from pgoutput_construct.spark.swapping import replacing
 from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.writing import write_changes
 from pgoutput_construct.stream.rows import OPS
 
 __all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
@@ -158,7 +159,13 @@ class OpenLog:
         )
 
 
-def open_log(spark: SparkSession, directory: str | Path, as_of: int | None = None, types: str = "") -> OpenLog:
+def open_log(
+    spark: SparkSession,
+    directory: str | Path,
+    as_of: int | None = None,
+    types: str = "",
+    known: ChangeLog | None = None,
+) -> OpenLog:
     """Open a change log: read its transactions and relations, and find its tables, from its index alone.
 
     Args:
@@ -168,12 +175,13 @@ def open_log(spark: SparkSession, directory: str | Path, as_of: int | None = Non
             copies and the facts that were in the log. None: as it is.
         types: Types that columns have by choice, such as ``numeric=decimal(38,10),uuid=binary``: see
             ``columnar.chosen_types``.
+        known: The ``log`` of an earlier one: what that has of the same log is not read again.
 
     Raises:
         ChangeLogError: The log is damaged, has bytes that are no message (with the field), or messages that do not fit
             together; it says segment and seq. Or it does not have the seq.
     """
-    return OpenLog(spark, opened(ChangeLog(directory), as_of, types))
+    return OpenLog(spark, opened(ChangeLog(directory, known), as_of, types))
 
 
 def write_tables(
@@ -181,9 +189,9 @@ def write_tables(
 ) -> dict[str, Written]:
     """Write one Parquet dataset per table of ``log`` into ``directory``, named ``schema.table`` (``directory_name``).
 
-    ``tables`` None means all; ``mode`` is Spark's, for datasets that exist: ``overwrite`` writes beside the one that is
-    there and then puts it in its place, so that nobody reads half of it. Returns the counts by table. Raises
-    ChangeLogError as ``open_log`` does.
+    ``directory`` must be on a file system that executors share. ``tables`` None means all; ``mode`` is Spark's, for
+    datasets that exist: ``overwrite`` writes beside the one that is there and then puts it in its place, so that nobody
+    reads half of it. Returns the counts by table. Raises ChangeLogError as ``open_log`` does.
     """
     return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
 
@@ -194,12 +202,16 @@ def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
 
 
 def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
-    path = str(directory.resolve() / log.table(name).directory)
+    table, path = log.table(name), directory.resolve() / log.table(name).directory
+    table.check_names(log.spark.conf.get("spark.sql.caseSensitive") == "true")
     with plain_errors():
         if mode == "overwrite":
-            with replacing(Path(path)) as beside:
-                log.changes(name).write.parquet(f"file://{beside}")
+            with replacing(path) as beside:
+                counts = write_changes(log.spark, log.opened, table, beside)
+        elif not path.exists():
+            counts = write_changes(log.spark, log.opened, table, path)
         else:
-            log.changes(name).write.mode(mode).parquet(path)
-        counts = read_table(log.spark, path).groupBy("_op").count().collect()
-    return Written(path, dict.fromkeys(OPS, 0) | {row["_op"]: row["count"] for row in counts})
+            log.changes(name).write.mode(mode).parquet(str(path))
+            rows = read_table(log.spark, path).groupBy("_op").count().collect()
+            counts = {row["_op"]: row["count"] for row in rows}
+    return Written(str(path), dict.fromkeys(OPS, 0) | counts)

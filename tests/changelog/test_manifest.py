@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter, keeper
+from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.manifest import manifest_names, read_manifest
 from pgoutput_construct.errors import ChangeLogError
@@ -92,3 +93,20 @@ def test_manifests_are_written_anew(log: Path) -> None:
     names = manifest_names(path.name for path in log.iterdir())
     assert len(names) <= 91 // 16 + 1 + 3 and facts(ChangeLog(log)) == expected
     assert names[0].first_seq == 0 and facts(ChangeLog(log)) == without_manifests(log)
+
+
+def test_who_follows_a_log_reads_what_is_new(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an earlier object at hand one segment's footer is read; what was compacted meanwhile is read, too."""
+    expected, last = facts(ChangeLog(log)), sorted(log.glob("segment-*"))[-1]
+    moved = last.rename(log / ".aside")
+    before = ChangeLog(log)
+    assert facts(before) != expected
+    moved.rename(last)
+    opened: list[str] = []
+    read = LocalStore.open
+    monkeypatch.setattr(LocalStore, "open", lambda store, name: (opened.append(name), read(store, name))[1])
+    after = ChangeLog(log, before)
+    assert facts(after) == expected
+    assert [name for name in opened if name.endswith((".parquet", ".arrow"))] == [last.name]
+    assert compact(log, CompactionLimits(grace=0)).merged
+    assert facts(ChangeLog(log, after)) == facts(ChangeLog(log))

@@ -2,9 +2,10 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -16,10 +17,20 @@ from tests.changelog.blocks import block_of
 from tests.live.capture import emit_marker
 from tests.live.recording import Recording
 
-__all__ = ["capturing", "log_options", "write_log", "write_recording"]
+__all__ = ["ORDERS", "capturing", "log_options", "orders_after", "write_log", "write_orders", "write_recording"]
 
 PAUSE = 0.4
 """Seconds in which a capture receives what has been decoded so far."""
+
+ORDERS = pgo.Relation(
+    None,
+    16385,
+    "public",
+    "orders",
+    "d",
+    (pgo.RelationColumn(1, "id", 23, -1), pgo.RelationColumn(0, "total", 1700, (12 << 16 | 2) + 4)),
+)
+"""A table with a key."""
 
 
 def log_options(
@@ -57,6 +68,41 @@ def write_log(
             if writer.pending >= rows:
                 writer.publish(Position())
         writer.publish(Position())
+
+
+def write_orders(directory: Address | LogStore, transactions: Iterable[int]) -> None:
+    """Write, or continue, a log of transactions that insert, update and delete orders, and give one another key."""
+    payloads = [pgo.build(message) for number in transactions for message in _transaction(number)]
+    write_log(directory, payloads, log_options(), rows=20)
+
+
+def orders_after(transactions: Iterable[int]) -> dict[int, str | None]:
+    """Return the totals of the orders that there are after them, by id."""
+    rows: dict[int, str | None] = {}
+    for message in (each for number in transactions for each in _transaction(number)):
+        old, new = getattr(message, "old", None), getattr(message, "new", None)
+        if old is not None:
+            del rows[int(old[0])]
+        if new is not None:
+            rows[int(new[0])] = None if new[1] is None else new[1].decode()
+    return rows
+
+
+def _transaction(number: int) -> Iterator[Any]:
+    """Yield the messages of a transaction; the second and later ones change rows of the one before."""
+    end, first = pgo.Lsn(1000 * (number + 1)), 10 * number
+    time, ids = pgo.Timestamp(number * 1_000_000), [b"%d" % (first + each) for each in range(10)]
+    yield pgo.Begin(end, time, 700 + number)
+    yield ORDERS
+    for each in ids:
+        yield pgo.Insert(None, ORDERS.relation_oid, (each, b"1.50"))
+    yield pgo.Update(None, ORDERS.relation_oid, None, None, (ids[0], b"%d.25" % number))
+    yield pgo.Delete(None, ORDERS.relation_oid, "K", (ids[1], None))
+    yield pgo.Update(None, ORDERS.relation_oid, "K", (ids[2], None), (b"%d" % (first + 10_002), b"2.50"))
+    if number:
+        yield pgo.Update(None, ORDERS.relation_oid, None, None, (b"%d" % (first - 7), None))
+        yield pgo.Delete(None, ORDERS.relation_oid, "K", (b"%d" % (first - 6), None))
+    yield pgo.Commit(end, pgo.Lsn(end + 10), time)
 
 
 def write_recording(

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from pgoutput_construct.spark import advance, current_state, missing_rows, net_changes
+from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.warehouse.staged import see
 from tests.spark.histories import (
     COLUMNS,
     KEYS,
@@ -31,17 +34,22 @@ FEW = settings(
 
 @pytest.mark.parametrize("full", [False, True])
 def test_any_batches_give_the_same_state(spark: Any, full: bool) -> None:
-    """Histories of a few rows each: all at once, and batch by batch, with keys that change and values left out."""
+    """Histories of a few rows each: all at once, and batch by batch, with keys that change and values left out.
+
+    What is in a batch is told or found out; the rows before take the way of the changes, or stay where they are.
+    """
 
     @FEW
     @given(histories(full))
     def run(found: list[History]) -> None:
         table, state = table_of(full), None
         for number in range(3):
-            changes = change_frame(spark, batch_of(found, number))
+            batch = batch_of(found, number)
+            changes, seen = change_frame(spark, batch), see(pa.RecordBatch.from_pylist(batch, changes_schema(COLUMNS)))
             lacking = missing_rows(state, changes, table).select("_row.h", "_commit_lsn", "_seq").collect()
             assert sorted((int(h), lsn, seq) for h, lsn, seq in lacking) == vanished_of(found, number)
-            state = advance(state, changes, table).localCheckpoint()
+            known = seen if number != 1 else None
+            state = advance(state, changes, table, seen=known, is_small=number == 2).localCheckpoint()
             assert contents(state) == held(row for each in found for row in each.then[number])
         whole = change_frame(spark, (row for each in found for row in each.changes))
         assert contents(current_state(whole, table.key_columns, table.replica_identity)) == contents(state)

@@ -19,6 +19,7 @@ from tools.benchmark.plot import plot
 from tools.benchmark.progress import Progress
 from tools.benchmark.report import Report, machine
 from tools.benchmark.scaling import MESSAGE_COUNTS, scale
+from tools.benchmark.spark.freshness import main as freshness_main
 from tools.benchmark.spark.main import main as spark_main
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +33,7 @@ examples:
   python -m tools.benchmark log --segments 100000 --transactions 1000000    a change log: how fast it opens
   python -m tools.benchmark snapshot --rows 10000000         tables into a log, against COPY to files
   python -m tools.benchmark spark --changes 2000000          the log in Spark, against Spark's own copy and max_by
+  python -m tools.benchmark freshness --into delta           from COMMIT to a row of a table, while it is written
 
 Peers are built where go, cargo or node is on the PATH (the first time: from their registries, some minutes).
 Ctrl-C ends the run; what was measured up to then is reported.
@@ -40,6 +42,7 @@ exit status: 0 done, 1 a goal is missed (only with --strict), 2 it could not run
 
 _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "log": log.main,
+    "freshness": freshness_main,
     "snapshot": snapshot.main,
     "spark": spark_main,
 }

@@ -67,6 +67,12 @@ class Bank:
         """Open an autocommit connection."""
         return self.server.connect(dbname=self.dbname)
 
+    def restart(self) -> bool:
+        """Kill the server, and start it again."""
+        self.server.kill()
+        self.server.start()
+        return True
+
     def work(self, rounds: int) -> None:
         """Commit so many transactions; another one, streamed and in part rolled back, is open most of the time."""
         with self.connect() as connection, self.connect() as other:

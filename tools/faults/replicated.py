@@ -7,18 +7,17 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-import psutil
 
 from pgoutput_construct.demo.processes import Supervised
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import fetch_table
 from tools.faults.bank import PUBLICATION, SLOT, Bank
+from tools.faults.live_slot import attack_slot
+from tools.faults.victims import kill_child
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +26,8 @@ __all__ = ["SINKS", "attack", "main"]
 
 SINKS: Final = ("parquet", "delta", "iceberg")
 """What tables are replicated into."""
+_SLOT: Final = "slot"
+"""Instead of them: a slot is read live, and its changes go into files."""
 _SECONDS: Final = 600.0
 """For how long anything is waited for."""
 _ALTERATIONS: Final = (
@@ -65,7 +66,7 @@ class _Attack:
             "driver": self.replica.kill,
             "JVM": lambda: kill_child(self.replica, "java", self.chance),
             "Python worker": lambda: kill_child(self.replica, "pyspark.daemon", self.chance),
-            "server": self.kill_server,
+            "server": self.bank.restart,
         }
 
     def run(self, kills: int, seconds: float) -> None:
@@ -97,12 +98,6 @@ class _Attack:
             with self.bank.connect() as connection:
                 connection.execute(_ALTERATIONS[step].format(number).encode())
 
-    def kill_server(self) -> bool:
-        """Kill the server, and start it again."""
-        self.bank.server.kill()
-        self.bank.server.start()
-        return True
-
     def finish(self) -> None:
         """Capture and replicate the rest."""
         self.replica.kill()
@@ -126,20 +121,6 @@ class _Attack:
         return found
 
 
-def kill_child(parent: Supervised, name: str, chance: random.Random) -> bool:
-    """Kill one of the processes below another whose command line has ``name``; False where there is none."""
-    found = []
-    with suppress(psutil.NoSuchProcess):
-        for child in psutil.Process(parent.pid).children(recursive=True) if parent.runs else ():
-            with suppress(psutil.NoSuchProcess):
-                found += [child] if name in " ".join(child.cmdline()) else []
-    with suppress(psutil.NoSuchProcess):
-        for child in found and [chance.choice(found)]:
-            child.kill()
-            return True
-    return False
-
-
 def attack(
     server: EmbeddedServer, directory: Path, into: str, kills: int, seconds: float, chance: random.Random, say: Say
 ) -> list[str]:
@@ -159,6 +140,14 @@ def attack(
             return attacked.differences(spark)
 
 
+def _attack(
+    server: EmbeddedServer, place: Path, into: str, kills: tuple[int, float], chance: random.Random, say: Say
+) -> list[str]:
+    if into == _SLOT:
+        return attack_slot(server, place, *kills, chance, say)
+    return attack(server, place, into, *kills, chance, say)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit status: 1 when a table differs."""
     options = _parser().parse_args(arguments)
@@ -175,7 +164,7 @@ def main(arguments: Sequence[str]) -> int:
         place.mkdir()
         with EmbeddedServer(options.version) as server:
             try:
-                problems = attack(server, place, into, share + (number < more), options.seconds, chance, say)
+                problems = _attack(server, place, into, (share + (number < more), options.seconds), chance, say)
             except PgoutputError as error:
                 problems = [f"{type(error).__name__}: {error}"]
         say(f"{into}: {'; '.join(problems) or 'the tables are as the source has them'}")
@@ -187,7 +176,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.faults spark", description=__doc__)
-    parser.add_argument("--into", nargs="+", choices=SINKS, default=SINKS, help="sinks (default all)")
+    every = (*SINKS, _SLOT)
+    parser.add_argument(
+        "--into", nargs="+", choices=every, default=every, help="sinks; slot: it is read live, into files (default all)"
+    )
     parser.add_argument("--kills", type=int, default=50, help="over all sinks (default 50)")
     parser.add_argument("--seconds", type=float, default=6.0, help="between two kills in the mean (default 6)")
     parser.add_argument("--version", type=int, default=18, help="PostgreSQL's (default 18)")

@@ -71,5 +71,6 @@ def register(spark: SparkSession) -> None:
     """
     if spark not in _registered:
         spark.dataSource.register(PgoutputSource)
-        spark.conf.set(_PUSHDOWN, "true")
+        if spark.conf.get(_PUSHDOWN) != "true":  # a pipeline must have it in its specification: none may set it
+            spark.conf.set(_PUSHDOWN, "true")
         _registered.add(spark)

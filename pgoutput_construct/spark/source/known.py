@@ -5,6 +5,7 @@ from functools import lru_cache
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.opened import Opened, opened
+from pgoutput_construct.spark.source.archives import keep_archives
 from pgoutput_construct.spark.source.options import SourceOptions
 
 __all__ = ["address_of", "log_at", "opened_at"]
@@ -23,10 +24,11 @@ def log_at(address: str) -> ChangeLog:
 
     What was opened before serves while its files are the same: their names and sizes tell.
     """
+    keep_archives()
     files, log = _latest.get(address, ({}, None))
     found = open_store(address).files()
     if log is None or found != files:
-        log = ChangeLog(address)
+        log = ChangeLog(address, log)
         _latest.clear()
         _latest[address] = found, log
     return log

@@ -128,10 +128,11 @@ def segment_pieces(log: ChangeLog, wanted: Range) -> Iterator[Piece]:
 def _pieces(log: ChangeLog, index: SegmentIndex, places: Numbers, wanted: Range) -> Iterator[Piece]:
     if not len(places):
         return
-    known: Sequence[Segment] = log.segments
+    first = int(places[0])
+    known: Sequence[Segment] = log.segments[first : int(places[-1]) + 1]
     if len(places) > _FEW:
         known = list(known)  # one by one they take ten times as long
-    for group in _groups([(place, replace(known[place], index=None)) for place in places.tolist()]):
+    for group in _groups([(place, replace(known[place - first], index=None)) for place in places.tolist()]):
         old = {s.first_seq: index.one(place) for place, s in group if s.options.log_format == 1}
         yield Piece(tuple(segment for _, segment in group), wanted, indexes=old)
 

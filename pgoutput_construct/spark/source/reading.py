@@ -26,6 +26,7 @@ from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.missing import with_missing
 from pgoutput_construct.spark.plan import Plan, Visible
 from pgoutput_construct.spark.rows import index_log, rows_of
+from pgoutput_construct.spark.source.archives import keep_archives
 from pgoutput_construct.spark.source.needed import NeededRows
 from pgoutput_construct.spark.source.pieces import Piece, TableRows, Used
 from pgoutput_construct.stream.relations import Description
@@ -117,6 +118,7 @@ def parts_of_piece(piece: Piece, oids: tuple[int, ...] | None = None) -> Iterato
 
     Raises ChangeLogError for damage, with segment and seqs, and for a segment that is not found here.
     """
+    keep_archives()
     for segment in piece.segments:
         needed = NeededRows(piece, segment, oids)
         table, known = read_part(piece, segment, needed)

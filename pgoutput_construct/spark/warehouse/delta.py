@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.warehouse.merging import merging, quoted, recording
 from pgoutput_construct.spark.warehouse.notes import Dataset
-from pgoutput_construct.spark.warehouse.sink import MergingSink
+from pgoutput_construct.spark.warehouse.sink import MergingSink, Net
 from pgoutput_construct.spark.warehouse.version import Version
 
 __all__ = ["DeltaSink"]
@@ -48,7 +48,7 @@ class DeltaSink(MergingSink):
         writer.option("userMetadata", dataset.version.to_text()).save(self._path(dataset))
         return dataset
 
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: Net) -> Dataset:
         """Merge in one commit."""
         with merging(
             spark, self._table(dataset), lambda: self.read(spark, dataset), changes, dataset.version.shape

@@ -7,6 +7,7 @@ from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.state import advance, net_changes
 from pgoutput_construct.spark.survey import survey
 from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.staging import Changes
 from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
@@ -37,10 +38,11 @@ def has_key(table: Table, version: Version) -> bool:
     )
 
 
-def net(log: OpenLog, name: str, changes: Changes) -> DataFrame | None:
+def net(log: OpenLog, name: str, changes: Changes) -> Net | None:
     """Return what changes come to, one row a key; None where a truncate is among them."""
     table = log.table(name)
     counted = counting(changes.rows, table.base, log.reach(table))
     if survey(counted, seen=changes.seen).truncated is not None:
         return None
-    return net_changes(counted, table.key_columns, table.current, changes.seen)
+    rows = net_changes(counted, table.key_columns, table.current, changes.seen)
+    return Net(rows, changes.seen.moved and bool(changes.seen.unsent))

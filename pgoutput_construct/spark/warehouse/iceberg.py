@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.spark.warehouse.merging import merging, quoted, recording
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
-from pgoutput_construct.spark.warehouse.sink import MergingSink
+from pgoutput_construct.spark.warehouse.sink import MergingSink, Net
 from pgoutput_construct.spark.warehouse.version import Version
 
 __all__ = ["IcebergSink"]
@@ -68,7 +68,7 @@ class IcebergSink(MergingSink):
         rows.writeTo(self._table(dataset.directory)).tableProperty("format-version", "2").createOrReplace()
         return dataset
 
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: Net) -> Dataset:
         """Merge in one commit; columns that came or went are a commit of their own, which makes no snapshot."""
         table = self._table(dataset.directory)
         with merging(spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape) as statement:

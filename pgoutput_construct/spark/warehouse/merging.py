@@ -10,6 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.version import Shape
 
 __all__ = ["merging", "quoted", "recording"]
@@ -29,24 +30,24 @@ def quoted(name: str) -> str:
 
 @contextmanager
 def merging(
-    spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: DataFrame, shape: Shape
+    spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: Net, shape: Shape
 ) -> Iterator[str]:
     """Yield the statement that merges net changes into a table, of which ``read`` returns the present rows.
 
-    Columns that came or went are altered first: Spark refuses what was read before. ``table`` is named as SQL has it,
-    ``changes`` are as ``net_changes`` returns them. The statement fails when a change leaves a value open and the
+    Columns that came or went are altered first: Spark refuses what was read before. ``table`` is named as SQL has it.
+    The statement fails when a change leaves a value open and the
     table has no such row.
     """
-    changes = changes.persist()
+    rows = changes.rows.persist()
     try:
-        wanted = T.StructType([field for field in changes.schema if field.name not in _OF_CHANGES])
+        wanted = T.StructType([field for field in rows.schema if field.name not in _OF_CHANGES])
         for statement in _alterations(table, read().schema, wanted):
             spark.sql(statement)
-        found = _resolved(changes, read(), shape.key_columns, shape.current)
+        found = _resolved(rows, read(), shape.key_columns, shape.current) if changes.may_move_values else rows
         found.createOrReplaceTempView(_SOURCE)
         yield _statement(table, shape.key_columns, wanted)
     finally:
-        changes.unpersist()
+        rows.unpersist()
 
 
 @contextmanager
@@ -83,8 +84,6 @@ def _resolved(changes: DataFrame, table: DataFrame, keys: Collection[str], colum
     here = F.struct(*map(column, keys), _texts(keys).alias("_texts"))
     is_open = F.size("_unchanged") > 0
     moved = is_open & ~here.eqNullSafe(F.col("_key"))
-    if changes.where(moved).isEmpty():
-        return changes
     rows = table.select(
         F.struct(*map(column, keys), _texts(keys).alias("_texts")).alias("_at"),
         F.struct(*map(column, columns), "_untyped").alias("_row"),

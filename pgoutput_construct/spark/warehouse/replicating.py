@@ -78,10 +78,13 @@ def replicate(
         kept = Tables(spark, open_sink(into, place, grace), tables, keep_dropped, history, workers)
         warned: set[Lack] = set()
         batches: list[Batch] = []
+        known = None
 
         def bring(seq: int | None) -> None:
+            nonlocal known
             lock.check()
-            opened = open_log(spark, log, seq)
+            opened = open_log(spark, log, seq, known=known)
+            known = opened.log
             batches[:] = [kept.apply(opened)]
             _warn(batches[0].lacks, warned)
             on_batch(batches[0])

@@ -1,14 +1,23 @@
 """What a format of tables must be able to do, so that replicate can keep tables in it."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["MergingSink", "Sink"]
+__all__ = ["MergingSink", "Net", "Sink"]
+
+
+class Net(NamedTuple):
+    """What changes of a table come to."""
+
+    rows: DataFrame
+    """As ``net_changes`` returns them."""
+    may_move_values: bool
+    """Whether a value that was not sent may be that of a row with another key."""
 
 
 class Sink(ABC):
@@ -61,8 +70,8 @@ class MergingSink(Sink):
     """Whether changes may come with other columns."""
 
     @abstractmethod
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: DataFrame) -> Dataset:
-        """Merge net changes (``net_changes``) into a dataset, at once. Return it with its details."""
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: Net) -> Dataset:
+        """Merge net changes into a dataset, at once. Return it with its details."""
 
     @abstractmethod
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:

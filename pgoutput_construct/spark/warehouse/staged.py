@@ -1,6 +1,7 @@
 """A task of a batch: a part of the log is read once, and the changes of each table in it become a file."""
 
 import pickle
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -10,15 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pgoutput_construct.changelog.store import LogStore
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.changelog.store import LogStore, MissingFileError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.source.pieces import Piece, Used
 from pgoutput_construct.spark.source.reading import Part, parts_of_piece, rows_of_part
 from pgoutput_construct.spark.survey import Seen
+from pgoutput_construct.spark.writing import PARQUET
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Truncate, Update
 
-__all__ = ["TOLD", "StagedTable", "StagingTask", "joined", "stage"]
+__all__ = ["TOLD", "StagedTable", "StagingTask", "joined", "see", "stage"]
 
 TOLD: Final = pa.schema(
     {
@@ -87,9 +89,19 @@ def _done(task: StagingTask) -> Iterator[dict[str, object]]:
         if file.seen or file.error:
             name = f"{task.folder}/{number}-{task.number}.parquet"
             if file.seen:
-                task.store.write(name, file.content())
+                _put(task.store, name, file.content())
             seen = reduce(joined, file.seen, Seen(0, False, frozenset(), False, False, False))
             yield {"table": number, "file": name, "error": file.error, **seen._asdict(), "unsent": [*seen.unsent]}
+
+
+def _put(store: LogStore, name: str, content: pa.Buffer) -> None:
+    try:
+        store.write(name, content)
+    except MissingFileError as error:
+        raise ChangeLogError(
+            f"{store}: not found on the host {platform.node()}, where a task of Spark writes into it: give a warehouse "
+            "on a file system that all executors share under this path, or at an address such as s3://bucket/folder"
+        ) from error
 
 
 class _File:
@@ -120,20 +132,19 @@ class _File:
 
     def _write(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._sink, self._table.schema)
+            self._writer = pq.ParquetWriter(self._sink, self._table.schema, **PARQUET)
         self._writer.write_batch(batch)
-        self.seen.append(_see(batch))
+        self.seen.append(see(batch))
 
 
-def _see(batch: pa.RecordBatch) -> Seen:
+def see(batch: pa.RecordBatch) -> Seen:
+    """Return what is in changes."""
     op, unchanged, old = (batch.column(name) for name in ("_op", "_unchanged", "_before"))
     is_moved = pc.and_(pc.equal(op, OPERATIONS[Update]), old.is_valid())
     left_out = pc.fill_null(pc.greater(pc.list_value_length(unchanged), 0), False)
-    return Seen(
-        batch.num_rows,
-        pc.any(pc.equal(op, OPERATIONS[Truncate])).as_py(),
-        frozenset(pc.unique(unchanged.flatten()).to_pylist()),
-        pc.any(is_moved).as_py(),
-        pc.any(pc.and_(is_moved, left_out)).as_py(),
-        len(batch.column("_untyped").keys) > 0,
+    truncates, moved, chained = (
+        pc.any(flags, min_count=0).as_py()
+        for flags in (pc.equal(op, OPERATIONS[Truncate]), is_moved, pc.and_(is_moved, left_out))
     )
+    unsent = frozenset(pc.unique(unchanged.flatten()).to_pylist())
+    return Seen(batch.num_rows, truncates, unsent, moved, chained, len(batch.column("_untyped").keys) > 0)

@@ -26,7 +26,7 @@ from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from pgoutput_construct.spark.warehouse.staged import TOLD, StagedTable, StagingTask, joined, stage
 
-__all__ = ["Changes", "Staged", "Wanted", "staging"]
+__all__ = ["Changes", "Staged", "Wanted", "staging", "staging_tasks"]
 
 _FOLDER: Final = "staged"  # no table's directory, which has a dot
 _FEW: Final = 32
@@ -98,12 +98,14 @@ def _staged(log: OpenLog, store: LogStore, path: str, wanted: Sequence[Wanted]) 
     for table in tables:
         table.check_names(log.spark.conf.get("spark.sql.caseSensitive") == "true")
     files = [_Files(changes_schema(table.columns)) for table in tables]
-    for row in _told(log.spark, list(_tasks(log, store, wanted, tables))):
+    for row in _told(log.spark, list(staging_tasks(log, store, wanted, tables))):
         files[row["table"]] = _with(files[row["table"]], path, row)
     return dict(zip(wanted, files, strict=True))
 
 
-def _tasks(log: OpenLog, store: LogStore, wanted: Sequence[Wanted], tables: Sequence[Table]) -> Iterator[StagingTask]:
+def staging_tasks(
+    log: OpenLog, store: LogStore, wanted: Sequence[Wanted], tables: Sequence[Table]
+) -> Iterator[StagingTask]:
     """Yield tasks, each for the tables of which the same changes are wanted."""
     numbers = count()
     for after in sorted({each.after for each in wanted}):

@@ -1,4 +1,4 @@
-"""The data source where Spark is elsewhere: through Spark Connect, and in executors that are processes of their own."""
+"""The data source through Spark Connect; ``spark/test_cluster.py`` has executors that are processes of their own."""
 
 import os
 import re
@@ -35,15 +35,6 @@ query.awaitTermination()
 print("FOUND", spark.table("q").count())
 spark.stop()
 """
-CLUSTER = f"""
-from pgoutput_construct.spark import open_log, register, spark_session
-
-settings = {{"spark.sql.shuffle.partitions": "2", "spark.executor.memory": "512m"}}
-with spark_session("local-cluster[2,1,512]", settings) as spark:
-    register(spark)
-    rows = spark.read.format("pgoutput").option("path", "log").option("table", "{ITEM}").load()
-    print("FOUND", rows.count(), open_log(spark, "log").changes("{ITEM}").count())
-"""
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +65,6 @@ def test_spark_connect(folder: Path) -> None:
     rows = opened(ChangeLog(folder / "log")).table(ITEM).rows
     source, log, state, stream = found(CONNECT, folder)
     assert (source, log, stream) == (rows, rows, rows) and 0 < state < rows
-
-
-def test_executors_elsewhere(folder: Path) -> None:
-    """A relative path is that of the driver, whatever directory executors work in."""
-    rows = opened(ChangeLog(folder / "log")).table(ITEM).rows
-    assert found(CLUSTER, folder) == [rows, rows]
 
 
 def test_no_context_and_no_broadcast() -> None:

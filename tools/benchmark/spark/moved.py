@@ -18,11 +18,13 @@ _UNSENT: Final = 30
 def write_moved(spark: SparkSession, directory: Path, count: int) -> None:
     """Write so many changes of one table, whose key is ``id``, as ``write_tables`` does."""
     i, keys = F.col("i"), count // _KEYS
-    op = F.when(i < keys, "insert").when(_chance(1) < 90, "update").otherwise("delete")
     key = F.when(i < keys, i).otherwise(F.pmod(F.xxhash64(i), F.lit(keys)))
-    rows = spark.range(count).select(F.col("id").alias("i")).select("i", op.alias("_op"), key.alias("key"))
-    is_moved = (F.col("_op") == "update") & (_chance(2) < _MOVED)
-    is_unsent = (F.col("_op") == "update") & ~is_moved & (_chance(3) < _UNSENT)
+    stays = F.col("key") % 2 == 1  # what is left out, a row has that neither moved nor went
+    op = F.when(i < keys, "insert").when(stays | (_chance(1) < 80), "update").otherwise("delete")
+    rows = spark.range(count).select(F.col("id").alias("i")).select("i", key.alias("key"))
+    rows = rows.select("i", "key", op.alias("_op"))
+    is_moved = (F.col("_op") == "update") & ~stays & (_chance(2) < 2 * _MOVED)
+    is_unsent = (F.col("_op") == "update") & stays & (_chance(3) < 2 * _UNSENT)
     values = {
         "id": F.when(is_moved, i + count).otherwise(F.col("key")),
         "quantity": (i % 1000).cast("int"),

@@ -3,21 +3,33 @@
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
+import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.spark import current_state, open_log
+from pgoutput_construct.spark import current_state, open_log, write_tables
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 from tools.benchmark.spark.moved import write_moved
 from tools.benchmark.spark.workload import TABLE
 
-__all__ = ["RUNS", "Files", "Run"]
+__all__ = ["RUNS", "Files", "Run", "Spent", "measured"]
+
+Result = TypeVar("Result")
+
+
+class Spent(NamedTuple):
+    """What something took."""
+
+    seconds: float
+    cpu: float
+    """Seconds of all cores, of this process and its children: the JVM, and Python's workers."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +46,7 @@ class Files:
     @property
     def typed(self) -> Path:
         """Our typed Parquet of the table's changes."""
-        return self.directory / "typed"
+        return self.directory / "typed" / TABLE
 
 
 @dataclass(frozen=True)
@@ -44,15 +56,34 @@ class Run:
     name: str
     work: Callable[[SparkSession, Files], None]
 
-    def seconds(self, spark: SparkSession, files: Files) -> float:
-        """Do it, and return how long it took."""
-        begun = time.perf_counter()
-        self.work(spark, files)
-        return time.perf_counter() - begun
+    def measure(self, spark: SparkSession, files: Files) -> Spent:
+        """Do it, and return what it took."""
+        return measured(lambda: self.work(spark, files))[0]
 
 
-def _decode(spark: SparkSession, files: Files) -> None:
-    _write(open_log(spark, files.log).changes(TABLE), files.typed)
+def measured(work: Callable[[], Result]) -> tuple[Spent, Result]:
+    """Do something; return what it took, and what it returned."""
+    cpu, begun = _cpu(), time.perf_counter()
+    result = work()
+    seconds = time.perf_counter() - begun
+    return Spent(seconds, _cpu() - cpu), result
+
+
+def _cpu() -> float:
+    """Return the CPU seconds of this process and of all below it, also of those that have ended."""
+    here, found = psutil.Process(), 0.0
+    for process in (here, *here.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile: its parent has its seconds
+            found += sum(process.cpu_times()[:4])
+    return found
+
+
+def _tables(spark: SparkSession, files: Files) -> None:
+    write_tables(open_log(spark, files.log), files.typed.parent, [TABLE], mode="overwrite")
+
+
+def _changes(spark: SparkSession, files: Files) -> None:
+    _write(open_log(spark, files.log).changes(TABLE), files.directory / "changes")
 
 
 def _copy(spark: SparkSession, files: Files) -> None:
@@ -118,7 +149,8 @@ def _discard(rows: DataFrame) -> None:
 RUNS: Final = {
     run.name: run
     for run in (
-        Run("log to typed Parquet", _decode),
+        Run("log to typed Parquet", _tables),
+        Run("changes, by Spark's writer", _changes),
         Run("plain copy of it", _copy),
         Run("from_json over wal2json's lines", _from_json),
         Run("state", _state),

@@ -58,7 +58,7 @@ def change_log(directory: Path, transactions: int) -> Path:
 
 def wal2json_lines(directory: Path, transactions: int) -> Path:
     """Return a file of what wal2json (format 2) makes of the same changes; raise Unavailable where it is not there."""
-    path = directory / f"wal2json-{transactions}.jsonl"
+    path = directory / f"wal2json-lines-{transactions}.jsonl"
     if path.exists():
         return path
     with _debian_server() as dsn, psycopg.connect(dsn, autocommit=True) as connection:
@@ -68,7 +68,8 @@ def wal2json_lines(directory: Path, transactions: int) -> Path:
         partial = path.with_suffix(".partial")
         query = (
             f"COPY (SELECT data FROM pg_logical_slot_get_changes('{_SLOT}', NULL, NULL, 'format-version', '2', "
-            "'include-lsn', 'true', 'include-timestamp', 'true')) TO STDOUT (FORMAT csv, QUOTE e'\\x01')"
+            "'include-lsn', 'true', 'include-timestamp', 'true')) "
+            "TO STDOUT (FORMAT csv, QUOTE e'\\x01', DELIMITER e'\\x02')"
         )
         with partial.open("wb") as file, connection.cursor().copy(query) as lines:
             for line in lines:

@@ -1,0 +1,79 @@
+"""The changes of a batch: read once for all tables, from a log with a row that is none."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.spark import open_log, read_current, replicate
+from pgoutput_construct.spark.warehouse.notes import Warehouse
+from pgoutput_construct.spark.warehouse.staged import stage
+from pgoutput_construct.spark.warehouse.staging import Wanted, staging, staging_tasks
+from tests.spark.logs import log_options, write_log
+
+pytestmark = pytest.mark.spark
+
+
+def _payloads() -> list[bytes]:
+    """Three transactions, each with a row for each of three tables."""
+    payloads = []
+    for number in range(1, 4):
+        lsn, time = pgo.Lsn(10 * number), pgo.Timestamp(number)
+        payloads.append(pgo.build(pgo.Begin(lsn, time, number)))
+        for oid in (1, 2, 3):
+            columns = (pgo.RelationColumn(1, "id", 23, -1), pgo.RelationColumn(0, "v", 25, -1))
+            payloads.append(pgo.build(pgo.Relation(None, oid, "public", f"t{oid}", "d", columns)))
+            payloads.append(pgo.build(pgo.Insert(None, oid, (b"%d" % number, b"x"))))
+        payloads.append(pgo.build(pgo.Commit(lsn, pgo.Lsn(lsn + 1), time)))
+    return payloads
+
+
+def test_changes_lie_in_files_while_they_are_needed(spark: Any, tmp_path: Path) -> None:
+    """They are those of the log, by table and from where they are wanted; then the files are gone."""
+    write_log(tmp_path / "log", _payloads(), log_options(), rows=5)
+    log, place = open_log(spark, tmp_path / "log"), Warehouse(tmp_path / "wh [1]")
+    place.store.prepare()
+    second = log.opened.index.transactions["seq"][1].as_py()
+    wanted = [
+        Wanted("public.t1", -1),
+        Wanted("public.t2", second),
+        Wanted("public.t1", second),
+        Wanted("public.t3", 99),
+    ]
+    with staging(log, place, wanted) as staged:
+        found = [staged.changes(spark, each) for each in wanted]
+        assert [changes.seen.changes for changes in found] == [3, 1, 1, 0]
+        for (name, after), changes in zip(wanted, found, strict=True):
+            assert _rows(changes.rows) == _rows(log.changes(name, after))
+    assert [path.name for path in (tmp_path / "wh [1]").iterdir()] == []
+
+
+def test_a_row_that_cannot_be_decoded_stops_its_own_table(spark: Any, tmp_path: Path) -> None:
+    """The others are brought up to date; the error says where the row is."""
+    payloads = _payloads()
+    bad = next(seq for seq, each in enumerate(payloads) if each == pgo.build(pgo.Insert(None, 2, (b"2", b"x"))))
+    write_log(tmp_path / "log", payloads, log_options(), rows=5, errors={bad: payloads[bad].replace(b"N", b"?")})
+    with pytest.raises(pgo.ChangeLogError, match=rf"seq {bad}\b.*Insert"):
+        replicate(spark, tmp_path / "log", tmp_path / "wh")
+    for name in ("public.t1", "public.t3"):
+        assert read_current(spark, tmp_path / "wh", name).count() == 3
+    with pytest.raises(pgo.PgoutputError, match=r"no table public\.t2"):
+        read_current(spark, tmp_path / "wh", "public.t2")
+
+
+def test_a_warehouse_that_an_executor_does_not_find(spark: Any, tmp_path: Path) -> None:
+    """The error names the host; a local path that machines do not share is the usual reason."""
+    write_log(tmp_path / "log", _payloads(), log_options(), rows=5)
+    log, elsewhere = open_log(spark, tmp_path / "log"), LocalStore(tmp_path / "not" / "shared")
+    tasks = staging_tasks(log, elsewhere, [Wanted("public.t1", -1)], [log.table("public.t1")])
+    given = pa.record_batch({"task": [pickle.dumps(task) for task in tasks]})
+    with pytest.raises(pgo.ChangeLogError, match=r"not/shared: not found on the host .* all executors share"):
+        list(stage([given]))
+
+
+def _rows(changes: Any) -> list[Any]:
+    return sorted(map(tuple, changes.collect()))

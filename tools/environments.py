@@ -1,0 +1,85 @@
+"""Environments with other versions of PySpark, which tests run programs in: ``python -m tools.environments``.
+
+They lie outside of the clone, in PGOUTPUT_ENVIRONMENTS or the user's cache: each has a gigabyte. With ``--test`` the
+tests of the data source and of ``replicate`` into Parquet run in each of them.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+__all__ = ["VERSIONS", "missing_environment", "python_with"]
+
+VERSIONS: Final = ("4.2", "4.3")
+"""The versions of PySpark that are supported beside the one that everything else is tested with."""
+
+_CLONE: Final = Path(__file__).parents[1]
+_FOLDER: Final = Path(os.environ.get("PGOUTPUT_ENVIRONMENTS") or Path.home() / ".cache" / "pgoutput_construct")
+_STAMP: Final = "installed.txt"
+_TESTS: Final = ("tests/spark/source", "tests/spark/test_following.py", "tests/spark/test_versions.py")
+
+
+def python_with(version: str) -> Path:
+    """Return the Python of the environment with a version of PySpark, whether it is there or not."""
+    return _FOLDER / f"pyspark-{version}" / "bin" / "python"
+
+
+def missing_environment(version: str) -> str:
+    """Say what to do when the environment with a version is not there, or has not what it should; "" when it is."""
+    stamp = python_with(version).parents[1] / _STAMP
+    if stamp.exists() and stamp.read_text() == "\n".join(_requirements(version)):
+        return ""
+    return f"no environment with PySpark {version}: make it: python -m tools.environments"
+
+
+def main() -> None:
+    """Make those that are not there; with ``--test`` run the tests in each."""
+    for version in VERSIONS:
+        if missing_environment(version):
+            print(f"making an environment with PySpark {version}; this takes a minute or two", file=sys.stderr)
+            _make(version)
+    if "--test" in sys.argv[1:]:
+        sys.exit(max(_test(version) for version in VERSIONS))
+
+
+def _make(version: str) -> None:
+    python, wanted = python_with(version), _requirements(version)
+    folder = python.parents[1]
+    shutil.rmtree(folder, ignore_errors=True)
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
+    for command in ([sys.executable, "-m", "venv", str(folder)], install):
+        if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
+            raise SystemExit(f"Error: no environment with PySpark {version}, for the reason above")
+    (folder / _STAMP).write_text("\n".join(wanted))
+
+
+def _test(version: str) -> int:
+    print(f"== PySpark {version}", flush=True)
+    return subprocess.run([python_with(version), "-m", "pytest", "-q", *_TESTS], cwd=_CLONE, check=False).returncode
+
+
+def _requirements(version: str) -> list[str]:
+    """Return what is installed: what tests need, with this version of PySpark."""
+    project = tomllib.loads((_CLONE / "pyproject.toml").read_text("utf-8"))["project"]
+    others = (each for each in _of_extra("test", project["optional-dependencies"]) if not each.startswith("pyspark"))
+    return sorted({*project["dependencies"], *others, f"pyspark[connect,pipelines]=={version}.*"})
+
+
+def _of_extra(extra: str, extras: dict[str, list[str]]) -> Iterator[str]:
+    for requirement in extras[extra]:
+        included = re.fullmatch(r"pgoutput-construct\[(.*)\]", requirement)
+        if included is None:
+            yield requirement
+        else:
+            for each in included[1].split(","):
+                yield from _of_extra(each, extras)
+
+
+if __name__ == "__main__":
+    main()
