@@ -22,7 +22,7 @@ VERSIONS: Final = ("4.2", "4.3")
 _CLONE: Final = Path(__file__).parents[1]
 _FOLDER: Final = Path(os.environ.get("PGOUTPUT_ENVIRONMENTS") or Path.home() / ".cache" / "pgoutput_construct")
 _STAMP: Final = "installed.txt"
-_TESTS: Final = ("tests/spark/source", "tests/spark/test_following.py", "tests/spark/test_versions.py")
+_TESTS: Final = ("tests/spark/source", "tests/spark/test_versions.py")
 
 
 def python_with(version: str) -> Path:

@@ -22,13 +22,14 @@ class ObjectStore(NamedTuple):
 
 
 def _s3(hadoop: str, sdk: str) -> str:
+    """Return what reaches S3 from this version of Hadoop, Spark's own, with the AWS SDK that it was made with."""
     parts = (f"software.amazon.awssdk:{part}:{sdk}" for part in ("s3-transfer-manager", "sts", "apache-client"))
     return ",".join((f"org.apache.hadoop:hadoop-aws:{hadoop}", *parts))
 
 
 STORES: Final[Mapping[str, ObjectStore]] = {
     "s3": ObjectStore(
-        {"4.1": _s3("3.4.2", "2.29.52")},
+        {"4.1": _s3("3.4.2", "2.29.52"), "4.2": _s3("3.5.0", "2.35.4"), "4.3": _s3("3.5.0", "2.35.4")},
         (
             "software.amazon.awssdk:bundle",  # the clients of all services of AWS: 600 MB
             "commons-codec:*",

@@ -46,5 +46,5 @@ def test_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "software.amazon.awssdk:bundle" in found["spark.jars.excludes"].split(",")
     assert format_settings(["parquet"], store_of("/tables")) == {}
     monkeypatch.setattr(formats, "_SPARK", "9.9")
-    with pytest.raises(pgo.PgoutputError, match=r"^s3 has jars for Spark 4\.1, not for "):
+    with pytest.raises(pgo.PgoutputError, match=r"^s3 has jars for Spark 4\.1, 4\.2, 4\.3, not for "):
         format_settings(["parquet"], "s3")
