@@ -7,7 +7,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
-from pgoutput_construct.spark.plan import Plan
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.planning import committed, lost_ends
 from pgoutput_construct.spark.survey import BEFORE_ALL
 from pgoutput_construct.spark.tables import Base
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
@@ -38,17 +39,18 @@ def counting(changes: DataFrame, base: Base | None, reach: tuple[int, int] | Non
     )
 
 
-def near(plan: Plan, copy: TableCopy) -> tuple[int, int] | None:
+def near(index: SegmentIndex, copy: TableCopy) -> tuple[int, int] | None:
     """Return the first and last position of the commits that are fewer than 2**31 transactions away from a copy.
 
     None: all are, which is as far as 32 bits of an xid tell before from after. In a longer log the order of its
     transactions tells: two that follow each other in it are never that far apart.
     """
-    xids, lsns = np.array(plan.spans.xid, np.int64), np.array(plan.spans.commit_lsn, np.int64)
-    if not len(xids):
+    transactions = committed(index.transactions, lost_ends(index))
+    if not len(transactions):
         return None
+    seqs, xids, lsns = (transactions[name].to_numpy() for name in ("seq", "xid", "commit_lsn"))
     walk = np.append(0, np.cumsum(_apart(np.diff(xids))))
-    here = min(int(np.searchsorted(np.array(plan.spans.last_seq, np.int64), copy.seq)), len(xids) - 1)
+    here = min(int(np.searchsorted(seqs, copy.seq)), len(xids) - 1)
     away = walk - walk[here] + _apart(xids[here] - copy.snapshot.xmax)
     is_near = np.abs(away) < _XIDS // 2
     return None if is_near.all() or not is_near.any() else (int(lsns[is_near].min()), int(lsns[is_near].max()))

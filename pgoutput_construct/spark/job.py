@@ -140,7 +140,7 @@ class OpenLog:
 
     def reach(self, table: Table) -> tuple[int, int] | None:
         """Return what ``advance`` must know of how far the changes of a table are from its copy; see ``near``."""
-        return near(self.opened.plan, table.base.copy) if table.base else None
+        return near(self.opened.index, table.base.copy) if table.base else None
 
     def check_kept(self, table: Table) -> None:
         """Raise ChangeLogError when changes were pruned that a table's state needs."""

@@ -84,11 +84,30 @@ def test_write_tables(log: OpenLog, tmp_path: Path) -> None:
     assert sum(item.counts.values()) == log.table("public.item").rows
     assert Path(item.path) == tmp_path / "public.item"
     for name, table in written.items():
-        read = read_table(log.spark, table.path)
-        assert read.columns == log.changes(name).columns
-        assert read.count() == log.table(name).rows
+        read, changes = read_table(log.spark, table.path), log.changes(name)
+        assert read.schema == changes.schema and read.count() == log.table(name).rows
+        one, other = (rows.orderBy("_commit_lsn", "_seq").toArrow() for rows in (read, changes))
+        assert one == other
     with pytest.raises(Exception, match="already exists"):
         write_tables(log, tmp_path, names)
+
+
+def test_days_long_ago(spark: Any, tmp_path: Path) -> None:
+    """Days before the calendar of today are written as Spark reads them, and numbers, and a row without any value."""
+    kinds = {"day": (1082, -1), "moment": (1114, -1), "stamp": (1184, -1), "price": (1700, (12 << 16 | 2) + 4)}
+    columns = tuple(pgo.RelationColumn(0, name, *kind) for name, kind in kinds.items())
+    relation = pgo.Relation(None, 7, "public", "old", "d", columns)
+    values = b"0044-03-15", b"1066-10-14 09:00:00", b"1582-10-04 23:59:59.999999+00", b"-1234567890.05"
+    rows = [pgo.Insert(None, 7, values), pgo.Insert(None, 7, (None,) * 4)]
+    lsn, time = pgo.Lsn(5), pgo.Timestamp(6)
+    messages: list[Any] = [pgo.Begin(lsn, time, 7), relation, *rows, pgo.Commit(lsn, pgo.Lsn(6), time)]
+    write_log(tmp_path / "log", [pgo.build(message) for message in messages], log_options())
+    (written,) = write_tables(open_log(spark, tmp_path / "log"), tmp_path / "tables").values()
+    assert written.insert == 2
+    found = spark.read.parquet(written.path).orderBy("_seq").selectExpr(*(f"cast({name} AS string)" for name in kinds))
+    old, none = (tuple(row) for row in found.collect())
+    assert old == ("0044-03-15", "1066-10-14 09:00:00", "1582-10-04 23:59:59.999999", "-1234567890.05")
+    assert none == (None,) * 4
 
 
 def flipped(directory: Path, copy: Path, place: float) -> Path:

@@ -38,8 +38,8 @@ __all__ = [
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_TASK_ROWS: Final = 100_000
-_TASK_BYTES: Final = 1 << 25
+_TASK_ROWS: Final = 250_000
+_TASK_BYTES: Final = 1 << 26
 """Small segments share a task until they have so much: starting a task costs more than reading them."""
 _FEW: Final = 4
 _COLUMNS: Final = tuple(column.name for column in fields(Spans) if column.name != "aborted")
