@@ -43,7 +43,7 @@ class Offset:
         if self.lsn is None or self.time is None:
             return {"seq": self.seq}
         final = self.time if self.final is None else self.final
-        times = {"commit_time": str(Timestamp(self.time)), "finalized_until": str(Timestamp(final))}
+        times = {"commit_time": str(Timestamp(self.time)), "finalizedUntil": str(Timestamp(final))}
         return {"seq": self.seq, "commit_lsn": str(Lsn(self.lsn)), **times}
 
 

@@ -90,7 +90,7 @@ def test_a_log_that_grows(spark: Any, log: Growing, tmp_path: Path) -> None:
     log.grow(3)
     collected.query.processAllAvailable()
     progress = collected.query.lastProgress
-    shown = ("seq", "commit_lsn", "commit_time", "finalized_until")
+    shown = ("seq", "commit_lsn", "commit_time", "finalizedUntil")
     assert all(name in str(progress["sources"][0]["endOffset"]) for name in shown)
     collected.query.stop()
     log.grow(3)
@@ -147,7 +147,7 @@ def test_limits(reader: Callable[..., Any], whole: Path, limit: dict[str, int]) 
 
 
 def test_what_is_final(tmp_path: Path) -> None:
-    """No commit behind an offset is earlier than its ``finalized_until``: their times are not quite in their order."""
+    """No commit behind an offset is earlier than its ``finalizedUntil``: their times are not quite in their order."""
     minutes, payloads = (10, 30, 20, 20, 40), list[Any]()
     for number, minute in enumerate(minutes, 1):
         lsn, time = pgo.Lsn(number), pgo.Timestamp(minute * 60_000_000)
@@ -156,9 +156,9 @@ def test_what_is_final(tmp_path: Path) -> None:
     source = PgoutputSource({"path": str(tmp_path), "view": "transactions", "maxTransactionsPerTrigger": "1"})
     reader: Any = source.streamReader(source.schema())
     start, found = reader.initialOffset(), []
-    assert "finalized_until" not in start
+    assert "finalizedUntil" not in start
     while (end := reader.latestOffset(start)) != start:
-        found.append((end["commit_time"], end["finalized_until"]))
+        found.append((end["commit_time"], end["finalizedUntil"]))
         start = end
     expected = zip((10, 30, 20, 20, 40), (10, 20, 20, 20, 40), strict=True)
     assert found == [tuple(str(pgo.Timestamp(minute * 60_000_000)) for minute in pair) for pair in expected]
