@@ -84,11 +84,12 @@ def attack_slot(
     ``seconds`` is the mean time between two kills. Raises PgoutputError where it does not come to the end.
     """
     from pgoutput_construct.spark import spark_session
+    from pgoutput_construct.spark.formats import FORMATS  # of all: Java goes on when a session ends
 
     with Bank(server) as bank:
         attacked = _Attack(bank, directory, chance)
         attacked.run(kills, seconds)
         counts = ", ".join(f"{name} {count}" for name, count in sorted(attacked.counts.items()) if count)
         say(f"slot: killed {counts}; ended by themselves, and were started again: {len(attacked.query.ended)}")
-        with spark_session("local[2]") as spark:
+        with spark_session("local[2]", into=FORMATS) as spark:
             return attacked.problems(spark, say)

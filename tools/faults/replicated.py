@@ -129,6 +129,7 @@ def attack(
     ``seconds`` is the mean time between two kills. Raises FaultsError where the tables do not come to the end.
     """
     from pgoutput_construct.spark import spark_session
+    from pgoutput_construct.spark.formats import FORMATS  # of all: Java goes on when a session ends
 
     with Bank(server) as bank:
         attacked = _Attack(bank, directory, into, chance, say)
@@ -136,7 +137,7 @@ def attack(
         counts = ", ".join(f"{name} {count}" for name, count in sorted(attacked.counts.items()))
         ended = [*attacked.capture.ended, *attacked.replica.ended]
         say(f"{into}: killed {counts}; ended by themselves, and were started again: {len(ended)}")
-        with spark_session("local[2]", into=[into]) as spark:
+        with spark_session("local[2]", into=FORMATS) as spark:
             return attacked.differences(spark)
 
 
