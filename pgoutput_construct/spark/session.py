@@ -35,7 +35,8 @@ _LOCAL: Final[Mapping[str, str]] = {
     "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
 }
 
-
+_ONE_PROCESS: Final[Mapping[str, str]] = {"spark.python.daemon.module": "pgoutput_construct.spark.daemon"}
+"""For a session in one process: elsewhere workers may lack the package, and then PySpark's own say so."""
 _MASTER_KEY: Final = "spark.master"
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """The variable by which spark-submit, whose process has a master already, is known."""
@@ -82,4 +83,5 @@ def _of_master(master: str | None) -> Mapping[str, str]:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master is None:
         return {}
-    return {_MASTER_KEY: master, **(_LOCAL if master.startswith("local") else {})}
+    local = _LOCAL if master.startswith("local") else {}
+    return {_MASTER_KEY: master, **local, **(_ONE_PROCESS if re.match(r"local(\[|$)", master) else {})}
