@@ -27,6 +27,15 @@ for _name, _examples in PROFILES.items():
 settings.load_profile(os.environ.get("PGOUTPUT_HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "quick"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put files with slow tests first: of files that run in parallel none is left to run alone at the end."""
+    slow: dict[Path, int] = {}
+    for item in items:
+        needed = sum(cost for name, cost in (("spark", 2), ("server", 1)) if name in item.keywords)
+        slow[item.path] = max(slow.get(item.path, 0), needed)
+    items.sort(key=lambda item: -slow[item.path])
+
+
 @pytest.fixture(scope="session")
 def server16() -> Iterator[EmbeddedServer]:
     """A PostgreSQL 16 for the whole run; use a database of your own and drop your slots."""

@@ -23,7 +23,7 @@ PAGE: Final = re.findall(r"^## On a cluster\n(.*?)^##", (ROOT / "README.md").rea
 [PROGRAM] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 LACKING: Final = """#!/bin/sh
 case $PWD in {work}/*) PYTHONPATH=$(echo "$PYTHONPATH" | sed 's|{root}||'); set -- -S "$@" ;; esac
-exec {python} "$@"
+exec "{python}" "$@"
 """
 """A Python that has no packages where executors work."""
 
