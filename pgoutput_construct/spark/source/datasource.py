@@ -1,10 +1,12 @@
 """``format("pgoutput")``: a change log as a data source of Spark."""
 
+from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, Final, cast
 from weakref import WeakSet
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -15,7 +17,8 @@ from pgoutput_construct.spark.source.options import read_options
 
 __all__ = ["PgoutputSource", "register"]
 
-_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+_PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+_AVAILABLE_NOW: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 _registered: "WeakSet[Any]" = WeakSet()
 
 
@@ -67,10 +70,13 @@ class PgoutputSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Let a session read change logs: ``spark.read.format("pgoutput").option("path", LOG)...``.
 
-    Also switches on that Spark hands filters to data sources in Python.
+    Also switches on that Spark hands filters to data sources in Python, and that ``trigger(availableNow=True)`` goes on
+    behind a batch that was interrupted: without it the query would end there with sources that Spark asks for no limit.
     """
     if spark not in _registered:
         spark.dataSource.register(PgoutputSource)
         if spark.conf.get(_PUSHDOWN) != "true":  # a pipeline must have it in its specification: none may set it
             spark.conf.set(_PUSHDOWN, "true")
+        with suppress(PySparkException):  # the same; it has triggers of its own
+            spark.conf.set(_AVAILABLE_NOW, "true")
         _registered.add(spark)

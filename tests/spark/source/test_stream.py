@@ -15,7 +15,7 @@ from pgoutput_construct.spark import open_log, register
 from pgoutput_construct.spark.source.datasource import PgoutputSource
 from pgoutput_construct.spark.source.offsets import Limits, next_seq
 from tests.live.recording import Recording
-from tests.spark.logs import log_options, write_log, write_recording
+from tests.spark.logs import log_options, write_log, write_orders, write_recording
 
 pytestmark = pytest.mark.spark
 
@@ -129,6 +129,27 @@ def batches(reader: Any) -> Iterator[list[Any]]:
         yield sorted((row["_commit_lsn"], row["_seq"], row["_op"]) for row in found)
         reader.commit(end)
         start = end
+
+
+def test_what_came_after_a_batch_that_was_interrupted(spark: Any, tmp_path: Path) -> None:
+    """A query over all that is there begins with that batch, and goes on behind it."""
+    register(spark)
+    found = list[int]()
+
+    def run(keep: Callable[[Any, int], None]) -> None:
+        options = {"path": str(tmp_path / "log"), "table": "public.orders"}
+        writer = spark.readStream.format("pgoutput").options(**options).load().writeStream.foreachBatch(keep)
+        writer.option("checkpointLocation", str(tmp_path / "at")).trigger(availableNow=True).start().awaitTermination()
+
+    def fail(_: Any, __: int) -> None:
+        raise RuntimeError("interrupted")
+
+    write_orders(tmp_path / "log", range(2))
+    with pytest.raises(Exception, match="interrupted"):
+        run(fail)
+    write_orders(tmp_path / "log", range(2, 4))
+    run(lambda rows, _: found.append(rows.count()))
+    assert len(found) == 2 and sum(found) == open_log(spark, tmp_path / "log").changes("public.orders").count()
 
 
 @pytest.mark.parametrize(
