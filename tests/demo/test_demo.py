@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 def pgoutput(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     """Run the command line in a folder."""
     command = [sys.executable, "-m", "pgoutput_construct.cli", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=600)
 
 
 @pytest.fixture(scope="module")
