@@ -80,10 +80,15 @@ def run(folder: Path, *command: str | Path) -> "subprocess.CompletedProcess[str]
 
 def test_pipeline(folder: Path) -> None:
     """Type 1 is what the table holds; type 2 has the rows of our history, between the same commits."""
-    done = run(folder, python_with("4.3").with_name("spark-pipelines"), "run")
-    assert "Run is COMPLETED" in done.stderr + done.stdout, done.stderr[-4000:]
+    for _ in range(3):
+        done = run(folder, python_with("4.3").with_name("spark-pipelines"), "run")
+        if "Run is COMPLETED" in (said := done.stdout + done.stderr):
+            break
+        # An error of spark-pipelines 4.3.0 with any data source of Python, most often after the run; the next goes on.
+        assert "__python_accumulator__" in said, said[-8000:]
+    assert "Run is COMPLETED" in said, said[-8000:]
     done = run(folder, python_with("4.3"), "-c", FOUND)
-    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.returncode == 0, done.stderr[-4000:] + done.stdout[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert dict(found["now"]) == orders_after(range(3))
     assert sorted(map(str, found["then"])) == sorted(map(str, found["ours"]))
