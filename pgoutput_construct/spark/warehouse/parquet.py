@@ -14,11 +14,6 @@ from pgoutput_construct.spark.warehouse.version import Version
 
 __all__ = ["ParquetSink"]
 
-_COMMITTER: Final = {
-    "mapreduce.fileoutputcommitter.algorithm.version": "2",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-}
-"""A version is there when its note is: what a job has completed need not be told apart, which takes time."""
 _SMALL: Final = 1 << 22
 """Bytes of files whose rows are shuffled sooner than they are told from others."""
 
@@ -48,7 +43,7 @@ class ParquetSink(Sink):
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Write a version beside the others; remove those whose time is over."""
         path = _path(dataset.directory, dataset.version.batch)
-        rows.write.mode("overwrite").options(**_COMMITTER).parquet(f"{self.warehouse.path}/{path}")
+        rows.write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
         details = {"path": path, "schema": rows.schema.jsonValue(), "replaced": self._replaced(before)}
         return replace(dataset, details=details)
 
