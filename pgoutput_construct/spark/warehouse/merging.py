@@ -35,8 +35,7 @@ def merging(
     """Yield the statement that merges net changes into a table, of which ``read`` returns the present rows.
 
     Columns that came or went are altered first: Spark refuses what was read before. ``table`` is named as SQL has it.
-    The statement fails when a change leaves a value open and the
-    table has no such row.
+    The statement fails when a change leaves a value open and the table has no such row.
     """
     rows = changes.rows.persist()
     try:
