@@ -1,6 +1,5 @@
 """Changes that tasks write as Parquet themselves: through Spark's own writer they would cost six times as much."""
 
-import pickle
 import platform
 import shutil
 import tempfile
@@ -21,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.dealing import deal
 from pgoutput_construct.spark.opened import Opened
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.pieces import Range, TableRows
@@ -73,9 +73,7 @@ def write_changes(spark: SparkSession, opened: Opened, table: Table, path: Path)
 def _written(spark: SparkSession, writer: "_Writer", tasks: list[TableRows]) -> list[tuple[str, str, int]]:
     if not tasks:
         return [(writer.write([]), "", 0)]
-    work = _Work(writer, [pickle.dumps(task) for task in tasks])
-    rows = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, from_arrow_schema(_RESULT)).collect()
-    return [(row["file"], row["op"], row["rows"]) for row in rows]
+    return [(row["file"], row["op"], row["rows"]) for row in deal(spark, tasks, writer.done, _RESULT)]
 
 
 def _moved(written: list[tuple[str, str, int]], beside: Path, path: Path) -> dict[str, int]:
@@ -111,6 +109,13 @@ class _Writer:
             file.add_key_value_metadata({_SPARK_SCHEMA: self._spark_schema, _SPARK_VERSION: __version__.encode()})
         return name
 
+    def done(self, task: TableRows) -> Iterator[dict[str, Any]]:
+        """Write the file of a task; yields how many rows of each ``_op`` it has."""
+        counts = Counter[str]()
+        file = self.write(_counted(read_table_rows(task), counts))
+        for op, count in counts.items() or [("", 0)]:
+            yield {"file": file, "op": op, "rows": count}
+
     @cached_property
     def _spark_schema(self) -> bytes:
         return from_arrow_schema(self.schema, prefer_timestamp_ntz=True).json().encode()
@@ -126,22 +131,6 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
             group, size = [], 0
     if group:
         yield group
-
-
-@dataclass(frozen=True)
-class _Work:
-    """Does the tasks whose numbers it is given."""
-
-    writer: _Writer
-    tasks: list[bytes]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                counts = Counter[str]()
-                file = self.writer.write(_counted(read_table_rows(pickle.loads(self.tasks[number])), counts))
-                rows = [{"file": file, "op": op, "rows": count} for op, count in counts.items()]
-                yield pa.RecordBatch.from_pylist(rows or [{"file": file, "op": "", "rows": 0}], _RESULT)
 
 
 def _counted(batches: Iterable[pa.RecordBatch], counts: Counter[str]) -> Iterator[pa.RecordBatch]:

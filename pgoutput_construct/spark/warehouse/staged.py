@@ -1,11 +1,10 @@
 """A task of a batch: a part of the log is read once, and the changes of each table in it become a file."""
 
-import pickle
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,20 +66,14 @@ class StagingTask:
     """and the folder there."""
 
 
-def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Do tasks, which are given as pickles in the first column; yields TOLD. Raises ChangeLogError for damage."""
-    for batch in batches:
-        for pickled in batch.column(0).to_pylist():
-            yield pa.RecordBatch.from_pylist(list(_done(pickle.loads(pickled))), TOLD)
-
-
 def joined(one: Seen, other: Seen) -> Seen:
     """Return what is in both."""
     flags = (a or b for a, b in zip(one[3:], other[3:], strict=True))
     return Seen(one.changes + other.changes, one.truncates or other.truncates, one.unsent | other.unsent, *flags)
 
 
-def _done(task: StagingTask) -> Iterator[dict[str, object]]:
+def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
+    """Do a task; yields TOLD, a row a table. Raises ChangeLogError for damage."""
     files = {table.number: _File(table) for table in task.tables}
     for part in parts_of_piece(task.piece, task.oids):
         for file in files.values():

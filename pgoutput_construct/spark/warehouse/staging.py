@@ -1,6 +1,5 @@
 """The changes of a batch: the log is read once for all tables, and each one's typed changes lie beside the tables."""
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.dealing import deal
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.names import plain_path
@@ -29,8 +29,6 @@ from pgoutput_construct.spark.warehouse.staged import TOLD, StagedTable, Staging
 __all__ = ["Changes", "Staged", "Wanted", "staging", "staging_tasks"]
 
 _FOLDER: Final = "staged"  # no table's directory, which has a dot
-_FEW: Final = 32
-"""More tasks than this are dealt out one by one, so that none waits behind another that takes long."""
 _NOTHING: Final = Seen(0, False, frozenset(), False, False, False)
 
 
@@ -98,7 +96,9 @@ def _staged(log: OpenLog, store: LogStore, path: str, wanted: Sequence[Wanted]) 
     for table in tables:
         table.check_names(log.spark.conf.get("spark.sql.caseSensitive") == "true")
     files = [_Files(changes_schema(table.columns)) for table in tables]
-    for row in _told(log.spark, list(staging_tasks(log, store, wanted, tables))):
+    with plain_errors():
+        told = deal(log.spark, list(staging_tasks(log, store, wanted, tables)), stage, TOLD)
+    for row in told:
         files[row["table"]] = _with(files[row["table"]], path, row)
     return dict(zip(wanted, files, strict=True))
 
@@ -121,16 +121,6 @@ def staging_tasks(
 
 def _table(number: int, table: Table, used: Mapping[int, Used]) -> StagedTable:
     return StagedTable(number, table.columns, changes_schema(table.columns), used)
-
-
-def _told(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
-    if not tasks:
-        return []
-    pickled = pa.table({"task": [pickle.dumps(task) for task in tasks]})
-    rows = spark.createDataFrame(pickled)
-    rows = rows.repartition(len(tasks)) if len(tasks) > _FEW else rows
-    with plain_errors():
-        return rows.mapInArrow(stage, from_arrow_schema(TOLD)).collect()
 
 
 def _with(files: _Files, path: str, told: Row) -> _Files:
