@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.logged import ABORTED, COMMITTED, ROLLED_BACK, EndedTransaction, LoggedTransaction
@@ -17,7 +17,7 @@ from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import StreamStartFirstSegment
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["Spans", "TransactionReader"]
+__all__ = ["SPAN_COLUMNS", "Spans", "TransactionReader"]
 
 _INT64_MAX = 2**63 - 1
 
@@ -49,6 +49,9 @@ class Spans:
     aborted: dict[int, frozenset[int]]
     """Subtransactions that were rolled back, by the index of the span."""
 
+
+SPAN_COLUMNS: Final = tuple(field.name for field in fields(Spans) if field.name != "aborted")
+"""The fields of Spans that are columns, one entry a span."""
 
 _Ending = m.Commit | m.StreamCommit | m.CommitPrepared
 _Opening = m.Begin | m.BeginPrepare | m.StreamStart

@@ -1,8 +1,6 @@
 """What of a segment a task needs: the wanted transactions in it, and the rows that they, and copies, have there."""
 
 from array import array
-from dataclasses import fields
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +13,13 @@ from pgoutput_construct.changelog.planning import spans_of
 from pgoutput_construct.changelog.usage import COPIED
 from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.spark.source.pieces import Piece, is_own
-from pgoutput_construct.stream.transactions import Spans
+from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
 
 __all__ = ["NeededRows"]
 
 Numbers = NDArray[np.int64]
 Ranges = tuple[Numbers, Numbers]
 """The first and the last seqs of ranges, in the order of both."""
-
-_COLUMNS: Final = tuple(column.name for column in fields(Spans) if column.name != "aborted")
 
 
 class NeededRows:
@@ -103,7 +99,7 @@ def _merged(own: Spans, others: Spans) -> Spans:
     order = np.argsort(first, kind="stable")
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
-    columns = {name: _taken(getattr(own, name), getattr(others, name), order) for name in _COLUMNS}
+    columns = {name: _taken(getattr(own, name), getattr(others, name), order) for name in SPAN_COLUMNS}
     aborted = {int(places[len(own.xid) + place]): xids for place, xids in others.aborted.items()}
     return Spans(**columns, aborted=aborted)
 

@@ -1,7 +1,7 @@
 """Which segments a read of a table needs, and what of the log each task is told; out of the index alone."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used, is_own, messages_of
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.stream.relations import RelationHistory
-from pgoutput_construct.stream.transactions import Spans
+from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
 
 __all__ = [
     "Found",
@@ -42,7 +42,6 @@ _TASK_ROWS: Final = 250_000
 _TASK_BYTES: Final = 1 << 26
 """Small segments share a task until they have so much: starting a task costs more than reading them."""
 _FEW: Final = 4
-_COLUMNS: Final = tuple(column.name for column in fields(Spans) if column.name != "aborted")
 
 
 class Found:
@@ -189,6 +188,6 @@ def _between(spans: Spans, first: int, last: int) -> Spans:
     """Return the spans that have something of a part of the log."""
     starts, ends = (np.frombuffer(column, np.int64) for column in (spans.first_seq, spans.last_seq))
     begin, end = int(np.searchsorted(ends, first)), int(np.searchsorted(starts, last, "right"))
-    columns = {name: getattr(spans, name)[begin:end] for name in _COLUMNS}
+    columns = {name: getattr(spans, name)[begin:end] for name in SPAN_COLUMNS}
     aborted = {place - begin: xids for place, xids in spans.aborted.items() if begin <= place < end}
     return Spans(**columns, aborted=aborted)
