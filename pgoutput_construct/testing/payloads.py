@@ -8,6 +8,8 @@ from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.testing.strategies import any_of
+from pgoutput_construct.wire.connection_definitions import DEFINITIONS as CONNECTION
+from pgoutput_construct.wire.connection_messages import ConnectionMessage
 from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.engine import build
 from pgoutput_construct.wire.frame_definitions import DEFINITIONS as FRAMES
@@ -17,7 +19,16 @@ from pgoutput_construct.wire.options import combinations
 from pgoutput_construct.wire.options import options as parse_options
 from pgoutput_construct.wire.protocol import SINCE, MoreOptions, ParseOptions, Streaming
 
-__all__ = ["ParseOptions", "damaged", "frames", "messages", "options", "options_and_messages", "payloads"]
+__all__ = [
+    "ParseOptions",
+    "connection_messages",
+    "damaged",
+    "frames",
+    "messages",
+    "options",
+    "options_and_messages",
+    "payloads",
+]
 
 
 def options() -> SearchStrategy[ParseOptions]:
@@ -79,6 +90,11 @@ def payloads() -> SearchStrategy[tuple[ParseOptions, bytes]]:
 def frames() -> SearchStrategy[Frame]:
     """Return the frames of the envelope, of all kinds alike."""
     return st.one_of([any_of(cls, definition, {}) for cls, definition in FRAMES.items()])
+
+
+def connection_messages() -> SearchStrategy[ConnectionMessage]:
+    """Return the messages of a connection, of all kinds alike: what client and server say around the stream."""
+    return st.one_of([any_of(cls, definition, {}) for cls, definition in CONNECTION.items()])
 
 
 @st.composite

@@ -1,6 +1,7 @@
 """Hypothesis strategies of whatever a definition describes: the definitions parse, build, and say what there can be."""
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from construct import Construct, Default, FocusedSeq, IfThenElse, Renamed, Struct, Switch
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.testing.primitives import blobs, branches, record, several, strings
-from pgoutput_construct.wire.composites import Counted, Extending, Kind, Record, SizeOf, Valued
+from pgoutput_construct.wire.composites import Counted, Extending, Kind, Record, SizeOf, Terminated, Valued
+from pgoutput_construct.wire.framing import Closed, Length
 from pgoutput_construct.wire.primitives import Absent, Bits, Constant, Data, Letter, Number, OneOf, String
 
 __all__ = ["any_of"]
@@ -35,7 +37,7 @@ def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Strategy]:
         elif isinstance(content, Switch):
             optional = kind.before is not None and not context["complete"]
             found[each.name] = branches(_cases(kind, content.cases, context), optional)
-        elif each.name and not isinstance(content, Constant | SizeOf):
+        elif each.name and not isinstance(content, Constant | SizeOf | Length | Closed):
             found[each.name] = _strategy(each, context)
     return found
 
@@ -63,6 +65,8 @@ def _strategy(construct: Any, context: Mapping[str, Any]) -> Strategy:
     match content:
         case Counted(subcon=item):
             return several(_strategy(item, context), least=int(context["complete"]))
+        case Terminated(subcon=item):
+            return several(_strategy(item, context).filter(_begins_above_zero), least=int(context["complete"]))
         case Extending(condition=extended, principal=principal) if not extended(context):
             return _fields(content.subcon, context)[principal]
         case Record(cls=cls, subcon=struct):
@@ -82,6 +86,12 @@ def _value(value: Any, has_content: bool, content: Strategy) -> Strategy:
     return content if value is bytes else content.map(value)
 
 
+def _begins_above_zero(item: Any) -> bool:
+    """Tell whether an item of a Terminated is none that would end it: its first text is not empty."""
+    first = getattr(item, fields(item)[0].name) if is_dataclass(item) else item
+    return first != ""
+
+
 def _primitive(construct: Any) -> Strategy:
     match construct:
         case Bits(mask=mask):
@@ -90,7 +100,7 @@ def _primitive(construct: Any) -> Strategy:
             return st.sampled_from(values)
         case Number(range=(low, high), convert=convert):
             return st.integers(low, high).map(convert) if convert else st.integers(low, high)
-        case Data():
-            return blobs()
+        case Data(absent=absent):
+            return blobs() if absent is None else st.none() | blobs()
     assert construct in (String, Absent), construct
     return strings() if construct is String else st.none()

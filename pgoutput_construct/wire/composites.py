@@ -2,14 +2,26 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from io import SEEK_CUR, SEEK_END
 from typing import IO, Any
 
 from construct import Array, Construct, Container, Default, IfThenElse, Subconstruct
 
-from pgoutput_construct.wire.primitives import Absent, FieldError, Letter, Number, shown
+from pgoutput_construct.wire.primitives import Absent, FieldError, Letter, Number, shown, take
 from pgoutput_construct.wire.types import Extended
 
-__all__ = ["Counted", "Extending", "Kind", "Record", "SizeOf", "Valued", "record", "when", "wire_fields"]
+__all__ = [
+    "Counted",
+    "Extending",
+    "Kind",
+    "Record",
+    "SizeOf",
+    "Terminated",
+    "Valued",
+    "record",
+    "when",
+    "wire_fields",
+]
 
 Reference = Callable[[Any], Any]
 """A name of an earlier field or a parameter, written as construct's ``this.name``."""
@@ -23,15 +35,16 @@ def when(condition: Reference, subcon: Construct) -> Construct:
 class SizeOf(Subconstruct):
     """A count or length that is measured on build, from the field beside it that it measures."""
 
-    def __init__(self, measured: str, number: Number) -> None:
+    def __init__(self, measured: str, number: Number, absent: int | None = None) -> None:
         super().__init__(number)
         self.measured = measured
+        self.absent = absent
         self.flagbuildnone = True
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         value = context.get(self.measured)
         try:
-            size = len(value)
+            size = self.absent if value is None and self.absent is not None else len(value)
         except TypeError:
             place = path.rpartition(" -> ")[0] + " -> " + self.measured
             raise FieldError(f"must have a length, not {shown(value)}", place, stream.tell()) from None
@@ -50,6 +63,30 @@ class Counted(Array):
             raise FieldError(f"must be a tuple, not {shown(obj)}", path, stream.tell())
         for i, item in enumerate(obj):
             self.subcon._build(item, stream, context, f"{path} -> [{i}]")
+        return obj
+
+
+class Terminated(Subconstruct):
+    """A repeat behind whose last item a byte is zero; no item begins with such a byte."""
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> tuple[Any, ...]:
+        items: list[Any] = []
+        while take(stream, 1, path) != b"\0":
+            stream.seek(-1, SEEK_CUR)
+            items.append(self.subcon._parsereport(stream, context, f"{path} -> [{len(items)}]"))
+        return tuple(items)
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if not isinstance(obj, tuple | list):
+            raise FieldError(f"must be a tuple, not {shown(obj)}", path, stream.tell())
+        for i, item in enumerate(obj):
+            start = stream.tell()
+            self.subcon._build(item, stream, context, f"{path} -> [{i}]")
+            stream.seek(start)
+            if stream.read(1) == b"\0":
+                raise FieldError("must not begin with a byte that is zero, which ends them", f"{path} -> [{i}]", start)
+            stream.seek(0, SEEK_END)
+        stream.write(b"\0")
         return obj
 
 

@@ -38,6 +38,8 @@ __all__ = [
     "UInt64",
     "XLogRecPtr",
     "Xid",
+    "shown",
+    "take",
 ]
 
 
@@ -255,16 +257,29 @@ String = _String()
 
 
 class Data(Primitive):
-    """As many bytes as an earlier field says, or all that are left."""
+    """As many bytes as an earlier field says, or all that are left; None where that field is ``absent``."""
 
-    def __init__(self, length: Callable[[Any], int] | None = None) -> None:
+    def __init__(self, length: Callable[[Any], int] | None = None, absent: int | None = None) -> None:
         super().__init__()
         self.length = length
+        self.absent = absent
+        self.flagbuildnone = absent is not None
 
-    def _parse(self, stream: IO[bytes], context: Any, path: str) -> bytes:
-        return stream.read() if self.length is None else take(stream, self.length(context), path)
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> bytes | None:
+        if self.length is None:
+            return stream.read()
+        length = self.length(context)
+        if self.absent is not None and length < 0:
+            return self._nothing(length, path, stream.tell())
+        return take(stream, length, path)
+
+    def _nothing(self, length: int, path: str, offset: int) -> None:
+        if length != self.absent:
+            raise FieldError(f"has the length {length}: it is {self.absent}, or from 0 on", path, offset)
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if obj is None and self.absent is not None:
+            return None
         if not isinstance(obj, bytes):
             raise FieldError(f"must be bytes, not {shown(obj)}", path, stream.tell())
         stream.write(obj)

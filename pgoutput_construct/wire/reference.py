@@ -58,6 +58,10 @@ class Reference:
             raise DecodeError(self._unknown(data), offset=0)
         return self._read(cls, BytesIO(data), parameters)
 
+    def read(self, cls: type, data: bytes, parameters: Mapping[str, Any]) -> Any:
+        """Return the message of a class that data is; raise DecodeError."""
+        return self._read(cls, BytesIO(data), parameters)
+
     def parse_prefix(self, data: bytes, start: int, parameters: Mapping[str, Any]) -> tuple[Any, int]:
         """Return the message that starts at ``start``, and how many bytes it takes, whatever follows it.
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from itertools import groupby
 
-from tools.generate.codec_module import REJECT, Function, Module, without_extension
+from tools.generate.codec_module import REJECT, Function, Module, behind, without_extension
 from tools.generate.text import docstring
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat
 from tools.language.elements import Element, Structure
@@ -23,8 +23,7 @@ def build_message(module: Module, message: Message) -> str:
         if message.needs:
             build.write(f"if proto_version < {message.needs}:", REJECT)
         build.write("pieces: list[bytes] = []")
-        build.structure(message, "message.{}".format)
-        build.line('return b"".join(pieces)')
+        build.message(message)
     return str(build.write)
 
 
@@ -50,10 +49,27 @@ class _Function(Function):
             pack = self.module.pack("".join(code for code, _ in waiting))
             self.write(f"pieces.append({pack}({', '.join(value for _, value in waiting)}))")
 
+    def message(self, message: Message) -> None:
+        """Write what builds a message, and puts its length before what follows that."""
+        if message.length is None:
+            self.structure(message, "message.{}".format)
+            self.line('return b"".join(pieces)')
+            return
+        self.structure(behind(message, message.length), "message.{}".format)
+        content = self.name("content")
+        self.line(f'{content} = b"".join(pieces)')
+        pack = self.module.pack("B" * len(message.tag) + message.length.code)
+        tag = "".join(f"{byte}, " for byte in message.tag)
+        self.write(f"return {pack}({tag}len({content}) + {message.length.size}) + {content}")
+
     def structure(self, structure: Structure, source: Source) -> None:
         """Write what builds the elements of a structure; those under one condition stand in one block."""
+        nullable = {field.length: field for field in structure.elements if isinstance(field, Field) and field.absent}
 
         def value(name: str) -> str:
+            if name in nullable:
+                measured = source(nullable[name].name)
+                return f"{nullable[name].absent} if {measured} is None else len({measured})"
             return f"len({source(structure.sizes[name])})" if name in structure.sizes else source(name)
 
         for condition, elements in groupby(structure.elements, lambda e: e.condition if isinstance(e, Field) else ""):
@@ -83,9 +99,15 @@ class _Function(Function):
             self.line(f"{self.module.function('_build', element.part)}({value}, pieces{self.module.arguments})")
         elif element.is_text:
             self.line(f"pieces.append(string_bytes({value}))")
+        elif element.absent is not None:
+            with self.block(f"if {value} is not None:"):
+                self._bytes(value)
         else:
-            self.write(f"if not isinstance({value}, bytes):", REJECT)
-            self.line(f"pieces.append({value})")
+            self._bytes(value)
+
+    def _bytes(self, value: str) -> None:
+        self.write(f"if not isinstance({value}, bytes):", REJECT)
+        self.line(f"pieces.append({value})")
 
     def _number(self, field: Field, value: str) -> None:
         if field.constant_number is not None:
@@ -116,8 +138,16 @@ class _Function(Function):
     def _repeat(self, repeat: Repeat, value: str) -> None:
         self.write(f"if not isinstance({value}, (tuple, list)):", REJECT)
         item = self.name(f"{repeat.name}_item")
+        if repeat.count is not None:
+            with self.block(f"for {item} in {value}:"):
+                self.value(repeat.item, item)
+            return
+        first = self.name(f"{repeat.name}_first")
         with self.block(f"for {item} in {value}:"):
+            self.write(f"{first} = len(pieces)")
             self.value(repeat.item, item)
+            self.line(f"if not pieces[{first}][0]:  # as if it were the end", REJECT)
+        self.line(r'pieces.append(b"\0")')
 
     def _choice(self, choice: Choice, value: str, kind: str) -> None:
         for number, each in enumerate(sorted(choice.alternatives, key=lambda a: a.python != "bytes")):

@@ -1,17 +1,17 @@
 """What both halves of the codec share: the constants of a generated module, and the frame of a function."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from tools.generate.text import snake_case
 from tools.generate.writer import Writer
 from tools.language import Field, Spec
-from tools.language.elements import Structure
+from tools.language.elements import Element, Structure
 from tools.language.fields import Fields
 from tools.language.names import MACHINERY
 
-__all__ = ["AHEAD", "REJECT", "Function", "Module", "without_extension"]
+__all__ = ["AHEAD", "REJECT", "Function", "Module", "behind", "without_extension"]
 
 AHEAD = 256
 """Values shorter than this are read together with the head of the next one."""
@@ -97,5 +97,13 @@ class Function(ABC):
 def without_extension(structure: Structure) -> Structure:
     """Return an extended structure as it is where none of its conditions holds: known by its principal."""
     extension = [element for element in structure.exposed if element.conditional]
-    kept = [element for element in structure.elements if element not in extension]
-    return Structure(tuple(Fields("body", (each,)) if isinstance(each, Field) else each for each in kept))
+    return _structure(element for element in structure.elements if element not in extension)
+
+
+def behind(structure: Structure, field: Field) -> Structure:
+    """Return what of a structure follows a field."""
+    return _structure(structure.elements[structure.elements.index(field) + 1 :])
+
+
+def _structure(elements: Iterable[Element]) -> Structure:
+    return Structure(tuple(Fields("body", (each,)) if isinstance(each, Field) else each for each in elements))

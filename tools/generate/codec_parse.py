@@ -17,8 +17,11 @@ def read_message(module: Module, message: Message) -> str:
     with read.head(cls, f"m.{cls}"):
         if message.needs:
             read.write(f"if proto_version < {message.needs}:", REJECT)
-        read.waiting.append(Fixed("x", ""))  # the tag: whoever chose this function has looked at it
-        found = read.elements(message.elements[1:])
+        tag = len(message.tag)
+        read.waiting += [Fixed("x", "")] * tag  # whoever chose this function has looked at it
+        found = read.elements(message.elements[tag:])
+        if message.length:
+            read.line(f"if {found[message.length.name]} != size{f' - {tag}' * bool(tag)}:", REJECT)
         read.line(f"return {read.object(message, found, 'message')}, at")
     return str(read.write)
 
@@ -50,7 +53,7 @@ class _Function(Reading):
 
     def _element(self, element: Element, found: dict[str, str]) -> None:
         if isinstance(element, Repeat):
-            found[element.name] = self._repeat(element, found[element.count])
+            found[element.name] = self._repeat(element, found[element.count] if element.count else None)
         elif isinstance(element, Choice):
             self._choice(element, found)
         elif element.size is not None:
@@ -72,11 +75,19 @@ class _Function(Reading):
         if field.is_text:
             self.line('end = data.index(b"\\0", at)', f'{name} = data[at:end].decode("utf-8", "surrogateescape")')
             self.line("at = end + 1")
+        elif field.absent is not None:
+            self._nullable(name, found[str(field.length)], field.absent)
         elif field.length:
             self.line(f"end = at + {found[field.length]}", f"{name} = data[at:end]", "at = end")
         else:
             self.line("if at > size:", REJECT, f"{name} = data[at:size]", "at = size")
         return name
+
+    def _nullable(self, name: str, length: str, absent: int) -> None:
+        self.line(f"{name}: Any = None")
+        with self.block(f"if {length} != {absent}:"):
+            self.write(f"if {length} < 0:", REJECT)
+            self.write(f"end = at + {length}", f"{name} = data[at:end]", "at = end")
 
     def _part(self, name: str) -> str:
         """Write a part that is known by its one value in place, which saves a call for each row."""
@@ -119,13 +130,17 @@ class _Function(Reading):
         self.line(f"{name}.__class__ = m.{structure.class_name}")
         return name
 
-    def _repeat(self, repeat: Repeat, count: str) -> str:
+    def _repeat(self, repeat: Repeat, count: str | None) -> str:
         item = repeat.item
+        if count is None:
+            items = self._appended(item, repeat, "while data[at]:")
+            self.line("at += 1")
+            return items
         if not item.extended:
             return self._items(item, repeat, count)
         name = self.name(repeat.name)
         with self.block(f"if {item.extension}:"):
-            items = self._appended(item, repeat, count)
+            items = self._appended(item, repeat, f"for _ in range({count}):")
             self.line(f"{name} = {items}")
         with self.block("else:"):
             items = self._items(without_extension(item), repeat, count)
@@ -137,12 +152,12 @@ class _Function(Reading):
         alone = item.single if len(item.elements) == 1 else None
         if isinstance(alone, Choice) and (code := _length_code(alone)):
             return self._looking_ahead(alone, code, repeat, count)
-        return self._appended(item, repeat, count)
+        return self._appended(item, repeat, f"for _ in range({count}):")
 
-    def _appended(self, item: Structure, repeat: Repeat, count: str) -> str:
+    def _appended(self, item: Structure, repeat: Repeat, loop: str) -> str:
         name = self.name(repeat.name)
         self.line(f"{name}: Any = []")
-        with self.block(f"for _ in range({count}):"):
+        with self.block(loop):
             read = self._record if item.extended else self.value
             value = read(item)
             self.line(f"{name}.append({value})")

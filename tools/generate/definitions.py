@@ -16,7 +16,8 @@ from typing import Final
 from construct import FocusedSeq, Struct, Switch, this
 
 from pgoutput_construct.wire import {messages} as m
-from pgoutput_construct.wire.composites import Counted, Extending, Kind, Record, SizeOf, Valued, when
+from pgoutput_construct.wire.composites import Counted, Extending, Kind, Record, SizeOf, Terminated, Valued, when
+from pgoutput_construct.wire.framing import Closed, Length
 from pgoutput_construct.wire.primitives import (
     Absent, Bits, Constant, Data, End, FullXid, Letter, Oid, OneOf, SInt8, SInt16, SInt32, SInt64, Since, String,
     TimestampTz, UInt8, UInt16, UInt32, UInt64, Xid, XLogRecPtr,
@@ -51,7 +52,11 @@ def _part(part: Part) -> str:
 
 def _message(message: Message) -> str:
     since = [f"Since({message.needs})"] if message.needs else []
-    lines = [*since, *_lines(message), "End"]
+    lines = [
+        *since,
+        *_lines(message),
+        f"Closed({len(message.tag)}, {_type(message.length)})" if message.length else "End",
+    ]
     return f"{message.class_name} = Struct(\n" + "".join(f"{line},\n" for line in lines) + ")"
 
 
@@ -84,7 +89,8 @@ def _lines(structure: Structure) -> Iterator[str]:
         if isinstance(element, Choice) and not element.valued:
             yield from _kind_lines(element, structure)
         elif isinstance(element, Field) and element.name in structure.sizes:
-            yield f'"{element.name}" / SizeOf("{structure.sizes[element.name]}", {_construct(element)})'
+            absent = ", absent=-1" * element.signed
+            yield f'"{element.name}" / SizeOf("{structure.sizes[element.name]}", {_construct(element)}{absent})'
         else:
             yield f'"{element.name}" / {_construct(element)}'
 
@@ -111,7 +117,8 @@ def _then(alternative: Alternative) -> str:
 
 def _construct(element: Element) -> str:
     if isinstance(element, Repeat):
-        return f"Counted(this.{element.count}, {_structure(element.item)})"
+        item = _structure(element.item)
+        return f"Counted(this.{element.count}, {item})" if element.count else f"Terminated({item})"
     if isinstance(element, Choice):
         return _valued(element)
     construct = _primitive(element)
@@ -129,16 +136,25 @@ def _primitive(field: Field) -> str:
         return field.part
     if field.constant_bytes is not None:
         return f"Constant({field.constant_bytes!r})"
-    assert field.type is not None
+    if field.frames:
+        return f"Length({_type(field)})"
     if field.is_letter:
         return f'Letter("{"".join(map(str, field.values or ()))}")'
     if field.values:
-        return f"OneOf({field.type.construct}, {', '.join(map(str, field.values))})"
+        return f"OneOf({_type(field)}, {', '.join(map(str, field.values))})"
     if field.bits:
-        return f"Bits({field.type.construct}, {field.mask:#x})"
-    return (
-        f"Data({f'this.{field.length}' if field.length else ''})" if field.python == "bytes" else field.type.construct
-    )
+        return f"Bits({_type(field)}, {field.mask:#x})"
+    return _data(field) if field.python == "bytes" else _type(field)
+
+
+def _data(field: Field) -> str:
+    absent = ", absent=-1" if field.absent is not None else ""
+    return f"Data({f'this.{field.length}' if field.length else ''}{absent})"
+
+
+def _type(field: Field) -> str:
+    assert field.type is not None
+    return field.type.construct
 
 
 def _table(spec: Spec) -> str:

@@ -29,7 +29,7 @@ def emit_messages(spec: Spec, union: str) -> str:
         *_Classes(spec).all(),
         f"{union}: TypeAlias = {' | '.join(m.class_name for m in spec.messages)}\n"
         + docstring(["Any of the messages."], ""),
-        _by_tag(spec, union),
+        _following(spec, union) if spec.framed else _by_tag(spec, union),
     )
 
 
@@ -91,8 +91,7 @@ class _Classes:
             yield from self._items(message)
         for message in self.spec.messages:
             source = [f"Source: {self.spec.source}, {message.name}.", f"{_availability(message)}."]
-            tag = f"    TAG = {message.tag!r}\n\n"
-            yield self._class([message.description, "", *source], message, tag)
+            yield self._class([message.description, "", *source], message, _constants(self.spec, message))
 
     def _items(self, structure: Structure) -> Iterator[str]:
         return (self._class([repeat.description], repeat.item) for repeat in structure.records())
@@ -129,7 +128,7 @@ class _Classes:
         if isinstance(element, Choice):
             return _values_types(element) if element.valued else self._branches(element)
         members = self._part(element.part) if element.part else [element.python]
-        return [*members, *["None"] * element.conditional]
+        return [*members, *["None"] * (element.conditional or element.absent is not None)]
 
     def _branches(self, choice: Choice) -> list[str]:
         contents = [member for alternative in choice.alternatives for member in self._then(alternative)]
@@ -187,6 +186,41 @@ def _availability(message: Message) -> str:
     version = f", protocol version {message.since} and newer" if message.since else ""
     sender = f", sent by the {message.sender}" if message.sender else ""
     return server + version + sender
+
+
+def _constants(spec: Spec, message: Message) -> str:
+    """Return what a message begins with.
+
+    On a connection that is also where its length stands (None: the tag is all of it), and the constant behind that by
+    which it differs from others of its tag.
+    """
+    lines = [f"    TAG = {message.tag!r}"]
+    if spec.framed:
+        lines += [
+            f"    LENGTH_AT = {len(message.tag) if message.length else None}",
+            f"    CODE = {message.code_bytes!r}",
+        ]
+    return "\n".join(lines) + "\n\n"
+
+
+def _following(spec: Spec, union: str) -> str:
+    """Return the table of the messages of a connection: which come in each state, and what state follows."""
+    rows = (
+        f'("{state.name}", "{sender}"): {{{", ".join(_steps(spec, state.name, sender))}}}'
+        for state in spec.states
+        for sender in ("server", "client")
+    )
+    return constant(
+        f"FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[{union}], str]]]",
+        rows,
+        "What the server or the client can send in each state of a connection, and the state that follows.",
+    )
+
+
+def _steps(spec: Spec, state: str, sender: str) -> Iterator[str]:
+    for message in spec.messages:
+        if state in message.within and message.sender in (None, sender):
+            yield f'{message.class_name}: "{message.enters or state}"'
 
 
 def _by_tag(spec: Spec, union: str) -> str:

@@ -42,15 +42,18 @@ def _layouts(spec: str, prefix: str, messages: str, union: str) -> Iterator[Outp
     yield Output(f"{WIRE}/{prefix}fields.py", spec, emit_fields)
 
 
-INSIDE = [("the messages inside", "reference.md")]
-AROUND = [("the envelope around the messages", "reference-envelope.md")]
+INSIDE = ("the messages inside", "reference.md")
+AROUND = ("the envelope around the messages", "reference-envelope.md")
+CONNECTION = ("the connection that carries them", "reference-connection.md")
 
 OUTPUTS = (
     *_layouts("pgoutput.yaml", "", "messages", "PgoutputMessage"),
     *_layouts("replication.yaml", "frame_", "frames", "Frame"),
+    *_layouts("protocol.yaml", "connection_", "connection_messages", "ConnectionMessage"),
     Output(f"{WIRE}/protocol.py", "pgoutput.yaml", emit_protocol),
-    Output("spec/reference.md", "pgoutput.yaml", partial(emit_reference, others=AROUND)),
-    Output("spec/reference-envelope.md", "replication.yaml", partial(emit_reference, others=INSIDE)),
+    Output("spec/reference.md", "pgoutput.yaml", partial(emit_reference, others=[AROUND, CONNECTION])),
+    Output("spec/reference-envelope.md", "replication.yaml", partial(emit_reference, others=[INSIDE, CONNECTION])),
+    Output("spec/reference-connection.md", "protocol.yaml", partial(emit_reference, others=[INSIDE, AROUND])),
     Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
     Output("pgoutput_construct/columnar/frame_kernels.py", "replication.yaml", emit_kernels),

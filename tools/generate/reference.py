@@ -85,8 +85,8 @@ def _overview(spec: Spec) -> str:
 
 
 def _overview_row(message: Message) -> Sequence[str]:
-    tag, versions = code(message.tag.decode("ascii")), (str(message.server or ""), str(message.since or ""))
-    return tag, link(message.name), message.sender or "", *versions, markdown(message.description)
+    tag, versions = message.tag.decode("ascii"), (str(message.server or ""), str(message.since or ""))
+    return code(tag) if tag else "", link(message.name), message.sender or "", *versions, markdown(message.description)
 
 
 def _section(spec: Spec, each: Message | Part) -> str:

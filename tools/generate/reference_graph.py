@@ -43,7 +43,7 @@ class _Drawing:
             group = list(some)
             first = group[0]
             if isinstance(first, Repeat):
-                with self._block(f"{first.name}: {first.count} times"):
+                with self._block(f"{first.name}: {f'{first.count} times' if first.count else 'until a zero byte'}"):
                     self.elements(first.item.elements)
             elif isinstance(first, Choice):
                 self._choice(first)

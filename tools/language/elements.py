@@ -100,11 +100,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Items that follow each other; an earlier field says how many."""
+    """Items that follow each other; an earlier field says how many, or a byte that is zero follows the last one."""
 
     kind: str
     name: str
-    count: str
+    count: str | None
     item: "Item"
     description: str = ""
     line: int = 0
@@ -153,7 +153,7 @@ class Structure:
     @cached_property
     def sizes(self) -> Mapping[str, str]:
         """Counts and lengths by name, each with the name of what it measures."""
-        measured = {e.count: e.name for e in self.elements if isinstance(e, Repeat)}
+        measured = {e.count: e.name for e in self.elements if isinstance(e, Repeat) and e.count}
         return measured | {e.length: e.name for e in self.elements if isinstance(e, Field) and e.length}
 
     @cached_property
@@ -162,7 +162,8 @@ class Structure:
         return tuple(e for e in self.elements if not self._hidden(e))
 
     def _hidden(self, element: Element) -> bool:
-        return isinstance(element, Field) and (element.constant is not None or element.name in self.sizes)
+        fixed = isinstance(element, Field) and (element.constant is not None or element.frames)
+        return fixed or (isinstance(element, Field) and element.name in self.sizes)
 
     @cached_property
     def single(self) -> Element | None:

@@ -37,6 +37,8 @@ class Field:
     bits: Mapping[int, str] | None = None
     documented: str | None = None
     positional: bool = False
+    measures: str | None = None
+    absent: int | None = None
     line: int = 0
 
     @property
@@ -71,6 +73,11 @@ class Field:
         """Its code in a struct format; a field whose size varies has none (KeyError)."""
         letter = _STRUCT_CODES[self.size or 0]
         return letter.lower() if self.signed else letter
+
+    @property
+    def frames(self) -> bool:
+        """Whether it holds how many bytes the message takes from this field's own first one on."""
+        return self.measures is not None
 
     @property
     def is_letter(self) -> bool:

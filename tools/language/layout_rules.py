@@ -31,9 +31,11 @@ def _check_size(element: Element, field: Field | None, size: str, error: Raise) 
     if field is None:
         problem = f"{element.name} is measured by {size!r}, which is no earlier field"
         raise error(element.line, problem, "Name an earlier integer beside it.")
-    plain = field.type is not None and field.type.python == "int" and not field.type.signed
+    can_be_absent = isinstance(element, Field) and element.absent is not None
+    plain = field.type is not None and field.type.python == "int" and field.type.signed == can_be_absent
     if not plain or field.constant is not None or field.conditional or field.values or field.bits:
-        problem = f"{element.name} is measured by {size!r}, which is not a plain unsigned integer"
+        sign = "signed" if can_be_absent else "unsigned"
+        problem = f"{element.name} is measured by {size!r}, which is not a plain {sign} integer"
         raise error(element.line, problem, "Name one that is always there and means nothing else.")
     if isinstance(element, Field) and (element.type is None or element.type.notation != "Byten"):
         raise error(element.line, f"{element.name} is no Byten, so it has no length", "Remove length, or write Byten.")

@@ -125,6 +125,8 @@ class _Loader:
         blocks = self._blocks(data["blocks"], (*place, "blocks"))
         first = Structure(blocks).elements[0]
         tag = first.constant if isinstance(first, Field) else None
+        if isinstance(first, Field) and first.frames:
+            tag = b""
         if not isinstance(tag, bytes):
             raise self.source.error(
                 place,
@@ -165,7 +167,7 @@ class _Loader:
                 **known,
             )
         item = Item(self._blocks(data["blocks"], (*place, "blocks")), data.get("class"))
-        return Repeat(data["type"], count=data["count"], item=item, line=line, **known)
+        return Repeat(data["type"], count=data.get("count"), item=item, line=line, **known)
 
     def _alternative(self, data: Mapping[str, Any], place: Place) -> Alternative:
         notation = parse_notation(data["field"])
@@ -203,6 +205,8 @@ class _Loader:
             "bits",
             "documented",
             "positional",
+            "measures",
+            "absent",
         )
         known = {k: data[k] for k in keys if k in data}
         found = self._lookup(notation, data.get("signed", False), place)

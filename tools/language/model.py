@@ -13,7 +13,7 @@ __all__ = ["Document", "Message", "Option", "Parameter", "Part", "Spec", "State"
 
 @dataclass(frozen=True)
 class Message(Structure):
-    """A message: the first field of its first block is the tag."""
+    """A message: the first field of its first block is the tag, or holds its length where it has no tag."""
 
     name: str = ""
     tag: bytes = b""
@@ -37,6 +37,23 @@ class Message(Structure):
     def extended(self) -> bool:
         """A message is always an object."""
         return False
+
+    @property
+    def length(self) -> Field | None:
+        """The field that holds how many bytes it takes from there on; None where nothing in it says that."""
+        return next((field for field in self.elements[:2] if isinstance(field, Field) and field.frames), None)
+
+    @property
+    def code(self) -> Field | None:
+        """The constant behind its length, which tells it from others of the same tag, or without one."""
+        place = len(self.tag) + 1
+        following = self.elements[place] if self.length and len(self.elements) > place else None
+        return following if isinstance(following, Field) and following.constant is not None else None
+
+    @property
+    def code_bytes(self) -> bytes:
+        """That constant as it is on the wire; empty where there is none."""
+        return (self.code.constant_bytes or b"") if self.code else b""
 
     @property
     def needs(self) -> int | None:
@@ -110,6 +127,11 @@ class Spec:
     options: tuple[Option, ...] = ()
     documents: tuple[Document, ...] = ()
     types: tuple[Type, ...] = field(default=(), repr=False)
+
+    @property
+    def framed(self) -> bool:
+        """Whether its messages say how long they are, so that they can follow each other on a connection."""
+        return any(message.length for message in self.messages)
 
     @property
     def signature(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 from tools.language.elements import Choice, Repeat, Structure
 from tools.language.errors import SpecError
+from tools.language.framing_rules import FRAMING_RULES
 from tools.language.layout_rules import LAYOUT_RULES
 from tools.language.model import Message, Part, Spec
 from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS
@@ -18,7 +19,7 @@ Raise = Callable[[int, str, str], Exception]
 
 def check(spec: Spec, source: Source) -> None:
     """Raise SpecError for the rules that the specification breaks, at the lines at fault: one line for each rule."""
-    for rules in ((_parts_exist,), NAME_RULES, LAYOUT_RULES):
+    for rules in ((_parts_exist,), NAME_RULES, LAYOUT_RULES, FRAMING_RULES):
         problems = [problem for rule in rules if (problem := _problem(rule, spec, source))]
         if problems:
             raise SpecError("\n".join(problems))
@@ -53,7 +54,7 @@ def _field_names(structure: Structure) -> Iterator[tuple[int, str]]:
 
 def _distinct_messages(spec: Spec, error: Raise) -> None:
     tags: dict[bytes, str] = {}
-    for message in spec.messages:
+    for message in spec.messages if not spec.framed else ():
         if message.tag in tags:
             problem = f"message {message.name} has the tag {message.tag!r} of {tags[message.tag]}"
             raise error(message.line, problem, "Give each message a tag of its own.")

@@ -1,0 +1,111 @@
+"""Parse and build the messages of a connection: the frontend and backend messages of spec/protocol.yaml."""
+
+from functools import cache
+from typing import Any, Literal, TypeAlias
+
+from pgoutput_construct.errors import DecodeError, EngineError
+from pgoutput_construct.wire import connection_codec, connection_messages
+from pgoutput_construct.wire.connection_definitions import DEFINITIONS
+from pgoutput_construct.wire.connection_messages import FOLLOWING, ConnectionMessage
+from pgoutput_construct.wire.fast import PAD, REJECTIONS
+from pgoutput_construct.wire.reference import Reference
+
+__all__ = [
+    "FIRST_STATE",
+    "Role",
+    "build_connection",
+    "connection_messages",
+    "message_size",
+    "next_state",
+    "parse_connection",
+]
+
+Role: TypeAlias = Literal["server", "client"]
+"""Who sends a message."""
+
+FIRST_STATE = next(iter(FOLLOWING))[0]
+"""The state of a connection on which nothing has been said."""
+
+_REFERENCE = Reference({}, DEFINITIONS)
+
+
+def parse_connection(data: bytes, sender: Role, state: str) -> ConnectionMessage:
+    """Return the message that some bytes are, neither less nor more.
+
+    Args:
+        data: The message with its tag and length.
+        sender: Who has sent it.
+        state: The state of the connection, one of spec/protocol.yaml: it tells apart what begins alike.
+
+    Raises DecodeError, with path and offset, for bytes that are no message which the sender can send in this state.
+    """
+    cls = _class(data, sender, state)
+    try:
+        message, end = connection_codec.READERS[cls](data + PAD, 0, len(data))
+        if end == len(data):
+            return message  # type: ignore[no-any-return]
+    except REJECTIONS:
+        pass
+    _REFERENCE.read(cls, data, {})
+    raise EngineError(f"{cls.__name__}: the engines differ about {data[:80]!r}: please report this")
+
+
+def build_connection(message: ConnectionMessage) -> bytes:
+    """Return the bytes of a message; raise EncodeError, with the path, for what cannot be one."""
+    build = connection_codec.BUILDERS.get(type(message))
+    if build is not None:
+        try:
+            return build(message)
+        except REJECTIONS:
+            pass
+    return _REFERENCE.build(message, {})
+
+
+def message_size(data: bytes | bytearray, sender: Role, state: str) -> int | None:
+    """Return how many bytes the message takes that ``data`` begins with; None where that needs more of them.
+
+    Raises DecodeError for a tag that the sender cannot send in this state.
+    """
+    tagged = _tagged(sender, state)
+    if not data and b"" not in tagged:
+        return None
+    tag = b"" if b"" in tagged else bytes(data[:1])
+    if tag not in tagged:
+        raise DecodeError(_unknown(tag, sender, state), offset=0)
+    at = tagged[tag][0].LENGTH_AT
+    if at is None:
+        return len(tag)
+    length = connection_codec.LENGTH
+    return at + length.unpack_from(data, at)[0] if len(data) >= at + length.size else None
+
+
+def next_state(message: ConnectionMessage, sender: Role, state: str) -> str:
+    """Return the state that follows a message; raise DecodeError where it cannot come."""
+    following = FOLLOWING[state, sender].get(type(message))
+    if following is None:
+        raise DecodeError(f"a {sender} cannot send {type(message).__name__} in the state {state!r}")
+    return following
+
+
+@cache
+def _tagged(sender: Role, state: str) -> dict[bytes, list[Any]]:
+    """Return what a sender can send in a state, by tag."""
+    found: dict[bytes, list[Any]] = {}
+    for cls in FOLLOWING[state, sender]:
+        found.setdefault(cls.TAG, []).append(cls)
+    return found
+
+
+def _class(data: bytes, sender: Role, state: str) -> type[ConnectionMessage]:
+    tagged = _tagged(sender, state)
+    tag = b"" if b"" in tagged else data[:1]
+    for cls in tagged.get(tag, ()):
+        place = len(tag) + connection_codec.LENGTH.size
+        if data[place : place + len(cls.CODE)] == cls.CODE:
+            return cls  # type: ignore[no-any-return]
+    raise DecodeError(_unknown(data[: len(tag) + 8], sender, state), offset=0)
+
+
+def _unknown(begin: bytes, sender: Role, state: str) -> str:
+    names = ", ".join(cls.__name__ for cls in FOLLOWING[state, sender]) or "nothing"
+    return f"no message of a {sender} in the state {state!r} begins with {begin!r}: it can send {names}"

@@ -1,0 +1,444 @@
+# Generated from spec/protocol.yaml by: python -m tools.generate. Do not edit.
+
+"""Frontend and backend messages: the construct definitions, which parse and build.
+
+Source: PostgreSQL's documentation, protocol-message-formats.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from construct import FocusedSeq, Struct, this
+
+from pgoutput_construct.wire import connection_messages as m
+from pgoutput_construct.wire.composites import Counted, Record, SizeOf, Terminated
+from pgoutput_construct.wire.framing import Closed, Length
+from pgoutput_construct.wire.primitives import (
+    Constant,
+    Data,
+    End,
+    Letter,
+    Oid,
+    OneOf,
+    SInt16,
+    SInt32,
+    String,
+    UInt8,
+    UInt16,
+    UInt32,
+)
+
+__all__ = [
+    "DEFINITIONS",
+    "AuthenticationCleartextPassword",
+    "AuthenticationOk",
+    "AuthenticationSASL",
+    "AuthenticationSASLContinue",
+    "AuthenticationSASLFinal",
+    "BackendKeyData",
+    "Bind",
+    "CancelRequest",
+    "ClientCopyDone",
+    "Close",
+    "CommandComplete",
+    "CopyBothResponse",
+    "CopyData",
+    "CopyFail",
+    "DataRow",
+    "Describe",
+    "EmptyQueryResponse",
+    "EncryptionAccepted",
+    "EncryptionRefused",
+    "ErrorResponse",
+    "Execute",
+    "Flush",
+    "GSSENCRequest",
+    "NegotiateProtocolVersion",
+    "NoticeField",
+    "NoticeResponse",
+    "ParameterStatus",
+    "Parse",
+    "PasswordMessage",
+    "Query",
+    "ReadyForQuery",
+    "RowDescription",
+    "SASLInitialResponse",
+    "SASLResponse",
+    "SSLRequest",
+    "ServerCopyDone",
+    "StartupMessage",
+    "Sync",
+    "Terminate",
+]
+
+NoticeField = Record(
+    m.NoticeField,
+    Struct(
+        "code" / Letter("SVCMDHPpqWstcdnFLR"),
+        "value" / String,
+    ),
+)
+
+StartupMessage = Struct(
+    "length" / Length(UInt32),
+    "major_version" / Constant(b"\x00\x03"),
+    "minor_version" / UInt16,
+    "parameters"
+    / Terminated(
+        Record(
+            m.StartupParameter,
+            Struct(
+                "name" / String,
+                "value" / String,
+            ),
+        )
+    ),
+    Closed(0, UInt32),
+)
+
+SSLRequest = Struct(
+    "length" / Length(UInt32),
+    "request_code" / Constant(b"\x04\xd2\x16/"),
+    Closed(0, UInt32),
+)
+
+GSSENCRequest = Struct(
+    "length" / Length(UInt32),
+    "request_code" / Constant(b"\x04\xd2\x160"),
+    Closed(0, UInt32),
+)
+
+CancelRequest = Struct(
+    "length" / Length(UInt32),
+    "request_code" / Constant(b"\x04\xd2\x16."),
+    "process_id" / UInt32,
+    "secret_key" / Data(),
+    Closed(0, UInt32),
+)
+
+EncryptionAccepted = Struct(
+    "tag" / Constant(b"S"),
+    End,
+)
+
+EncryptionRefused = Struct(
+    "tag" / Constant(b"N"),
+    End,
+)
+
+AuthenticationOk = Struct(
+    "tag" / Constant(b"R"),
+    "length" / Length(UInt32),
+    "request" / Constant(b"\x00\x00\x00\x00"),
+    Closed(1, UInt32),
+)
+
+AuthenticationCleartextPassword = Struct(
+    "tag" / Constant(b"R"),
+    "length" / Length(UInt32),
+    "request" / Constant(b"\x00\x00\x00\x03"),
+    Closed(1, UInt32),
+)
+
+AuthenticationSASL = Struct(
+    "tag" / Constant(b"R"),
+    "length" / Length(UInt32),
+    "request" / Constant(b"\x00\x00\x00\n"),
+    "mechanisms" / Terminated(String),
+    Closed(1, UInt32),
+)
+
+AuthenticationSASLContinue = Struct(
+    "tag" / Constant(b"R"),
+    "length" / Length(UInt32),
+    "request" / Constant(b"\x00\x00\x00\x0b"),
+    "data" / Data(),
+    Closed(1, UInt32),
+)
+
+AuthenticationSASLFinal = Struct(
+    "tag" / Constant(b"R"),
+    "length" / Length(UInt32),
+    "request" / Constant(b"\x00\x00\x00\x0c"),
+    "data" / Data(),
+    Closed(1, UInt32),
+)
+
+PasswordMessage = Struct(
+    "tag" / Constant(b"p"),
+    "length" / Length(UInt32),
+    "password" / String,
+    Closed(1, UInt32),
+)
+
+SASLInitialResponse = Struct(
+    "tag" / Constant(b"p"),
+    "length" / Length(UInt32),
+    "mechanism" / String,
+    "data_length" / SizeOf("data", SInt32, absent=-1),
+    "data" / Data(this.data_length, absent=-1),
+    Closed(1, UInt32),
+)
+
+SASLResponse = Struct(
+    "tag" / Constant(b"p"),
+    "length" / Length(UInt32),
+    "data" / Data(),
+    Closed(1, UInt32),
+)
+
+NegotiateProtocolVersion = Struct(
+    "tag" / Constant(b"v"),
+    "length" / Length(UInt32),
+    "newest_version" / UInt32,
+    "option_count" / SizeOf("options", UInt32),
+    "options" / Counted(this.option_count, String),
+    Closed(1, UInt32),
+)
+
+ParameterStatus = Struct(
+    "tag" / Constant(b"S"),
+    "length" / Length(UInt32),
+    "name" / String,
+    "value" / String,
+    Closed(1, UInt32),
+)
+
+BackendKeyData = Struct(
+    "tag" / Constant(b"K"),
+    "length" / Length(UInt32),
+    "process_id" / UInt32,
+    "secret_key" / Data(),
+    Closed(1, UInt32),
+)
+
+ReadyForQuery = Struct(
+    "tag" / Constant(b"Z"),
+    "length" / Length(UInt32),
+    "status" / Letter("ITE"),
+    Closed(1, UInt32),
+)
+
+Query = Struct(
+    "tag" / Constant(b"Q"),
+    "length" / Length(UInt32),
+    "text" / String,
+    Closed(1, UInt32),
+)
+
+RowDescription = Struct(
+    "tag" / Constant(b"T"),
+    "length" / Length(UInt32),
+    "column_count" / SizeOf("columns", UInt16),
+    "columns"
+    / Counted(
+        this.column_count,
+        Record(
+            m.ResultColumn,
+            Struct(
+                "name" / String,
+                "table_oid" / Oid,
+                "column_number" / SInt16,
+                "type_oid" / Oid,
+                "type_size" / SInt16,
+                "type_modifier" / SInt32,
+                "format" / OneOf(UInt16, 0, 1),
+            ),
+        ),
+    ),
+    Closed(1, UInt32),
+)
+
+DataRow = Struct(
+    "tag" / Constant(b"D"),
+    "length" / Length(UInt32),
+    "value_count" / SizeOf("row", UInt16),
+    "row"
+    / Counted(
+        this.value_count,
+        FocusedSeq(
+            "value",
+            "value_length" / SizeOf("value", SInt32, absent=-1),
+            "value" / Data(this.value_length, absent=-1),
+        ),
+    ),
+    Closed(1, UInt32),
+)
+
+CommandComplete = Struct(
+    "tag" / Constant(b"C"),
+    "length" / Length(UInt32),
+    "command" / String,
+    Closed(1, UInt32),
+)
+
+EmptyQueryResponse = Struct(
+    "tag" / Constant(b"I"),
+    "length" / Length(UInt32),
+    Closed(1, UInt32),
+)
+
+ErrorResponse = Struct(
+    "tag" / Constant(b"E"),
+    "length" / Length(UInt32),
+    "details" / Terminated(NoticeField),
+    Closed(1, UInt32),
+)
+
+NoticeResponse = Struct(
+    "tag" / Constant(b"N"),
+    "length" / Length(UInt32),
+    "details" / Terminated(NoticeField),
+    Closed(1, UInt32),
+)
+
+CopyBothResponse = Struct(
+    "tag" / Constant(b"W"),
+    "length" / Length(UInt32),
+    "format" / OneOf(UInt8, 0, 1),
+    "column_count" / SizeOf("column_formats", UInt16),
+    "column_formats" / Counted(this.column_count, OneOf(UInt16, 0, 1)),
+    Closed(1, UInt32),
+)
+
+CopyData = Struct(
+    "tag" / Constant(b"d"),
+    "length" / Length(UInt32),
+    "data" / Data(),
+    Closed(1, UInt32),
+)
+
+ClientCopyDone = Struct(
+    "tag" / Constant(b"c"),
+    "length" / Length(UInt32),
+    Closed(1, UInt32),
+)
+
+ServerCopyDone = Struct(
+    "tag" / Constant(b"c"),
+    "length" / Length(UInt32),
+    Closed(1, UInt32),
+)
+
+CopyFail = Struct(
+    "tag" / Constant(b"f"),
+    "length" / Length(UInt32),
+    "reason" / String,
+    Closed(1, UInt32),
+)
+
+Parse = Struct(
+    "tag" / Constant(b"P"),
+    "length" / Length(UInt32),
+    "statement" / String,
+    "text" / String,
+    "type_count" / SizeOf("types", UInt16),
+    "types" / Counted(this.type_count, Oid),
+    Closed(1, UInt32),
+)
+
+Bind = Struct(
+    "tag" / Constant(b"B"),
+    "length" / Length(UInt32),
+    "portal" / String,
+    "statement" / String,
+    "format_count" / SizeOf("formats", UInt16),
+    "formats" / Counted(this.format_count, OneOf(UInt16, 0, 1)),
+    "value_count" / SizeOf("parameters", UInt16),
+    "parameters"
+    / Counted(
+        this.value_count,
+        FocusedSeq(
+            "value",
+            "value_length" / SizeOf("value", SInt32, absent=-1),
+            "value" / Data(this.value_length, absent=-1),
+        ),
+    ),
+    "result_count" / SizeOf("result_formats", UInt16),
+    "result_formats" / Counted(this.result_count, OneOf(UInt16, 0, 1)),
+    Closed(1, UInt32),
+)
+
+Describe = Struct(
+    "tag" / Constant(b"D"),
+    "length" / Length(UInt32),
+    "subject" / Letter("SP"),
+    "name" / String,
+    Closed(1, UInt32),
+)
+
+Execute = Struct(
+    "tag" / Constant(b"E"),
+    "length" / Length(UInt32),
+    "portal" / String,
+    "row_limit" / UInt32,
+    Closed(1, UInt32),
+)
+
+Close = Struct(
+    "tag" / Constant(b"C"),
+    "length" / Length(UInt32),
+    "subject" / Letter("SP"),
+    "name" / String,
+    Closed(1, UInt32),
+)
+
+Flush = Struct(
+    "tag" / Constant(b"H"),
+    "length" / Length(UInt32),
+    Closed(1, UInt32),
+)
+
+Sync = Struct(
+    "tag" / Constant(b"S"),
+    "length" / Length(UInt32),
+    Closed(1, UInt32),
+)
+
+Terminate = Struct(
+    "tag" / Constant(b"X"),
+    "length" / Length(UInt32),
+    Closed(1, UInt32),
+)
+
+DEFINITIONS: Final[Mapping[type, Struct]] = {
+    m.StartupMessage: StartupMessage,
+    m.SSLRequest: SSLRequest,
+    m.GSSENCRequest: GSSENCRequest,
+    m.CancelRequest: CancelRequest,
+    m.EncryptionAccepted: EncryptionAccepted,
+    m.EncryptionRefused: EncryptionRefused,
+    m.AuthenticationOk: AuthenticationOk,
+    m.AuthenticationCleartextPassword: AuthenticationCleartextPassword,
+    m.AuthenticationSASL: AuthenticationSASL,
+    m.AuthenticationSASLContinue: AuthenticationSASLContinue,
+    m.AuthenticationSASLFinal: AuthenticationSASLFinal,
+    m.PasswordMessage: PasswordMessage,
+    m.SASLInitialResponse: SASLInitialResponse,
+    m.SASLResponse: SASLResponse,
+    m.NegotiateProtocolVersion: NegotiateProtocolVersion,
+    m.ParameterStatus: ParameterStatus,
+    m.BackendKeyData: BackendKeyData,
+    m.ReadyForQuery: ReadyForQuery,
+    m.Query: Query,
+    m.RowDescription: RowDescription,
+    m.DataRow: DataRow,
+    m.CommandComplete: CommandComplete,
+    m.EmptyQueryResponse: EmptyQueryResponse,
+    m.ErrorResponse: ErrorResponse,
+    m.NoticeResponse: NoticeResponse,
+    m.CopyBothResponse: CopyBothResponse,
+    m.CopyData: CopyData,
+    m.ClientCopyDone: ClientCopyDone,
+    m.ServerCopyDone: ServerCopyDone,
+    m.CopyFail: CopyFail,
+    m.Parse: Parse,
+    m.Bind: Bind,
+    m.Describe: Describe,
+    m.Execute: Execute,
+    m.Close: Close,
+    m.Flush: Flush,
+    m.Sync: Sync,
+    m.Terminate: Terminate,
+}
+"""The definition of each message class."""

@@ -1,0 +1,935 @@
+# Generated from spec/protocol.yaml by: python -m tools.generate. Do not edit.
+
+"""Frontend and backend messages: the message classes, fields in wire order.
+
+Constants, counts and lengths are on the wire and not here; what is absent on the wire is None.
+Source: PostgreSQL's documentation, protocol-message-formats.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+__all__ = [
+    "AuthenticationCleartextPassword",
+    "AuthenticationOk",
+    "AuthenticationSASL",
+    "AuthenticationSASLContinue",
+    "AuthenticationSASLFinal",
+    "BackendKeyData",
+    "Bind",
+    "CancelRequest",
+    "ClientCopyDone",
+    "Close",
+    "CommandComplete",
+    "ConnectionMessage",
+    "CopyBothResponse",
+    "CopyData",
+    "CopyFail",
+    "DataRow",
+    "Describe",
+    "EmptyQueryResponse",
+    "EncryptionAccepted",
+    "EncryptionRefused",
+    "ErrorResponse",
+    "Execute",
+    "Flush",
+    "GSSENCRequest",
+    "NegotiateProtocolVersion",
+    "NoticeField",
+    "NoticeResponse",
+    "ParameterStatus",
+    "Parse",
+    "PasswordMessage",
+    "Query",
+    "ReadyForQuery",
+    "ResultColumn",
+    "RowDescription",
+    "SASLInitialResponse",
+    "SASLResponse",
+    "SSLRequest",
+    "ServerCopyDone",
+    "StartupMessage",
+    "StartupParameter",
+    "Sync",
+    "Terminate",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeField:
+    """One thing that an error or a notice says.
+
+    Attributes:
+        code: What is said.
+        value: The text.
+    """
+
+    code: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartupParameter:
+    """What the client asks for: user, database, replication, and settings of the session.
+
+    Attributes:
+        name: Name of the parameter.
+        value: Its value.
+    """
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """One column of the result.
+
+    Attributes:
+        name: Name of the column.
+        table_oid: OID of the table whose column it is, 0 for none.
+        column_number: Its number in that table, 0 for none.
+        type_oid: OID of the type.
+        type_size: Size of the type, as typlen in pg_type.
+        type_modifier: Type modifier, as atttypmod in pg_attribute; -1 for none.
+        format: Format of the values.
+    """
+
+    name: str
+    table_oid: int
+    column_number: int
+    type_oid: int
+    type_size: int
+    type_modifier: int
+    format: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartupMessage:
+    """Opens a connection.
+
+    Source: protocol-message-formats, StartupMessage.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        minor_version: Minor version of the protocol.
+        parameters: What the client asks for: user, database, replication, and settings of the session.
+    """
+
+    TAG = b""
+    LENGTH_AT = 0
+    CODE = b"\x00\x03"
+
+    minor_version: int
+    parameters: tuple[StartupParameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SSLRequest:
+    """Asks for TLS before anything else is said.
+
+    Source: protocol-message-formats, SSLRequest.
+    PostgreSQL 10 and newer, sent by the client.
+    """
+
+    TAG = b""
+    LENGTH_AT = 0
+    CODE = b"\x04\xd2\x16/"
+
+
+@dataclass(frozen=True, slots=True)
+class GSSENCRequest:
+    """Asks for GSSAPI encryption before anything else is said.
+
+    Source: protocol-message-formats, GSSENCRequest.
+    PostgreSQL 12 and newer, sent by the client.
+    """
+
+    TAG = b""
+    LENGTH_AT = 0
+    CODE = b"\x04\xd2\x160"
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequest:
+    """Asks to cancel what another connection does.
+
+    Source: protocol-message-formats, CancelRequest.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        process_id: Process ID of the backend.
+        secret_key: Its secret key.
+    """
+
+    TAG = b""
+    LENGTH_AT = 0
+    CODE = b"\x04\xd2\x16."
+
+    process_id: int
+    secret_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionAccepted:
+    """The client may begin its handshake: for TLS.
+
+    Source: protocol-message-formats, Encryption Accepted.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"S"
+    LENGTH_AT = None
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionRefused:
+    """The server goes on without encryption.
+
+    Source: protocol-message-formats, Encryption Refused.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"N"
+    LENGTH_AT = None
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationOk:
+    """The client has been authenticated.
+
+    Source: protocol-message-formats, AuthenticationOk.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"R"
+    LENGTH_AT = 1
+    CODE = b"\x00\x00\x00\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationCleartextPassword:
+    """Asks for a password as it is.
+
+    Source: protocol-message-formats, AuthenticationCleartextPassword.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"R"
+    LENGTH_AT = 1
+    CODE = b"\x00\x00\x00\x03"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationSASL:
+    """Asks for SASL authentication.
+
+    Source: protocol-message-formats, AuthenticationSASL.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        mechanisms: Mechanisms that the server has, in the order of its preference.
+    """
+
+    TAG = b"R"
+    LENGTH_AT = 1
+    CODE = b"\x00\x00\x00\n"
+
+    mechanisms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationSASLContinue:
+    """A challenge of the SASL mechanism.
+
+    Source: protocol-message-formats, AuthenticationSASLContinue.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        data: Content of the challenge, as the mechanism has it.
+    """
+
+    TAG = b"R"
+    LENGTH_AT = 1
+    CODE = b"\x00\x00\x00\x0b"
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationSASLFinal:
+    """The last word of the SASL mechanism.
+
+    Source: protocol-message-formats, AuthenticationSASLFinal.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        data: What the mechanism says in the end, as it has it.
+    """
+
+    TAG = b"R"
+    LENGTH_AT = 1
+    CODE = b"\x00\x00\x00\x0c"
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordMessage:
+    """The password that was asked for.
+
+    Source: protocol-message-formats, PasswordMessage.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        password: The password.
+    """
+
+    TAG = b"p"
+    LENGTH_AT = 1
+    CODE = b""
+
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class SASLInitialResponse:
+    """Chooses a SASL mechanism.
+
+    Source: protocol-message-formats, SASLInitialResponse.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        mechanism: Name of the mechanism that the client has chosen.
+        data: What the mechanism says first, as it has it.
+    """
+
+    TAG = b"p"
+    LENGTH_AT = 1
+    CODE = b""
+
+    mechanism: str
+    data: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class SASLResponse:
+    """Answers a challenge of the SASL mechanism.
+
+    Source: protocol-message-formats, SASLResponse.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        data: Content of the answer, as the mechanism has it.
+    """
+
+    TAG = b"p"
+    LENGTH_AT = 1
+    CODE = b""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NegotiateProtocolVersion:
+    """The server does not know the minor version or some options that were asked for.
+
+    Source: protocol-message-formats, NegotiateProtocolVersion.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        newest_version: Newest version of the protocol that the server speaks.
+        options: Options that the server does not know.
+    """
+
+    TAG = b"v"
+    LENGTH_AT = 1
+    CODE = b""
+
+    newest_version: int
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterStatus:
+    """Tells a setting of the session.
+
+    Source: protocol-message-formats, ParameterStatus.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        name: Name of the setting.
+        value: Its value.
+    """
+
+    TAG = b"S"
+    LENGTH_AT = 1
+    CODE = b""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackendKeyData:
+    """Tells what a CancelRequest must say.
+
+    Source: protocol-message-formats, BackendKeyData.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        process_id: Process ID of the backend.
+        secret_key: Its secret key: four bytes, up to 256 from version 3.2 of the protocol on.
+    """
+
+    TAG = b"K"
+    LENGTH_AT = 1
+    CODE = b""
+
+    process_id: int
+    secret_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyForQuery:
+    """The server waits for a command.
+
+    Source: protocol-message-formats, ReadyForQuery.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        status: Where the session stands.
+    """
+
+    TAG = b"Z"
+    LENGTH_AT = 1
+    CODE = b""
+
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A simple query.
+
+    Source: protocol-message-formats, Query.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        text: SQL, or a replication command.
+    """
+
+    TAG = b"Q"
+    LENGTH_AT = 1
+    CODE = b""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowDescription:
+    """Describes the rows that follow.
+
+    Source: protocol-message-formats, RowDescription.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        columns: One column of the result.
+    """
+
+    TAG = b"T"
+    LENGTH_AT = 1
+    CODE = b""
+
+    columns: tuple[ResultColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DataRow:
+    """One row of a result.
+
+    Source: protocol-message-formats, DataRow.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        row: One value of the row.
+    """
+
+    TAG = b"D"
+    LENGTH_AT = 1
+    CODE = b""
+
+    row: tuple[bytes | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandComplete:
+    """A command has ended.
+
+    Source: protocol-message-formats, CommandComplete.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        command: The command, with the number of rows where it has rows.
+    """
+
+    TAG = b"C"
+    LENGTH_AT = 1
+    CODE = b""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyQueryResponse:
+    """The query held no command.
+
+    Source: protocol-message-formats, EmptyQueryResponse.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"I"
+    LENGTH_AT = 1
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorResponse:
+    """An error: the command has failed, or the connection ends.
+
+    Source: protocol-message-formats, ErrorResponse.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        details: What there is to say about it.
+    """
+
+    TAG = b"E"
+    LENGTH_AT = 1
+    CODE = b""
+
+    details: tuple[NoticeField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeResponse:
+    """A warning or another notice.
+
+    Source: protocol-message-formats, NoticeResponse.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        details: What there is to say about it.
+    """
+
+    TAG = b"N"
+    LENGTH_AT = 1
+    CODE = b""
+
+    details: tuple[NoticeField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyBothResponse:
+    """The stream begins: both may send CopyData.
+
+    Source: protocol-message-formats, CopyBothResponse.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        format: Format of the copy.
+        column_formats: Format of each column.
+    """
+
+    TAG = b"W"
+    LENGTH_AT = 1
+    CODE = b""
+
+    format: int
+    column_formats: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyData:
+    """A piece of a copy; in replication one frame of the envelope.
+
+    Source: protocol-message-formats, CopyData.
+    PostgreSQL 10 and newer.
+
+    Attributes:
+        data: The frame, to the end.
+    """
+
+    TAG = b"d"
+    LENGTH_AT = 1
+    CODE = b""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCopyDone:
+    """The client sends no more CopyData.
+
+    Source: protocol-message-formats, Client Copy Done.
+    PostgreSQL 10 and newer, sent by the client.
+    """
+
+    TAG = b"c"
+    LENGTH_AT = 1
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCopyDone:
+    """The server sends no more CopyData.
+
+    Source: protocol-message-formats, Server Copy Done.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"c"
+    LENGTH_AT = 1
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFail:
+    """The client cannot go on with a copy.
+
+    Source: protocol-message-formats, CopyFail.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        reason: What failed.
+    """
+
+    TAG = b"f"
+    LENGTH_AT = 1
+    CODE = b""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """Prepares a statement.
+
+    Source: protocol-message-formats, Parse.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        statement: Name of the statement, empty for the one without a name.
+        text: SQL.
+        types: Types of the first parameters.
+    """
+
+    TAG = b"P"
+    LENGTH_AT = 1
+    CODE = b""
+
+    statement: str
+    text: str
+    types: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Gives a statement its parameters.
+
+    Source: protocol-message-formats, Bind.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        portal: Name of the portal, empty for the one without a name.
+        statement: Name of the statement, empty for the one without a name.
+        formats: Formats of the parameters.
+        parameters: The parameters.
+        result_formats: Formats of the columns of the result.
+    """
+
+    TAG = b"B"
+    LENGTH_AT = 1
+    CODE = b""
+
+    portal: str
+    statement: str
+    formats: tuple[int, ...]
+    parameters: tuple[bytes | None, ...]
+    result_formats: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """Asks what a statement or a portal is.
+
+    Source: protocol-message-formats, Describe.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        subject: What is asked about.
+        name: Its name.
+    """
+
+    TAG = b"D"
+    LENGTH_AT = 1
+    CODE = b""
+
+    subject: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Runs a portal.
+
+    Source: protocol-message-formats, Execute.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        portal: Name of the portal, empty for the one without a name.
+        row_limit: Number of rows to return at most, 0 for all.
+    """
+
+    TAG = b"E"
+    LENGTH_AT = 1
+    CODE = b""
+
+    portal: str
+    row_limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Closes a statement or a portal.
+
+    Source: protocol-message-formats, Close.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        subject: What is closed.
+        name: Its name.
+    """
+
+    TAG = b"C"
+    LENGTH_AT = 1
+    CODE = b""
+
+    subject: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Asks for the answers that there are.
+
+    Source: protocol-message-formats, Flush.
+    PostgreSQL 10 and newer, sent by the client.
+    """
+
+    TAG = b"H"
+    LENGTH_AT = 1
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Ends a series of messages of the extended query protocol.
+
+    Source: protocol-message-formats, Sync.
+    PostgreSQL 10 and newer, sent by the client.
+    """
+
+    TAG = b"S"
+    LENGTH_AT = 1
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """The client ends the connection.
+
+    Source: protocol-message-formats, Terminate.
+    PostgreSQL 10 and newer, sent by the client.
+    """
+
+    TAG = b"X"
+    LENGTH_AT = 1
+    CODE = b""
+
+
+ConnectionMessage: TypeAlias = (
+    StartupMessage
+    | SSLRequest
+    | GSSENCRequest
+    | CancelRequest
+    | EncryptionAccepted
+    | EncryptionRefused
+    | AuthenticationOk
+    | AuthenticationCleartextPassword
+    | AuthenticationSASL
+    | AuthenticationSASLContinue
+    | AuthenticationSASLFinal
+    | PasswordMessage
+    | SASLInitialResponse
+    | SASLResponse
+    | NegotiateProtocolVersion
+    | ParameterStatus
+    | BackendKeyData
+    | ReadyForQuery
+    | Query
+    | RowDescription
+    | DataRow
+    | CommandComplete
+    | EmptyQueryResponse
+    | ErrorResponse
+    | NoticeResponse
+    | CopyBothResponse
+    | CopyData
+    | ClientCopyDone
+    | ServerCopyDone
+    | CopyFail
+    | Parse
+    | Bind
+    | Describe
+    | Execute
+    | Close
+    | Flush
+    | Sync
+    | Terminate
+)
+"""Any of the messages."""
+
+FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]] = {
+    ("startup", "server"): {ErrorResponse: "startup"},
+    ("startup", "client"): {
+        StartupMessage: "authentication",
+        SSLRequest: "encryption",
+        GSSENCRequest: "encryption",
+        CancelRequest: "closed",
+    },
+    ("encryption", "server"): {
+        EncryptionAccepted: "startup",
+        EncryptionRefused: "startup",
+        ErrorResponse: "encryption",
+    },
+    ("encryption", "client"): {},
+    ("authentication", "server"): {
+        AuthenticationOk: "starting",
+        AuthenticationCleartextPassword: "password",
+        AuthenticationSASL: "sasl",
+        AuthenticationSASLContinue: "sasl_response",
+        AuthenticationSASLFinal: "authentication",
+        NegotiateProtocolVersion: "authentication",
+        ErrorResponse: "authentication",
+        NoticeResponse: "authentication",
+    },
+    ("authentication", "client"): {},
+    ("password", "server"): {ErrorResponse: "password"},
+    ("password", "client"): {PasswordMessage: "authentication"},
+    ("sasl", "server"): {ErrorResponse: "sasl"},
+    ("sasl", "client"): {SASLInitialResponse: "authentication"},
+    ("sasl_response", "server"): {ErrorResponse: "sasl_response"},
+    ("sasl_response", "client"): {SASLResponse: "authentication"},
+    ("starting", "server"): {
+        ParameterStatus: "starting",
+        BackendKeyData: "starting",
+        ReadyForQuery: "idle",
+        ErrorResponse: "starting",
+        NoticeResponse: "starting",
+    },
+    ("starting", "client"): {},
+    ("idle", "server"): {ParameterStatus: "idle", ErrorResponse: "idle", NoticeResponse: "idle"},
+    ("idle", "client"): {
+        Query: "query",
+        Parse: "extended",
+        Bind: "extended",
+        Describe: "extended",
+        Execute: "extended",
+        Close: "extended",
+        Flush: "idle",
+        Sync: "extended",
+        Terminate: "closed",
+    },
+    ("query", "server"): {
+        ParameterStatus: "query",
+        ReadyForQuery: "idle",
+        RowDescription: "query",
+        DataRow: "query",
+        CommandComplete: "query",
+        EmptyQueryResponse: "query",
+        ErrorResponse: "query",
+        NoticeResponse: "query",
+        CopyBothResponse: "copy_both",
+    },
+    ("query", "client"): {},
+    ("extended", "server"): {
+        ParameterStatus: "extended",
+        ReadyForQuery: "idle",
+        RowDescription: "extended",
+        DataRow: "extended",
+        CommandComplete: "extended",
+        EmptyQueryResponse: "extended",
+        ErrorResponse: "extended",
+        NoticeResponse: "extended",
+    },
+    ("extended", "client"): {
+        Parse: "extended",
+        Bind: "extended",
+        Describe: "extended",
+        Execute: "extended",
+        Close: "extended",
+        Flush: "extended",
+        Sync: "extended",
+        Terminate: "closed",
+    },
+    ("copy_both", "server"): {
+        ParameterStatus: "copy_both",
+        ReadyForQuery: "idle",
+        CommandComplete: "copy_both",
+        ErrorResponse: "copy_both",
+        NoticeResponse: "copy_both",
+        CopyData: "copy_both",
+        ServerCopyDone: "copy_server_done",
+    },
+    ("copy_both", "client"): {
+        CopyData: "copy_both",
+        ClientCopyDone: "copy_client_done",
+        CopyFail: "copy_client_done",
+        Terminate: "closed",
+    },
+    ("copy_client_done", "server"): {
+        ParameterStatus: "copy_client_done",
+        ReadyForQuery: "idle",
+        CommandComplete: "copy_client_done",
+        ErrorResponse: "copy_client_done",
+        NoticeResponse: "copy_client_done",
+        CopyData: "copy_client_done",
+        ServerCopyDone: "copy_server_done",
+    },
+    ("copy_client_done", "client"): {
+        CopyData: "copy_client_done",
+        ClientCopyDone: "copy_client_done",
+        Terminate: "closed",
+    },
+    ("copy_server_done", "server"): {
+        ParameterStatus: "copy_server_done",
+        ReadyForQuery: "idle",
+        CommandComplete: "copy_server_done",
+        ErrorResponse: "copy_server_done",
+        NoticeResponse: "copy_server_done",
+        CopyData: "copy_server_done",
+    },
+    ("copy_server_done", "client"): {
+        CopyData: "copy_server_done",
+        ClientCopyDone: "copy_client_done",
+        CopyFail: "copy_client_done",
+        Terminate: "closed",
+    },
+    ("closed", "server"): {},
+    ("closed", "client"): {},
+}
+"""What the server or the client can send in each state of a connection, and the state that follows."""

@@ -1,0 +1,93 @@
+"""The rules about messages that say how long they are: those of a connection, which follow each other on a socket."""
+
+from collections.abc import Callable, Iterator
+
+from tools.language.elements import Element, Repeat, Structure
+from tools.language.fields import Field
+from tools.language.model import Message, Spec
+
+__all__ = ["FRAMING_RULES"]
+
+Raise = Callable[[int, str, str], Exception]
+
+
+def _lengths(spec: Spec, error: Raise) -> None:
+    """A message begins with its length, or has it behind its tag; all have it in the same form."""
+    first = next((message.length for message in spec.messages if message.length), None)
+    for message in spec.messages if first else ():
+        if message.length is None and len(message.elements) > 1:
+            remedy = "Write measures: rest at the field behind the tag, or at the first one."
+            raise error(message.line, f"{message.name} does not say how long it is, as others do", remedy)
+        if message.length and message.length.type != first.type:  # type: ignore[union-attr]
+            raise error(message.line, f"the length of {message.name} has another type", "Use one type for all.")
+        if not message.within:
+            raise error(message.line, f"{message.name} does not say in which states it comes", "Write in: [...].")
+    if first and spec.parameters:
+        raise error(1, "messages that say how long they are depend on parameters", "Remove the parameters.")
+
+
+def _length_fields(spec: Spec, error: Raise) -> None:
+    lengths = {id(message.length) for message in spec.messages}
+    for field in spec.fields():
+        if not field.frames:
+            continue
+        plain = field.type is not None and field.type.python == "int" and not field.type.signed
+        if id(field) not in lengths or not plain or field.constant is not None or field.conditional or field.length:
+            problem = f"{field.name} cannot hold the length of a message"
+            remedy = "Write an unsigned integer as the first field of a message, or the first one behind its tag."
+            raise error(field.line, problem, remedy)
+
+
+def _told_apart(spec: Spec, error: Raise) -> None:
+    """Whoever reads knows the state and the sender: no two messages of these begin alike."""
+    taken: dict[tuple[str, str, bytes], list[Message]] = {}
+    for message in spec.messages if spec.framed else ():
+        for key in _places(message):
+            others = taken.setdefault(key, [])
+            alike = next((other for other in others if _begin_alike(message.code_bytes, other.code_bytes)), None)
+            if alike:
+                problem = f"{message.name} and {alike.name} begin alike and come in the state {key[1]!r}"
+                raise error(message.line, problem, "Give one of them another constant behind its length, or state.")
+            others.append(message)
+
+
+def _places(message: Message) -> Iterator[tuple[str, str, bytes]]:
+    for sender in (message.sender,) if message.sender else ("server", "client"):
+        yield from ((sender, state, message.tag) for state in message.within)
+
+
+def _begin_alike(one: bytes, other: bytes) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def _only_there(spec: Spec, error: Raise) -> None:
+    for structure in spec.structures() if not spec.framed else ():
+        for element in structure.elements:
+            if (isinstance(element, Repeat) and element.count is None) or getattr(element, "absent", None):
+                problem = f"{element.name} needs messages that say how long they are"
+                raise error(element.line, problem, "Write a count, and a length that is never -1.")
+
+
+def _absent(spec: Spec, error: Raise) -> None:
+    for field in spec.fields():
+        if field.absent is not None and field.length is None:
+            raise error(field.line, f"{field.name} has no length that could say that it is absent", "Write length.")
+
+
+def _terminated(spec: Spec, error: Raise) -> None:
+    """The byte behind the last item is zero, so no item may begin with such a one."""
+    for structure in spec.structures():
+        for element in structure.elements:
+            if isinstance(element, Repeat) and element.count is None and not _begins_above_zero(element.item, spec):
+                problem = f"an item of {element.name} can begin with the byte that ends them"
+                raise error(element.line, problem, "Begin it with a String or with one of some letters.")
+
+
+def _begins_above_zero(item: Structure, spec: Spec) -> bool:
+    first: Element = item.elements[0]
+    if isinstance(first, Field) and first.part:
+        return _begins_above_zero(spec.part(first.part), spec)
+    return isinstance(first, Field) and (first.is_text or first.is_letter) and not first.conditional
+
+
+FRAMING_RULES = (_lengths, _length_fields, _told_apart, _only_there, _absent, _terminated)
