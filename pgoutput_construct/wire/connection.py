@@ -43,7 +43,7 @@ def parse_connection(data: bytes, sender: Role, state: str) -> ConnectionMessage
     try:
         message, end = connection_codec.READERS[cls](data + PAD, 0, len(data))
         if end == len(data):
-            return message  # type: ignore[no-any-return]
+            return message
     except REJECTIONS:
         pass
     _REFERENCE.read(cls, data, {})
@@ -102,7 +102,7 @@ def _class(data: bytes, sender: Role, state: str) -> type[ConnectionMessage]:
     for cls in tagged.get(tag, ()):
         place = len(tag) + connection_codec.LENGTH.size
         if data[place : place + len(cls.CODE)] == cls.CODE:
-            return cls  # type: ignore[no-any-return]
+            return cls
     raise DecodeError(_unknown(data[: len(tag) + 8], sender, state), offset=0)
 
 

@@ -270,12 +270,11 @@ class Data(Primitive):
             return stream.read()
         length = self.length(context)
         if self.absent is not None and length < 0:
-            return self._nothing(length, path, stream.tell())
+            if length != self.absent:
+                problem = f"has the length {length}: it is {self.absent}, or from 0 on"
+                raise FieldError(problem, path, stream.tell())
+            return None
         return take(stream, length, path)
-
-    def _nothing(self, length: int, path: str, offset: int) -> None:
-        if length != self.absent:
-            raise FieldError(f"has the length {length}: it is {self.absent}, or from 0 on", path, offset)
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         if obj is None and self.absent is not None:

@@ -132,12 +132,14 @@ def _valued(choice: Choice) -> str:
 
 
 def _primitive(field: Field) -> str:
-    if field.part:
-        return field.part
     if field.constant_bytes is not None:
         return f"Constant({field.constant_bytes!r})"
     if field.frames:
         return f"Length({_type(field)})"
+    return field.part or _value(field)
+
+
+def _value(field: Field) -> str:
     if field.is_letter:
         return f'Letter("{"".join(map(str, field.values or ()))}")'
     if field.values:

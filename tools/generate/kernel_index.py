@@ -183,7 +183,7 @@ class _Find(Steps):
         if repeat is not self.rows:
             super().repeat(repeat)
             return
-        count = self.local(repeat.count)
+        count = self.local(str(repeat.count))
         self.write(f"counts[row] = {count}")
         with self.write.block(f"if {count} != columns:"):
             self.write("fits = False", *_NO_VALUES, "continue")

@@ -181,7 +181,7 @@ class Steps:
 
     def repeat(self, repeat: Repeat) -> None:
         """Write the steps over items. A count needs no bound: an item takes a byte at least, or ends the walk."""
-        with self.write.block(f"for _ in range({self.local(repeat.count)}):"):
+        with self.write.block(f"for _ in range({self.local(str(repeat.count))}):"):
             if repeat.item.single is None:
                 self.part(str(repeat.class_name))
             else:
