@@ -63,10 +63,10 @@ def _cases(kind: Kind, cases: Mapping[str, Construct], context: Mapping[str, Any
 def _strategy(construct: Any, context: Mapping[str, Any]) -> Strategy:
     content = _content(construct, context)
     match content:
-        case Counted(subcon=item):
-            return several(_strategy(item, context), least=int(context["complete"]))
-        case Terminated(subcon=item):
-            return several(_strategy(item, context).filter(_begins_above_zero), least=int(context["complete"]))
+        case Counted(subcon=item) | Terminated(subcon=item):
+            items = _strategy(item, context)
+            ended = isinstance(content, Terminated)
+            return several(items.filter(_begins_above_zero) if ended else items, least=int(context["complete"]))
         case Extending(condition=extended, principal=principal) if not extended(context):
             return _fields(content.subcon, context)[principal]
         case Record(cls=cls, subcon=struct):
