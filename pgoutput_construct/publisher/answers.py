@@ -1,0 +1,153 @@
+"""What a publisher answers to the SQL of its clients: the few queries that subscribers and drivers send.
+
+It has no SQL engine: it knows queries by their form. Source: ``subscriptioncmds.c`` (fetch_table_list(),
+check_publications()), ``libpqwalreceiver.c`` and ``streamutil.c`` of PostgreSQL.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pgoutput_construct.publisher.feed import Feed
+from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.publisher.results import Result
+
+__all__ = ["Asker", "answer", "statements"]
+
+
+@dataclass
+class Asker:
+    """What answers depend on: what is served, and the settings of the session."""
+
+    feed: Feed
+    settings: dict[str, str]
+    user: str
+
+
+Rows = list[list[str | None]]
+Answer = Callable[[Asker, re.Match[str]], Result]
+
+_NAMES: Final = re.compile(r"'((?:[^']|'')*)'")
+
+
+def statements(text: str) -> Iterator[str]:
+    """Yield the statements of a query, which semicolons outside of quotes end."""
+    for part in re.findall(r"""(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^;'"])+""", text):
+        if part.strip():
+            yield part.strip()
+
+
+def answer(asker: Asker, statement: str) -> Result:
+    """Return the result of a statement; raise Refusal for one that is not known."""
+    words = " ".join(statement.split())
+    for pattern, reply in _ANSWERS:
+        if match := pattern.fullmatch(words):
+            return reply(asker, match)
+    raise Refusal(
+        "0A000",
+        f"this publisher does not know the query: {words[:200]}",
+        hint="It serves a stream and has no SQL engine; it answers what subscriptions and replication clients ask.",
+    )
+
+
+def _set_config(asker: Asker, match: re.Match[str]) -> Result:
+    asker.settings[match["name"].lower()] = match["value"]
+    return Result("SELECT", [("set_config", "text")], [[match["value"]]])
+
+
+def _set(asker: Asker, match: re.Match[str]) -> Result:
+    asker.settings[match["name"].lower()] = match["value"].strip("'\"")
+    return Result("SET")
+
+
+def _show(asker: Asker, match: re.Match[str]) -> Result:
+    return show(asker.settings, match["name"])
+
+
+def show(settings: Mapping[str, str], name: str) -> Result:
+    """Return a setting as SHOW gives it; raise Refusal for one that there is not."""
+    known = {key.lower(): value for key, value in settings.items()}
+    if name.lower() not in known:
+        raise Refusal("42704", f'unrecognized configuration parameter "{name}"')
+    return Result("SHOW", [(name.lower(), "text")], [[known[name.lower()]]])
+
+
+def _publications(asker: Asker, match: re.Match[str]) -> Result:
+    known = asker.feed.about.publications
+    rows: Rows = [[name] for name in _listed(match) if not known or name in known]
+    return Result("SELECT", [("pubname", "name")], rows)
+
+
+def _tables_by_names(asker: Asker, match: re.Match[str]) -> Result:
+    """Answer servers before 16: the view pg_publication_tables, with the columns where 15 asks for them."""
+    with_columns = "attnames" in match[0]
+    columns = [("schemaname", "name"), ("tablename", "name"), *[("attnames", "_name")] * with_columns]
+    rows: Rows = [[schema, table, *[_array(names)] * with_columns] for schema, table, names in _tables(asker, match)]
+    return Result("SELECT", columns, rows)
+
+
+def _tables_by_numbers(asker: Asker, match: re.Match[str]) -> Result:
+    """Answer servers from 16 on: pg_get_publication_tables(), with the numbers of the columns."""
+    columns = [("nspname", "name"), ("relname", "name"), ("attrs", "int2vector")]
+    rows: Rows = [
+        [schema, table, " ".join(str(number) for number, _ in enumerate(names, 1))]
+        for schema, table, names in _tables(asker, match)
+    ]
+    return Result("SELECT", columns, rows)
+
+
+def _tables(asker: Asker, match: re.Match[str]) -> Sequence[tuple[str, str, Sequence[str]]]:
+    known = asker.feed.about.publications
+    return asker.feed.tables() if not known or set(_listed(match)) & set(known) else ()
+
+
+def _listed(match: re.Match[str]) -> list[str]:
+    return [name.replace("''", "'") for name in _NAMES.findall(match["names"])]
+
+
+def _array(names: Sequence[str]) -> str:
+    quoted = (name.replace("\\", "\\\\").replace('"', '\\"') for name in names)
+    return "{" + ",".join(f'"{name}"' for name in quoted) + "}"
+
+
+def _one(name: str, kind: str, value: Callable[[Asker], str]) -> Answer:
+    return lambda asker, _: Result("SELECT", [(name, kind)], [[value(asker)]])
+
+
+def _known(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
+
+
+_SCHEMA = r"(?:pg_catalog\.)?"
+_ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
+    (_known(rf"SELECT {_SCHEMA}set_config\('(?P<name>[^']*)', '(?P<value>[^']*)', (?:true|false)\)"), _set_config),
+    (_known(r"SET (?:SESSION |LOCAL )?(?P<name>[\w.]+)(?: TO |\s?=\s?)(?P<value>.*)"), _set),
+    (_known(r"SHOW (?P<name>[\w.]+)"), _show),
+    (_known(r"(?P<command>BEGIN|COMMIT|ROLLBACK)\b.*"), lambda _, match: Result(match["command"].upper())),
+    (_known(r"SELECT 1"), _one("?column?", "int4", lambda _: "1")),
+    (_known(rf"SELECT {_SCHEMA}version\(\)"), _one("version", "text", lambda a: a.settings["server_version"])),
+    (
+        _known(rf"SELECT {_SCHEMA}current_database\(\)"),
+        _one("current_database", "name", lambda a: a.feed.about.database),
+    ),
+    (
+        _known(r"SELECT t\.pubname FROM pg_catalog\.pg_publication t WHERE t\.pubname IN \((?P<names>.*)\)"),
+        _publications,
+    ),
+    (
+        _known(
+            r"SELECT DISTINCT t\.schemaname, t\.tablename.* FROM pg_catalog\.pg_publication_tables t"
+            r" WHERE t\.pubname IN \((?P<names>.*)\)"
+        ),
+        _tables_by_names,
+    ),
+    (
+        _known(
+            r"SELECT DISTINCT n\.nspname, c\.relname, gpt\.attrs.* pg_get_publication_tables\("
+            r".* WHERE pubname IN \((?P<names>[^)]*)\).*"
+        ),
+        _tables_by_numbers,
+    ),
+)
+"""The queries that are known, by their form with single spaces, and what answers each."""

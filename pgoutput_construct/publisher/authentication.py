@@ -1,0 +1,69 @@
+"""Who a client is: trust, a password as it is, or SCRAM-SHA-256.
+
+Source: PostgreSQL documentation, section "SASL Authentication"; RFC 5802 and 7677 by way of scramp.
+"""
+
+import hmac
+from collections.abc import Generator
+from typing import Literal, TypeAlias
+
+from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.wire import connection_messages as m
+
+__all__ = ["MECHANISM", "Method", "authenticate"]
+
+Method: TypeAlias = Literal["trust", "password", "scram-sha-256"]
+"""How a client proves who it is, as ``pg_hba.conf`` calls it."""
+
+MECHANISM = "SCRAM-SHA-256"
+
+Exchange: TypeAlias = Generator[m.ConnectionMessage, m.ConnectionMessage | None, None]
+"""What the server says; it is sent the client's answer to each question."""
+
+
+def authenticate(method: Method, user: str, known: str | None, password: str | None) -> Exchange:
+    """Yield what the server says to a client until it is known; raise Refusal where it is not who it should be.
+
+    Args:
+        method: How it proves who it is.
+        user: Who it says that it is.
+        known: Who may connect; None: anyone.
+        password: The password of that user.
+    """
+    if known is not None and user != known:
+        raise _failed(user)
+    if method == "password":
+        yield from _password(user, password or "")
+    elif method == "scram-sha-256":
+        yield from _scram(user, password or "")
+    yield m.AuthenticationOk()
+
+
+def _password(user: str, password: str) -> Exchange:
+    answer = yield m.AuthenticationCleartextPassword()
+    given = answer.password if isinstance(answer, m.PasswordMessage) else ""
+    if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), password.encode()):
+        raise _failed(user)
+
+
+def _scram(user: str, password: str) -> Exchange:
+    from scramp import ScramException, ScramMechanism
+
+    mechanism = ScramMechanism(MECHANISM)
+    verifier = mechanism.make_auth_info(password)
+    exchange = mechanism.make_server(lambda _: verifier)
+    first = yield m.AuthenticationSASL((MECHANISM,))
+    try:
+        if not isinstance(first, m.SASLInitialResponse) or first.mechanism != MECHANISM:
+            raise Refusal("28000", "the client has chosen a SASL mechanism that was not offered", fatal=True)
+        exchange.set_client_first((first.data or b"").decode())
+        final = yield m.AuthenticationSASLContinue(exchange.get_server_first().encode())
+        exchange.set_client_final(final.data.decode() if isinstance(final, m.SASLResponse) else "")
+        said = exchange.get_server_final()
+    except (ScramException, UnicodeDecodeError) as error:
+        raise _failed(user) from error
+    yield m.AuthenticationSASLFinal(said.encode())
+
+
+def _failed(user: str) -> Refusal:
+    return Refusal("28P01", f'password authentication failed for user "{user}"', fatal=True)

@@ -1,0 +1,233 @@
+"""The replication commands of a client: their words, taken apart and checked.
+
+Source: PostgreSQL documentation, section "Streaming Replication Protocol"; ``repl_gram.y`` and ``repl_scanner.l``.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.wire.types import Lsn
+
+__all__ = [
+    "Command",
+    "CreateSlot",
+    "DropSlot",
+    "IdentifySystem",
+    "ReadSlot",
+    "Show",
+    "StartReplication",
+    "TimelineHistory",
+    "is_replication_command",
+    "parse_command",
+]
+
+
+@dataclass(frozen=True)
+class IdentifySystem:
+    """``IDENTIFY_SYSTEM``."""
+
+
+@dataclass(frozen=True)
+class Show:
+    """``SHOW name``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class TimelineHistory:
+    """``TIMELINE_HISTORY tli``."""
+
+    timeline: int
+
+
+@dataclass(frozen=True)
+class CreateSlot:
+    """``CREATE_REPLICATION_SLOT name [TEMPORARY] LOGICAL plugin [options]``."""
+
+    name: str
+    plugin: str
+    temporary: bool
+    options: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class ReadSlot:
+    """``READ_REPLICATION_SLOT name``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class DropSlot:
+    """``DROP_REPLICATION_SLOT name [WAIT]``."""
+
+    name: str
+    wait: bool
+
+
+@dataclass(frozen=True)
+class StartReplication:
+    """``START_REPLICATION SLOT name LOGICAL lsn (options)``."""
+
+    slot: str
+    start: Lsn
+    options: Mapping[str, str | None]
+
+
+Command: TypeAlias = IdentifySystem | Show | TimelineHistory | CreateSlot | ReadSlot | DropSlot | StartReplication
+
+_WORDS: Final = re.compile(
+    r"""\s*(?:(?P<quoted>"(?:[^"]|"")*")|(?P<text>'(?:[^']|'')*')|(?P<lsn>[0-9A-Fa-f]+/[0-9A-Fa-f]+)"""
+    r"""|(?P<word>[A-Za-z_][A-Za-z0-9_$]*)|(?P<number>[0-9]+)|(?P<sign>[(),;.=]))"""
+)
+_FIRST: Final = (
+    "IDENTIFY_SYSTEM",
+    "SHOW",
+    "TIMELINE_HISTORY",
+    "CREATE_REPLICATION_SLOT",
+    "READ_REPLICATION_SLOT",
+    "DROP_REPLICATION_SLOT",
+    "START_REPLICATION",
+    "BASE_BACKUP",
+    "ALTER_REPLICATION_SLOT",
+    "UPLOAD_MANIFEST",
+)
+_BEFORE_15: Final = {
+    "EXPORT_SNAPSHOT": ("SNAPSHOT", "export"),
+    "NOEXPORT_SNAPSHOT": ("SNAPSHOT", "nothing"),
+    "USE_SNAPSHOT": ("SNAPSHOT", "use"),
+    "TWO_PHASE": ("TWO_PHASE", None),
+    "RESERVE_WAL": ("RESERVE_WAL", None),
+}
+"""Options of CREATE_REPLICATION_SLOT as clients write them for servers before PostgreSQL 15, without parentheses."""
+
+
+def is_replication_command(text: str) -> bool:
+    """Tell whether a query is one of the replication commands, rather than SQL (``replication_scanner_is_...()``)."""
+    word = re.match(r"\s*([A-Za-z_]+)", text)
+    return word is not None and word[1].upper() in _FIRST
+
+
+def parse_command(text: str) -> Command:
+    """Return a replication command; raise Refusal as a server does for one that it cannot read or does not do."""
+    words = _Words(text)
+    first = words.keyword()
+    read = _READERS.get(first)
+    if read is None:
+        raise Refusal("0A000", f"{first} is not what a publisher of a stream does")
+    command = read(words)
+    words.end()
+    return command
+
+
+class _Words:
+    """The words of a command, one after the other."""
+
+    def __init__(self, text: str) -> None:
+        self.words: list[tuple[str, str]] = []
+        at, text = 0, text.rstrip().rstrip(";").rstrip()
+        while at < len(text):
+            match = _WORDS.match(text, at)
+            if match is None or match.lastgroup is None:
+                raise Refusal("42601", f'syntax error at or near "{text[at : at + 20].strip()}"')
+            self.words.append((match.lastgroup, match[match.lastgroup]))
+            at = match.end()
+
+    def next(self, *kinds: str) -> str:
+        kind, word = self.words.pop(0) if self.words else ("", "")
+        if kind not in kinds:
+            where = f'at or near "{word}"' if word else "at end of input"
+            raise Refusal("42601", f"syntax error {where}")
+        return _unquoted(word) if kind in ("quoted", "text") else word
+
+    def keyword(self) -> str:
+        return self.next("word").upper()
+
+    def name(self) -> str:
+        """Return an identifier: in lower case unless it is quoted."""
+        is_quoted = bool(self.words) and self.words[0][0] == "quoted"
+        word = self.next("word", "quoted")
+        return word if is_quoted else word.lower()
+
+    def accept(self, word: str) -> bool:
+        found = bool(self.words) and self.words[0][0] in ("word", "sign") and self.words[0][1].upper() == word
+        if found:
+            self.words.pop(0)
+        return found
+
+    def expect(self, word: str) -> None:
+        if not self.accept(word):
+            self.next("")
+
+    def options(self) -> dict[str, str | None]:
+        """Return what stands in parentheses: names, and values where they have one."""
+        found: dict[str, str | None] = {}
+        while not self.accept(")"):
+            if found:
+                self.expect(",")
+            name = self.next("word", "quoted")
+            if name in found:
+                raise Refusal("42601", "conflicting or redundant options", detail=f"{name} is given twice")
+            has_value = bool(self.words) and self.words[0][0] != "sign"
+            found[name] = self.next("text", "number", "word", "quoted") if has_value else None
+        return found
+
+    def end(self) -> None:
+        if self.words:
+            self.next("")
+
+
+def _unquoted(word: str) -> str:
+    return word[1:-1].replace(word[0] * 2, word[0])
+
+
+def _show(words: _Words) -> Show:
+    name = words.name()
+    while words.accept("."):
+        name += "." + words.name()
+    return Show(name)
+
+
+def _create(words: _Words) -> CreateSlot:
+    name, temporary = words.name(), words.accept("TEMPORARY")
+    if words.accept("PHYSICAL"):
+        raise Refusal("0A000", "physical replication slots are not what a publisher of a stream has")
+    words.expect("LOGICAL")
+    plugin = words.name()
+    if words.accept("("):
+        options = {option.upper(): value for option, value in words.options().items()}
+    else:
+        options = {}
+        while words.words:
+            word = words.keyword()
+            if word not in _BEFORE_15:
+                raise Refusal("42601", f'syntax error at or near "{word}"')
+            option, value = _BEFORE_15[word]
+            options[option] = value
+    return CreateSlot(name, plugin, temporary, options)
+
+
+def _start(words: _Words) -> StartReplication:
+    if not words.accept("SLOT"):
+        raise Refusal("0A000", "physical replication is not what a publisher of a stream does")
+    slot = words.name()
+    if not words.accept("LOGICAL"):
+        raise Refusal("0A000", "physical replication is not what a publisher of a stream does")
+    high, low = words.next("lsn").split("/")
+    start = Lsn((int(high, 16) << 32) + int(low, 16))
+    return StartReplication(slot, start, words.options() if words.accept("(") else {})
+
+
+_READERS: Final = {
+    "IDENTIFY_SYSTEM": lambda words: IdentifySystem(),
+    "SHOW": _show,
+    "TIMELINE_HISTORY": lambda words: TimelineHistory(int(words.next("number"))),
+    "CREATE_REPLICATION_SLOT": _create,
+    "READ_REPLICATION_SLOT": lambda words: ReadSlot(words.name()),
+    "DROP_REPLICATION_SLOT": lambda words: DropSlot(words.name(), words.accept("WAIT")),
+    "START_REPLICATION": _start,
+}

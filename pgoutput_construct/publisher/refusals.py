@@ -1,0 +1,34 @@
+"""Errors that a publisher tells its client, as PostgreSQL does: severity, SQLSTATE, message, detail and hint."""
+
+from pgoutput_construct.wire.connection_messages import ErrorResponse, NoticeField
+
+__all__ = ["Refusal", "error_response"]
+
+
+class Refusal(Exception):  # noqa: N818 - it refuses a command of a client, nothing has failed here
+    """What a client is told instead of the result of its command."""
+
+    def __init__(self, sqlstate: str, message: str, *, detail: str = "", hint: str = "", fatal: bool = False) -> None:
+        """Refuse a command.
+
+        Args:
+            sqlstate: The code, of PostgreSQL's appendix "Error Codes".
+            message: What is wrong.
+            detail: More of it.
+            hint: What to do.
+            fatal: Whether the connection ends with it.
+        """
+        super().__init__(message)
+        self.sqlstate = sqlstate
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.fatal = fatal
+
+
+def error_response(refusal: Refusal) -> ErrorResponse:
+    """Return the message that tells a client of a refusal."""
+    severity = "FATAL" if refusal.fatal else "ERROR"
+    texts = {"S": severity, "V": severity, "C": refusal.sqlstate, "M": refusal.message}
+    texts |= {code: text for code, text in (("D", refusal.detail), ("H", refusal.hint)) if text}
+    return ErrorResponse(tuple(NoticeField(code, text) for code, text in texts.items()))

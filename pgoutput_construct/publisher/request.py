@@ -1,0 +1,122 @@
+"""What a client asks of START_REPLICATION, checked as pgoutput_startup() does."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pgoutput_construct.publisher.commands import StartReplication
+from pgoutput_construct.publisher.feed import About
+from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.wire.options import problems
+from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions
+
+__all__ = ["asked"]
+
+_TRUE: Final = ("true", "on", "yes", "1", "t", "y")
+_FALSE: Final = ("false", "off", "no", "0", "f", "n")
+
+
+def asked(command: StartReplication, about: About) -> ReplicationOptions:
+    """Return the options of a client; raise Refusal for those that a server of this version refuses.
+
+    Source: ``parse_output_parameters()`` and ``pgoutput_startup()`` in ``pgoutput.c``.
+    """
+    major = about.server_version // 10000
+    given = {name: _value(name, text, major) for name, text in command.options.items()}
+    for needed in ("proto_version", "publication_names"):
+        if needed not in given:
+            raise Refusal("22023", f'option "{needed}" missing')
+    publications = _names(str(given.pop("publication_names")))
+    _check_version(given["proto_version"], major)
+    for problem in problems(given):
+        raise Refusal("22023", problem)
+    _check_publications(publications, about)
+    if about.binary and not given.get("binary"):
+        hint = "Ask for it: binary 'true' (CREATE SUBSCRIPTION ... WITH (binary = true))."
+        raise Refusal("0A000", "what is served has its values in binary format", hint=hint)
+    return ReplicationOptions(**given)
+
+
+def _value(name: str, text: str | None, major: int) -> Any:
+    option = OPTIONS.get(name)
+    if option is None or option.server > major:
+        raise Refusal("42601", f"unrecognized pgoutput option: {name}")
+    if set(option.values) == {False, True}:
+        return _switch(name, text)
+    if name == "streaming":
+        return _streaming(text)
+    if option.values:
+        return _choice(name, text, option.values)
+    if type(option.default) is int:
+        return _number(name, text)
+    return text or ""
+
+
+def _switch(name: str, text: str | None) -> bool:
+    word = (text or "true").lower()
+    if word not in _TRUE + _FALSE:
+        raise Refusal("42601", f"{name} requires a Boolean value")
+    return word in _TRUE
+
+
+def _streaming(text: str | None) -> str:
+    """Return the option streaming, which servers before 16 know as a switch (defGetStreamingMode())."""
+    word = (text or "on").lower()
+    return {**dict.fromkeys(_TRUE, "on"), **dict.fromkeys(_FALSE, "off")}.get(word, word)
+
+
+def _choice(name: str, text: str | None, values: Mapping[Any, Any]) -> str:
+    word = (text or "").lower()
+    if word not in values:
+        raise Refusal("22023", f'unrecognized {name} value: "{text}"')
+    return word
+
+
+def _number(name: str, text: str | None) -> int:
+    if text is None or not text.isascii() or not text.isdigit():
+        raise Refusal("22023", f"invalid {name}")
+    return int(text)
+
+
+def _check_version(version: int, major: int) -> None:
+    known = [number for number, server in PROTOCOL_VERSIONS.items() if server <= major]
+    if version > max(known):
+        problem = f"client sent proto_version={version} but server only supports protocol {max(known)} or lower"
+        raise Refusal("0A000", problem)
+    if version < min(known):
+        problem = f"client sent proto_version={version} but server only supports protocol {min(known)} or higher"
+        raise Refusal("0A000", problem)
+
+
+def _names(text: str) -> list[str]:
+    """Return the names of a list of identifiers, as SplitIdentifierString() reads it."""
+    names, rest = list[str](), text.strip()
+    while rest:
+        if rest.startswith('"'):
+            end = _end_of_quotes(rest)
+            name, rest = rest[1:end].replace('""', '"'), rest[end + 1 :].lstrip()
+        else:
+            name, comma, after = rest.partition(",")
+            name, rest = name.strip().lower(), comma + after
+        names.append(name)
+        if rest and not rest.startswith(","):
+            raise Refusal("42602", "invalid publication_names syntax")
+        rest = rest[1:].lstrip()
+    if not names or not all(names):
+        raise Refusal("42602", "invalid publication_names syntax")
+    return names
+
+
+def _end_of_quotes(text: str) -> int:
+    at = 1
+    while (at := text.find('"', at)) >= 0:
+        if text[at : at + 2] != '""':
+            return at
+        at += 2
+    raise Refusal("42602", "invalid publication_names syntax")
+
+
+def _check_publications(names: list[str], about: About) -> None:
+    missing = [name for name in names if about.publications and name not in about.publications]
+    if missing:
+        hint = f"What is served was published by {', '.join(about.publications)}."
+        raise Refusal("42704", f'publication "{missing[0]}" does not exist', hint=hint)

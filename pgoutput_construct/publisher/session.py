@@ -1,0 +1,279 @@
+"""One client of a publisher: from its startup message to the end of its connection."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from pgoutput_construct.errors import DecodeError, PgoutputError
+from pgoutput_construct.publisher.answers import Asker, answer, show, statements
+from pgoutput_construct.publisher.authentication import authenticate
+from pgoutput_construct.publisher.commands import (
+    Command,
+    CreateSlot,
+    DropSlot,
+    IdentifySystem,
+    ReadSlot,
+    Show,
+    StartReplication,
+    TimelineHistory,
+    is_replication_command,
+    parse_command,
+)
+from pgoutput_construct.publisher.conversation import Conversation
+from pgoutput_construct.publisher.refusals import Refusal, error_response
+from pgoutput_construct.publisher.results import Result
+from pgoutput_construct.publisher.walsender import WalSender
+from pgoutput_construct.wire import connection_messages as m
+
+if TYPE_CHECKING:
+    from pgoutput_construct.publisher.server import Publisher
+
+__all__ = ["Session"]
+
+_STARTUP_BYTES: Final = 10_000
+"""MAX_STARTUP_PACKET_LENGTH of PostgreSQL."""
+_QUERY_BYTES: Final = 1 << 20
+_READ_BYTES: Final = 1 << 16
+_NEWEST_MINOR: Final = 0
+_NEWEST_VERSION: Final = 3 << 16
+
+
+class Ended(Exception):  # noqa: N818 - nothing has failed
+    """The client has closed the connection."""
+
+
+class Session:
+    """One connection."""
+
+    def __init__(
+        self, publisher: "Publisher", reader: asyncio.StreamReader, writer: asyncio.StreamWriter, process_id: int
+    ) -> None:
+        self.publisher = publisher
+        self.process_id = process_id
+        self.temporary: list[str] = []
+        """Names of the temporary slots that it has made."""
+        self.asker = Asker(publisher.feed, {}, "")
+        self._reader = reader
+        self._writer = writer
+        self._conversation = Conversation("server", _STARTUP_BYTES)
+        self._replicates = False
+
+    async def run(self) -> None:
+        """Serve the client until it goes; its mistakes end at most its own connection."""
+        try:
+            async with asyncio.timeout(self.publisher.settings.authentication_timeout):
+                await self._begin()
+            self._conversation.largest = _QUERY_BYTES
+            while True:
+                await self._serve(await self.receive())
+        except Refusal as refusal:
+            await self._last_words(refusal)
+        except DecodeError as error:
+            await self._last_words(Refusal("08P01", f"protocol violation: {error}", fatal=True))
+        except TimeoutError:
+            await self._last_words(Refusal("57014", "canceling authentication due to timeout", fatal=True))
+        except (Ended, ConnectionError, ssl.SSLError):
+            pass
+        finally:
+            self.publisher.slots.forget_temporary(self.temporary)
+
+    async def receive(self) -> m.ConnectionMessage:
+        """Return the client's next message."""
+        while (message := self._conversation.next_message()) is None:
+            data = await self._reader.read(_READ_BYTES)
+            if not data:
+                raise Ended
+            self._conversation.receive(data)
+        return message
+
+    async def send(self, *messages: m.ConnectionMessage) -> None:
+        """Send messages."""
+        await self.write(b"".join(self._conversation.say(message) for message in messages))
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes, and wait while the client is slow to read."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def _begin(self) -> None:
+        """Go from the first bytes to the first ReadyForQuery."""
+        startup = await self._startup()
+        given = {each.name: each.value for each in startup.parameters}
+        user = given.get("user", "")
+        if not user:
+            raise Refusal("28000", "no PostgreSQL user name specified in startup packet", fatal=True)
+        if startup.minor_version > _NEWEST_MINOR or any(name.startswith("_pq_.") for name in given):
+            unknown = tuple(name for name in given if name.startswith("_pq_."))
+            await self.send(m.NegotiateProtocolVersion(_NEWEST_VERSION, unknown))
+        await self._authenticate(user)
+        self._replicates = given.get("replication", "false").lower() in ("database", "true", "on", "yes", "1")
+        if given.get("replication", "").lower() in ("true", "on", "yes", "1"):
+            problem = "physical replication is not what a publisher of a stream does"
+            raise Refusal("0A000", problem, hint="Connect with replication=database.", fatal=True)
+        await self._greet(given, user)
+
+    async def _startup(self) -> m.StartupMessage:
+        while True:
+            message = await self.receive()
+            if isinstance(message, m.StartupMessage):
+                return message
+            if isinstance(message, m.CancelRequest):
+                raise Ended
+            if isinstance(message, m.SSLRequest) and self.publisher.settings.tls is not None:
+                await self._encrypt(self.publisher.settings.tls)
+            else:
+                await self.send(m.EncryptionRefused())
+
+    async def _encrypt(self, context: ssl.SSLContext) -> None:
+        if self._conversation.buffered:
+            raise Refusal("08P01", "received unencrypted data after SSL request", fatal=True)
+        await self.send(m.EncryptionAccepted())
+        await self._writer.start_tls(context)
+
+    async def _authenticate(self, user: str) -> None:
+        settings = self.publisher.settings
+        exchange = authenticate(settings.method, user, settings.user, settings.password)
+        said = next(exchange)
+        while True:
+            await self.send(said)
+            asks = self._conversation.state not in ("authentication", "starting")
+            answer = await self.receive() if asks else None
+            try:
+                # Deriving keys takes a while, by intention.
+                said = await asyncio.to_thread(exchange.send, answer)
+            except (StopIteration, RuntimeError):  # a thread turns the first into the second
+                return
+
+    async def _greet(self, given: Mapping[str, str], user: str) -> None:
+        settings = self.publisher.server_settings() | {
+            "application_name": given.get("application_name", ""),
+            "client_encoding": given.get("client_encoding", "UTF8"),
+            "session_authorization": user,
+        }
+        self.asker = Asker(self.publisher.feed, settings, user)
+        statuses = [m.ParameterStatus(name, value) for name, value in settings.items()]
+        key = m.BackendKeyData(self.process_id, self.process_id.to_bytes(4, "big"))
+        await self.send(*statuses, key, m.ReadyForQuery("I"))
+
+    async def _serve(self, message: m.ConnectionMessage) -> None:
+        if isinstance(message, m.Terminate):
+            raise Ended
+        if isinstance(message, m.Query):
+            await self._query(message.text)
+        elif isinstance(message, m.Sync):
+            await self.send(m.ReadyForQuery("I"))
+        else:
+            await self._extended(message)
+
+    async def _extended(self, message: m.ConnectionMessage) -> None:
+        """Refuse the extended query protocol, and skip what belongs together."""
+        refusal = Refusal("08P01", "extended query protocol not supported in a replication connection")
+        await self.send(error_response(refusal))
+        while not isinstance(message, m.Sync):
+            message = await self.receive()
+            if isinstance(message, m.Terminate):
+                raise Ended
+        await self.send(m.ReadyForQuery("I"))
+
+    async def _query(self, text: str) -> None:
+        try:
+            if self._replicates and is_replication_command(text):
+                await self._command(parse_command(text))
+            else:
+                await self._statements(text)
+        except Refusal as refusal:
+            if refusal.fatal:
+                raise
+            self.publisher.told(f"refused: {refusal.message}")
+            await self.send(error_response(refusal))
+        except PgoutputError as error:
+            # What is served is damaged: the client is told where.
+            await self.send(error_response(Refusal("XX001", str(error))))
+        await self.send(m.ReadyForQuery("I"))
+
+    async def _statements(self, text: str) -> None:
+        found = list(statements(text))
+        for statement in found:
+            await self.send(*answer(self.asker, statement).messages())
+        if not found:
+            await self.send(m.EmptyQueryResponse())
+
+    async def _command(self, command: Command) -> None:
+        run = _COMMANDS[type(command)]
+        await run(self, command)  # type: ignore[arg-type]
+
+    async def _identify(self, command: IdentifySystem) -> None:
+        about, position = self.publisher.feed.about, self.publisher.feed.position
+        columns = [("systemid", "text"), ("timeline", "int8"), ("xlogpos", "text"), ("dbname", "text")]
+        row = [about.system_identifier, str(about.timeline), str(position), about.database]
+        await self._result(Result("IDENTIFY_SYSTEM", columns, [row]))
+
+    async def _show(self, command: Show) -> None:
+        await self._result(show(self.asker.settings, command.name))
+
+    async def _history(self, command: TimelineHistory) -> None:
+        columns = [("filename", "text"), ("content", "bytea")]
+        if command.timeline != self.publisher.feed.about.timeline:
+            raise Refusal("58P01", f'could not open file "pg_wal/{command.timeline:08X}.history": there is none')
+        row = [f"{command.timeline:08X}.history", ""]
+        await self._result(Result("TIMELINE_HISTORY", columns, [row]))
+
+    async def _create_slot(self, command: CreateSlot) -> None:
+        if command.plugin != "pgoutput":
+            raise Refusal("58P01", f'could not access file "{command.plugin}": the plugin served is pgoutput')
+        two_phase = "TWO_PHASE" in command.options and command.options["TWO_PHASE"] not in ("false", "off", "0")
+        slots = self.publisher.slots
+        slots.create(command.name, command.plugin, two_phase=two_phase, temporary=command.temporary)
+        if command.temporary:
+            self.temporary.append(command.name)
+        columns = [(name, "text") for name in ("slot_name", "consistent_point", "snapshot_name", "output_plugin")]
+        await self._result(Result("CREATE_REPLICATION_SLOT", columns, [[command.name, "0/0", None, command.plugin]]))
+
+    async def _read_slot(self, command: ReadSlot) -> None:
+        slot = self.publisher.slots.get(command.name)
+        columns = [("slot_type", "text"), ("restart_lsn", "text"), ("restart_tli", "int8")]
+        if slot is None:
+            row: list[str | None] = [None, None, None]
+        else:
+            raise Refusal("0A000", "cannot use READ_REPLICATION_SLOT with a logical replication slot")
+        await self._result(Result("READ_REPLICATION_SLOT", columns, [row]))
+
+    async def _drop_slot(self, command: DropSlot) -> None:
+        while command.wait and self.publisher.slots.is_active(command.name):
+            await asyncio.sleep(0.1)
+        self.publisher.slots.drop(command.name)
+        await self._result(Result("DROP_REPLICATION_SLOT"))
+
+    async def _start(self, command: StartReplication) -> None:
+        slots = self.publisher.slots
+        if slots.get(command.slot) is None and self.publisher.settings.creates_slots:
+            slots.create(command.slot)
+            self.publisher.told(f"slot {command.slot} made at its first use")
+        with slots.acquired(command.slot, self.process_id) as slot:
+            sender = WalSender(self, slot, command)
+            await self.send(m.CopyBothResponse(0, ()))
+            await sender.run()
+
+    async def _result(self, result: Result) -> None:
+        await self.send(*result.messages())
+
+    async def _last_words(self, refusal: Refusal) -> None:
+        self.publisher.told(f"connection ended: {refusal.message}")
+        try:
+            async with asyncio.timeout(5):
+                await self.send(error_response(refusal))
+        except (DecodeError, ConnectionError, TimeoutError, ssl.SSLError):
+            pass  # it is gone, or not in a state to be told
+
+
+_COMMANDS: Final[Mapping[type, Callable[..., Awaitable[None]]]] = {
+    IdentifySystem: Session._identify,
+    Show: Session._show,
+    TimelineHistory: Session._history,
+    CreateSlot: Session._create_slot,
+    ReadSlot: Session._read_slot,
+    DropSlot: Session._drop_slot,
+    StartReplication: Session._start,
+}
+"""What does each replication command."""

@@ -1,0 +1,146 @@
+"""The replication slots of a publisher: one a client, whose confirmed positions are kept in a file."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Final
+
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.wire.types import Lsn
+
+__all__ = ["Slot", "Slots"]
+
+_SECONDS: Final = 1.0
+"""How often positions are written: after a crash a client is sent again what it confirmed in this time."""
+
+
+@dataclass
+class Slot:
+    """One slot."""
+
+    name: str
+    plugin: str = "pgoutput"
+    two_phase: bool = False
+    temporary: bool = False
+    confirmed: int = 0
+    """The position up to which its client has confirmed everything; it never goes back."""
+
+
+class Slots:
+    """The slots; its methods may be called from any thread."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        """Read the slots of a file, or begin with none; raises PgoutputError for a file that is not one of slots."""
+        self._file = file
+        self._lock = RLock()
+        self._active: dict[str, int] = {}
+        self._written = 0.0
+        self._slots: dict[str, Slot] = {}
+        if file is not None and file.exists():
+            self._slots = _read(file)
+
+    def create(self, name: str, plugin: str = "pgoutput", *, two_phase: bool = False, temporary: bool = False) -> Slot:
+        """Make a slot that begins with the first transaction; raise Refusal where there is one of this name."""
+        _check_name(name)
+        with self._lock:
+            if name in self._slots:
+                raise Refusal("42710", f'replication slot "{name}" already exists')
+            self._slots[name] = Slot(name, plugin, two_phase, temporary)
+            self._write()
+            return self._slots[name]
+
+    def get(self, name: str) -> Slot | None:
+        """Return a slot, None where there is none of this name."""
+        return self._slots.get(name)
+
+    def names(self) -> list[str]:
+        """Return the names of all slots."""
+        return sorted(self._slots)
+
+    def drop(self, name: str) -> None:
+        """Remove a slot; raise Refusal where there is none, or where it is in use."""
+        with self._lock:
+            self._known(name)
+            self._check_free(name)
+            del self._slots[name]
+            self._write()
+
+    def is_active(self, name: str) -> bool:
+        """Tell whether a client has a slot."""
+        return name in self._active
+
+    @contextmanager
+    def acquired(self, name: str, process_id: int) -> Iterator[Slot]:
+        """Hold a slot for one client; raise Refusal where there is none, or where another client has it."""
+        with self._lock:
+            slot = self._known(name)
+            self._check_free(name)
+            self._active[name] = process_id
+        try:
+            yield slot
+        finally:
+            with self._lock:
+                del self._active[name]
+                self._write()
+
+    def confirm(self, slot: Slot, position: int) -> None:
+        """Note what a client has confirmed; a position before the present one changes nothing, as in PostgreSQL."""
+        if position <= slot.confirmed:
+            return
+        slot.confirmed = position
+        if time.monotonic() - self._written >= _SECONDS:
+            with self._lock:
+                self._write()
+
+    def forget_temporary(self, names: list[str]) -> None:
+        """Remove the temporary slots of a connection that ends."""
+        with self._lock:
+            for name in names:
+                self._slots.pop(name, None)
+
+    def _known(self, name: str) -> Slot:
+        if name not in self._slots:
+            raise Refusal("42704", f'replication slot "{name}" does not exist')
+        return self._slots[name]
+
+    def _check_free(self, name: str) -> None:
+        if name in self._active:
+            raise Refusal("55006", f'replication slot "{name}" is active for PID {self._active[name]}')
+
+    def _write(self) -> None:
+        self._written = time.monotonic()
+        if self._file is None:
+            return
+        kept = {name: asdict(slot) for name, slot in self._slots.items() if not slot.temporary}
+        beside = self._file.with_name(f"{self._file.name}.{os.getpid()}.tmp")
+        with beside.open("w", encoding="utf-8") as out:
+            json.dump(kept, out, indent=1)
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(self._file)
+
+
+def _read(file: Path) -> dict[str, Slot]:
+    try:
+        found = {name: Slot(**row) for name, row in json.loads(file.read_text("utf-8")).items()}
+        return {name: Slot(**asdict(slot) | {"confirmed": Lsn(slot.confirmed)}) for name, slot in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise PgoutputError(f"{file}: no file of slots: {error}. Name another file, or remove it") from error
+
+
+def _check_name(name: str) -> None:
+    """Check a name as ReplicationSlotValidateName() does."""
+    if (
+        not name
+        or len(name) > 63
+        or not all(c.islower() or c.isdigit() or c == "_" for c in name)
+        or not name.isascii()
+    ):
+        hint = "Replication slot names may only contain lower case letters, numbers, and the underscore character."
+        raise Refusal("42602", f'replication slot name "{name}" is not valid', hint=hint)

@@ -1,0 +1,123 @@
+"""The stream to one client: what it is sent, what it confirms, and how either side ends it.
+
+Source: ``walsender.c`` of PostgreSQL (WalSndLoop(), ProcessRepliesIfAny(), WalSndKeepaliveIfNecessary()).
+"""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+from pgoutput_construct.errors import DecodeError
+from pgoutput_construct.publisher.commands import StartReplication
+from pgoutput_construct.publisher.cursor import Chunk, Cursor
+from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.publisher.request import asked
+from pgoutput_construct.publisher.slots import Slot
+from pgoutput_construct.wire import connection_messages as m
+from pgoutput_construct.wire.engine import build_frame, parse_frame
+from pgoutput_construct.wire.frames import PrimaryKeepalive, StandbyStatusUpdate
+from pgoutput_construct.wire.types import Lsn, Timestamp
+
+if TYPE_CHECKING:
+    from pgoutput_construct.publisher.session import Session
+
+__all__ = ["WalSender"]
+
+_POLL_SECONDS: Final = 0.1
+_RATE_PARTS: Final = 20
+"""Into how many parts of a second a rate is divided."""
+
+
+class WalSender:
+    """Sends a feed to a client from a position on."""
+
+    def __init__(self, session: "Session", slot: Slot, command: StartReplication) -> None:
+        """Check what the client asks; raises Refusal."""
+        self._session = session
+        self._publisher = session.publisher
+        self._slot = slot
+        start = max(int(command.start), slot.confirmed)
+        options = asked(command, self._publisher.feed.about)
+        self._cursor = Cursor(self._publisher.feed, options, start)
+        self._heard = self._spoken = time.monotonic()
+        self._asked_to_reply = False
+        self._told_position = Lsn(0)
+
+    async def run(self) -> None:
+        """Stream until the client ends its side."""
+        sending = asyncio.create_task(self._send())
+        listening = asyncio.create_task(self._listen())
+        try:
+            done, _ = await asyncio.wait({sending, listening}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, listening):
+                task.cancel()
+            await asyncio.gather(sending, listening, return_exceptions=True)
+        for task in done:
+            task.result()
+        await self._session.send(m.ServerCopyDone(), m.CommandComplete("COPY 0"))
+
+    async def _listen(self) -> None:
+        """Take in what the client says, until it says that it is done."""
+        while True:
+            message = await self._session.receive()
+            self._heard = time.monotonic()
+            if isinstance(message, m.CopyData):
+                await self._reply(message.data)
+            elif isinstance(message, m.ClientCopyDone | m.CopyFail):
+                return
+            else:
+                raise ConnectionResetError("the client has gone")
+
+    async def _reply(self, data: bytes) -> None:
+        try:
+            frame = parse_frame(data)
+        except DecodeError as error:
+            raise Refusal("08P01", f"unexpected message from a standby: {error}", fatal=True) from error
+        if not isinstance(frame, StandbyStatusUpdate):
+            return
+        self._publisher.slots.confirm(self._slot, frame.flush_lsn)
+        self._publisher.confirmed(self._slot)
+        self._asked_to_reply = False
+        if frame.reply_requested:
+            await self._keepalive(asks=False)
+
+    async def _send(self) -> None:
+        rate = self._publisher.settings.rate
+        most = None if rate is None else max(rate // _RATE_PARTS, 1)
+        while True:
+            chunk = await asyncio.to_thread(self._cursor.next_chunk, most)
+            if chunk is None:
+                await self._wait()
+            else:
+                await self._session.write(chunk.data)
+                self._spoken = time.monotonic()
+                await self._pause(chunk, rate)
+            await self._look_at_the_clock()
+
+    async def _pause(self, chunk: Chunk, rate: int | None) -> None:
+        if rate is not None:
+            await asyncio.sleep(chunk.changes / rate)
+
+    async def _wait(self) -> None:
+        """Tell the client once how far everything is sent, then look for more."""
+        position = max(self._cursor.position, self._publisher.feed.position)
+        if position != self._told_position:
+            self._told_position = position
+            await self._keepalive(asks=False)
+        await self._publisher.more(_POLL_SECONDS)
+
+    async def _look_at_the_clock(self) -> None:
+        """Ask a client that is silent whether it is there, and end the connection of one that is not."""
+        timeout = self._publisher.settings.wal_sender_timeout
+        silent = time.monotonic() - self._heard
+        if timeout and silent > timeout:
+            raise Refusal("57P05", "terminating walsender process due to replication timeout", fatal=True)
+        if timeout and silent > timeout / 2 and not self._asked_to_reply:
+            self._asked_to_reply = True
+            await self._keepalive(asks=True)
+
+    async def _keepalive(self, asks: bool) -> None:
+        frame = PrimaryKeepalive(self._told_position or self._cursor.position, Timestamp.now(), int(asks))
+        await self._session.send(m.CopyData(build_frame(frame)))
+        self._spoken = time.monotonic()
