@@ -144,7 +144,7 @@ _ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
     ),
     (
         _known(
-            r"SELECT DISTINCT n\.nspname, c\.relname, gpt\.attrs.* pg_get_publication_tables\("
+            r"SELECT DISTINCT n\.nspname, c\.relname, gpt\.attrs.*pg_get_publication_tables\("
             r".* WHERE pubname IN \((?P<names>[^)]*)\).*"
         ),
         _tables_by_numbers,

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire import connection_messages as m
 
-__all__ = ["MECHANISM", "Method", "authenticate"]
+__all__ = ["MECHANISM", "Exchange", "Method", "authenticate"]
 
 Method: TypeAlias = Literal["trust", "password", "scram-sha-256"]
 """How a client proves who it is, as ``pg_hba.conf`` calls it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.publisher.answers import Asker, answer, show, statements
-from pgoutput_construct.publisher.authentication import authenticate
+from pgoutput_construct.publisher.authentication import Exchange, authenticate
 from pgoutput_construct.publisher.commands import (
     Command,
     CreateSlot,
@@ -134,16 +134,13 @@ class Session:
     async def _authenticate(self, user: str) -> None:
         settings = self.publisher.settings
         exchange = authenticate(settings.method, user, settings.user, settings.password)
-        said = next(exchange)
-        while True:
+        said = _following(exchange, None)
+        while said is not None:
             await self.send(said)
             asks = self._conversation.state not in ("authentication", "starting")
             answer = await self.receive() if asks else None
-            try:
-                # Deriving keys takes a while, by intention.
-                said = await asyncio.to_thread(exchange.send, answer)
-            except (StopIteration, RuntimeError):  # a thread turns the first into the second
-                return
+            # Deriving keys takes a while, by intention.
+            said = await asyncio.to_thread(_following, exchange, answer)
 
     async def _greet(self, given: Mapping[str, str], user: str) -> None:
         settings = self.publisher.server_settings() | {
@@ -265,6 +262,14 @@ class Session:
                 await self.send(error_response(refusal))
         except (DecodeError, ConnectionError, TimeoutError, ssl.SSLError):
             pass  # it is gone, or not in a state to be told
+
+
+def _following(exchange: Exchange, answer: m.ConnectionMessage | None) -> m.ConnectionMessage | None:
+    """Return what the server says next of who the client is, None once that is known."""
+    try:
+        return exchange.send(answer)
+    except StopIteration:
+        return None
 
 
 _COMMANDS: Final[Mapping[type, Callable[..., Awaitable[None]]]] = {
