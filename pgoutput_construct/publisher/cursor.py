@@ -1,7 +1,6 @@
 """How far a client has been sent what a publisher serves: chunks of bytes, ready for its socket."""
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pgoutput_construct.publisher.feed import Feed
 from pgoutput_construct.publisher.rendering import Outgoing, Renderer
@@ -12,6 +11,9 @@ from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS
 from pgoutput_construct.wire.protocol import CHANGES, ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Chunk", "Cursor"]
 

@@ -198,7 +198,7 @@ class Session:
 
     async def _command(self, command: Command) -> None:
         run = _COMMANDS[type(command)]
-        await run(self, command)  # type: ignore[arg-type]
+        await run(self, command)
 
     async def _identify(self, command: IdentifySystem) -> None:
         about, position = self.publisher.feed.about, self.publisher.feed.position
