@@ -3,12 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.types import Lsn
+
+if TYPE_CHECKING:
+    from pgoutput_construct.publisher.faults import Fault
 
 __all__ = ["COPIED", "About", "Fed", "Feed"]
 
@@ -69,6 +72,10 @@ class Feed(ABC):
     def copied(self, ended: EndedTransaction) -> Iterator[Fed]:
         """Yield the rows of tables that were copied, as Inserts; ``ended`` has the outcome COPIED."""
         yield from ()
+
+    def next_fault(self, seq: int) -> "Fault | None":
+        """Return a fault that shows before the message of a seq, on purpose."""
+        return None
 
     def is_copied(self, relation_oid: int, ended: EndedTransaction) -> bool:
         """Tell whether what a transaction did to a table is in a copy of it that was served before."""

@@ -10,7 +10,7 @@ from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import CHANGES, ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["Outgoing", "Renderer"]
+__all__ = ["Outgoing", "Renderer", "in_scope", "tables_of"]
 
 
 class Outgoing(NamedTuple):
@@ -120,7 +120,7 @@ class Renderer:
 
     def _beside_copies(self, fed: Fed, ended: EndedTransaction) -> Iterator[Fed]:
         """Yield a message for the tables whose copies do not have it."""
-        tables = _tables(fed.message)
+        tables = tables_of(fed.message)
         left = tuple(oid for oid in tables if not self._feed.is_copied(oid, ended))
         if left == tables:
             yield fed
@@ -133,14 +133,14 @@ class Renderer:
     ) -> Iterator[Outgoing]:
         for fed in wanted:
             xid = getattr(fed.message, "xid", None) or top_xid
-            for oid in _tables(fed.message):
+            for oid in tables_of(fed.message):
                 description = self._feed.description(oid, fed.seq, fed.scope)
                 if known.get(oid) != description.seq:
                     known[oid] = description.seq
                     describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
                     for message in describing:
-                        yield Outgoing(Lsn(0), _in_scope(message, xid if in_stream else None), in_stream)
-            yield Outgoing(fed.lsn, _in_scope(fed.message, xid if in_stream else None), in_stream)
+                        yield Outgoing(Lsn(0), in_scope(message, xid if in_stream else None), in_stream)
+            yield Outgoing(fed.lsn, in_scope(fed.message, xid if in_stream else None), in_stream)
 
 
 def _numbers(ended: EndedTransaction) -> tuple[Lsn, Lsn, Timestamp]:
@@ -151,14 +151,14 @@ def _replacing(rows: Iterable[Outgoing]) -> Iterator[Outgoing]:
     """Yield copied rows, each table emptied before its first one."""
     emptied = set[int]()
     for outgoing in rows:
-        for oid in _tables(outgoing.message):
+        for oid in tables_of(outgoing.message):
             if oid not in emptied:
                 emptied.add(oid)
                 yield Outgoing(Lsn(0), m.Truncate(options=0, relation_oids=(oid,)))
         yield outgoing
 
 
-def _tables(message: m.PgoutputMessage) -> tuple[int, ...]:
+def tables_of(message: m.PgoutputMessage) -> tuple[int, ...]:
     """Return the OIDs of the tables that a change is about."""
     match message:
         case m.Truncate():
@@ -168,7 +168,7 @@ def _tables(message: m.PgoutputMessage) -> tuple[int, ...]:
     return ()
 
 
-def _in_scope(message: m.PgoutputMessage, xid: int | None) -> m.PgoutputMessage:
+def in_scope(message: m.PgoutputMessage, xid: int | None) -> m.PgoutputMessage:
     """Return a message with the xid that it has in a stream, or without one."""
     changed: Any = message
     return message if getattr(message, "xid", xid) == xid else replace(changed, xid=xid)

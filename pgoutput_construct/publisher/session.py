@@ -96,6 +96,10 @@ class Session:
         self._writer.write(data)
         await self._writer.drain()
 
+    def abort(self) -> None:
+        """Drop the connection without a word."""
+        self._writer.transport.abort()
+
     async def _begin(self) -> None:
         """Go from the first bytes to the first ReadyForQuery."""
         startup = await self._startup()
