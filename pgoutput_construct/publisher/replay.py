@@ -49,7 +49,7 @@ class _ReplayFeed(LogFeed):
 
     def _open(self, log: ChangeLog) -> None:
         super()._open(log)
-        self.targets = target_tables(self.history.descriptions)
+        self.targets = target_tables(self.history.descriptions, log.index)
         self._names = {table.relation_oid: table for table in self.targets}
 
     def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:

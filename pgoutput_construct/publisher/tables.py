@@ -1,12 +1,14 @@
 """The tables of a log in another server: what creates them, out of what the log says of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
+from pgoutput_construct.changelog.facts import TableReading, table_readings
+from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
 from pgoutput_construct.stream.relations import Description
@@ -27,6 +29,8 @@ class TargetTable:
     """Each column as it was described last, and by what."""
     key: tuple[str, ...]
     """The columns of its replica identity; none: the whole row."""
+    older: Mapping[str, str] = field(default_factory=dict)
+    """What rows have, as text, that are older than a column: changes of that time do not say it."""
 
     @property
     def identifier(self) -> Composable:
@@ -34,8 +38,8 @@ class TargetTable:
         return Identifier(self.namespace, self.name)
 
 
-def target_tables(descriptions: Iterable[Description]) -> list[TargetTable]:
-    """Return the tables that descriptions, in their order, are about.
+def target_tables(descriptions: Iterable[Description], index: SegmentIndex) -> list[TargetTable]:
+    """Return the tables that the descriptions of a log, in their order, are about; ``index`` is the log's.
 
     Of tables that had the same name the last one has it: the others were dropped, or renamed unseen.
     """
@@ -43,18 +47,21 @@ def target_tables(descriptions: Iterable[Description]) -> list[TargetTable]:
     for description in descriptions:
         by_oid.setdefault(description.relation.relation_oid, []).append(description)
     by_name: dict[tuple[str, str], TargetTable] = {}
+    readings = {oid: several[-1] for oid, several in table_readings(index).items()}
     for several in sorted(by_oid.values(), key=lambda several: several[-1].seq):
-        table = _table(several)
+        table = _table(several, readings.get(several[-1].relation.relation_oid))
         by_name[table.namespace, table.name] = table
     return list(by_name.values())
 
 
-def _table(descriptions: Sequence[Description]) -> TargetTable:
+def _table(descriptions: Sequence[Description], reading: TableReading | None) -> TargetTable:
     latest = descriptions[-1].relation
     columns = {column.name: (column, each) for each in descriptions for column in each.relation.columns}
     is_full = latest.replica_identity == RelationReplicaIdentity.FULL
     key = () if is_full else tuple(c.name for c in latest.columns if c.flags & RelationColumnFlags.KEY)
-    return TargetTable(latest.relation_oid, latest.namespace or "pg_catalog", latest.name, columns, key)
+    read = reading.columns if reading else ()
+    older = {column.name: column.missing for column in read if column.missing is not None}
+    return TargetTable(latest.relation_oid, latest.namespace or "pg_catalog", latest.name, columns, key, older)
 
 
 def create_tables(connection: psycopg.Connection[Any], tables: Iterable[TargetTable]) -> list[str]:
@@ -73,10 +80,10 @@ def create_tables(connection: psycopg.Connection[Any], tables: Iterable[TargetTa
 
 
 def _statements(connection: psycopg.Connection[Any], table: TargetTable) -> Iterator[Composed]:
-    columns = [
-        SQL("{} {}").format(Identifier(name), SQL(_type(connection, table, *described)))
-        for name, described in table.columns.items()
-    ]
+    columns: list[Composable] = []
+    for name, described in table.columns.items():
+        default = SQL(" DEFAULT {}").format(Literal(table.older[name])) if name in table.older else SQL("")
+        columns.append(SQL("{} {}{}").format(Identifier(name), SQL(_type(connection, table, *described)), default))
     if table.key:
         columns.append(SQL("PRIMARY KEY ({})").format(SQL(", ").join(map(Identifier, table.key))))
     yield SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(table.namespace))

@@ -96,7 +96,7 @@ def test_a_log_is_replayed(server: EmbeddedServer, recorded: tuple[Path, dict[st
         target.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
         done = CliRunner().invoke(cli, ["replay", str(log), "--into", target.info.dsn])
         assert done.exit_code == 0, done.output
-        assert "orders: " in done.output
+        assert '"public"."orders": ' in done.output
         assert _rows(target) == expected
         assert target.execute("SELECT count(*) FROM pg_subscription").fetchone() == (0,)
         with pytest.raises(ReplayError, match="has rows: replay into an empty table"):
