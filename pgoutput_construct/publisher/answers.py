@@ -28,6 +28,7 @@ class Asker:
 Rows = list[list[str | None]]
 Answer = Callable[[Asker, re.Match[str]], Result]
 
+_MOST_SETTINGS: Final = 200
 _NAMES: Final = re.compile(r"'((?:[^']|'')*)'")
 
 
@@ -51,13 +52,20 @@ def answer(asker: Asker, statement: str) -> Result:
     )
 
 
+def _keep(asker: Asker, name: str, value: str) -> None:
+    """Keep a setting; of invented ones (PostgreSQL knows those with a dot) only so many, so that memory is bounded."""
+    if name not in asker.settings and len(asker.settings) >= _MOST_SETTINGS:
+        raise Refusal("54000", f"this publisher keeps {_MOST_SETTINGS} settings of a session at most")
+    asker.settings[name] = value
+
+
 def _set_config(asker: Asker, match: re.Match[str]) -> Result:
-    asker.settings[match["name"].lower()] = match["value"]
+    _keep(asker, match["name"].lower(), match["value"])
     return Result("SELECT", [("set_config", "text")], [[match["value"]]])
 
 
 def _set(asker: Asker, match: re.Match[str]) -> Result:
-    asker.settings[match["name"].lower()] = match["value"].strip("'\"")
+    _keep(asker, match["name"].lower(), match["value"].strip("'\""))
     return Result("SET")
 
 

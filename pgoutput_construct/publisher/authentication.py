@@ -5,7 +5,8 @@ Source: PostgreSQL documentation, section "SASL Authentication"; RFC 5802 and 76
 
 import hmac
 from collections.abc import Generator
-from typing import Literal, TypeAlias
+from functools import cache
+from typing import Any, Literal, TypeAlias
 
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire import connection_messages as m
@@ -49,9 +50,8 @@ def _password(user: str, password: str) -> Exchange:
 def _scram(user: str, password: str) -> Exchange:
     from scramp import ScramException, ScramMechanism
 
-    mechanism = ScramMechanism(MECHANISM)
-    verifier = mechanism.make_auth_info(password)
-    exchange = mechanism.make_server(lambda _: verifier)
+    verifier = _verifier(password)
+    exchange = ScramMechanism(MECHANISM).make_server(lambda _: verifier)
     first = yield m.AuthenticationSASL((MECHANISM,))
     try:
         if not isinstance(first, m.SASLInitialResponse) or first.mechanism != MECHANISM:
@@ -60,9 +60,17 @@ def _scram(user: str, password: str) -> Exchange:
         final = yield m.AuthenticationSASLContinue(exchange.get_server_first().encode())
         exchange.set_client_final(final.data.decode() if isinstance(final, m.SASLResponse) else "")
         said = exchange.get_server_final()
-    except (ScramException, UnicodeDecodeError) as error:
+    except (ScramException, ValueError, LookupError) as error:
         raise _failed(user) from error
     yield m.AuthenticationSASLFinal(said.encode())
+
+
+@cache
+def _verifier(password: str) -> Any:
+    """Return what is known of a password: derived once, as PostgreSQL stores it, for it takes thousands of hashes."""
+    from scramp import ScramMechanism
+
+    return ScramMechanism(MECHANISM).make_auth_info(password)
 
 
 def _failed(user: str) -> Refusal:

@@ -4,10 +4,12 @@ Source: PostgreSQL documentation, section "Streaming Replication Protocol"; ``re
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire.types import Lsn
 
@@ -128,7 +130,7 @@ class _Words:
     """The words of a command, one after the other."""
 
     def __init__(self, text: str) -> None:
-        self.words: list[tuple[str, str]] = []
+        self.words: deque[tuple[str, str]] = deque()
         at, text = 0, text.rstrip().rstrip(";").rstrip()
         while at < len(text):
             match = _WORDS.match(text, at)
@@ -138,7 +140,7 @@ class _Words:
             at = match.end()
 
     def next(self, *kinds: str) -> str:
-        kind, word = self.words.pop(0) if self.words else ("", "")
+        kind, word = self.words.popleft() if self.words else ("", "")
         if kind not in kinds:
             where = f'at or near "{word}"' if word else "at end of input"
             raise Refusal("42601", f"syntax error {where}")
@@ -156,7 +158,7 @@ class _Words:
     def accept(self, word: str) -> bool:
         found = bool(self.words) and self.words[0][0] in ("word", "sign") and self.words[0][1].upper() == word
         if found:
-            self.words.pop(0)
+            self.words.popleft()
         return found
 
     def expect(self, word: str) -> None:
@@ -217,15 +219,29 @@ def _start(words: _Words) -> StartReplication:
     slot = words.name()
     if not words.accept("LOGICAL"):
         raise Refusal("0A000", "physical replication is not what a publisher of a stream does")
-    high, low = words.next("lsn").split("/")
-    start = Lsn((int(high, 16) << 32) + int(low, 16))
+    start = _lsn(words.next("lsn"))
     return StartReplication(slot, start, words.options() if words.accept("(") else {})
+
+
+def _lsn(text: str) -> Lsn:
+    try:
+        return Lsn(text)
+    except PgoutputError as error:
+        raise Refusal("42601", f"invalid streaming start location: {error}") from error
+
+
+def _timeline(words: _Words) -> TimelineHistory:
+    """Read a number of 32 bits, as UCONST of repl_scanner.l is."""
+    text = words.next("number")
+    if len(text) > 10 or not 0 < int(text) < 1 << 32:
+        raise Refusal("42601", f"invalid timeline {text[:20]}")
+    return TimelineHistory(int(text))
 
 
 _READERS: Final[Mapping[str, Callable[[_Words], Command]]] = {
     "IDENTIFY_SYSTEM": lambda words: IdentifySystem(),
     "SHOW": _show,
-    "TIMELINE_HISTORY": lambda words: TimelineHistory(int(words.next("number"))),
+    "TIMELINE_HISTORY": _timeline,
     "CREATE_REPLICATION_SLOT": _create,
     "READ_REPLICATION_SLOT": lambda words: ReadSlot(words.name()),
     "DROP_REPLICATION_SLOT": lambda words: DropSlot(words.name(), words.accept("WAIT")),

@@ -1,6 +1,5 @@
 """Faults that a publisher shows on purpose: what a real server or network shows once a year."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -53,7 +52,7 @@ async def _cut_inside(sender: "WalSender") -> None:
 
 async def _stall(sender: "WalSender", seconds: float = 5.0) -> None:
     """Send nothing for a while, not even keepalives."""
-    await asyncio.sleep(seconds)
+    await sender.stall(seconds)
 
 
 async def _storm(sender: "WalSender", count: int = 1000) -> None:

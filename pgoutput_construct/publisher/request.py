@@ -72,7 +72,7 @@ def _choice(name: str, text: str | None, values: Mapping[Any, Any]) -> str:
 
 
 def _number(name: str, text: str | None) -> int:
-    if text is None or not text.isascii() or not text.isdigit():
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > 10:
         raise Refusal("22023", f"invalid {name}")
     return int(text)
 

@@ -1,20 +1,26 @@
 """A publisher on a socket: it accepts clients, and serves each on its own."""
 
 import asyncio
+import socket
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Final
 
 from pgoutput_construct.publisher.authentication import Method
 from pgoutput_construct.publisher.feed import Feed
-from pgoutput_construct.publisher.refusals import Refusal, error_response
 from pgoutput_construct.publisher.session import Session
 from pgoutput_construct.publisher.slots import Slot, Slots
-from pgoutput_construct.wire.connection import build_connection
 
 __all__ = ["Publisher", "Settings"]
+
+_CLOSING_SECONDS: Final = 5.0
+"""How long a client may take to read the last that it is sent."""
+_SLOTS_SECONDS: Final = 1.0
+"""How often positions of slots are written: after a crash a client is sent again what it confirmed in this time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +49,8 @@ class Settings:
     """Seconds in which a client must be known."""
     max_connections: int = 100
     """Clients at the same time; more are refused."""
+    max_replication_slots: int = 1000
+    """Slots that clients can make."""
 
 
 class Publisher:
@@ -58,13 +66,16 @@ class Publisher:
         """
         self.feed = feed
         self.settings = settings or Settings()
-        self.slots = Slots(self.settings.slots_file)
+        self.slots = Slots(self.settings.slots_file, self.settings.max_replication_slots)
         self.told = tell or (lambda line: None)
         self.port = self.settings.port
         """Where it listens, once it does."""
         self._server: asyncio.Server | None = None
         self._sessions: set[asyncio.Task[None]] = set()
         self._numbers = count(1)
+        self._background: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.Task[bool] | None = None
+        self._looked = 0.0
         self._served = asyncio.Event()
         self._target = 0
 
@@ -73,14 +84,17 @@ class Publisher:
         self._server = await asyncio.start_server(self._accept, self.settings.host, self.settings.port, limit=1 << 16)
         self.port = self._server.sockets[0].getsockname()[1]
         self._target = max((ended.end_lsn or 0 for ended in self.feed.ended), default=0)
+        self._background.add(asyncio.create_task(self._keep_slots()))
 
     async def stop(self) -> None:
         """End all connections, and listen no more."""
         if self._server is not None:
             self._server.close()
-        for task in self._sessions:
+        tasks = self._sessions | self._background
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._sessions, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._save_slots()
 
     async def until_served(self) -> None:
         """Wait until a client has confirmed all that was there when listening began."""
@@ -92,9 +106,14 @@ class Publisher:
             self._served.set()
 
     async def more(self, seconds: float) -> None:
-        """Wait a while, and look whether there is more to serve."""
+        """Wait a while, and look whether there is more to serve: once for all clients that wait."""
         await asyncio.sleep(seconds)
-        await asyncio.to_thread(self.feed.refresh)
+        if self._looking is None and time.monotonic() - self._looked < seconds:
+            return
+        if self._looking is None:
+            self._looking = asyncio.create_task(asyncio.to_thread(self.feed.refresh))
+            self._looking.add_done_callback(self._has_looked)
+        await asyncio.shield(self._looking)
 
     def server_settings(self) -> dict[str, str]:
         """Return what a client is told of the server when it connects."""
@@ -112,18 +131,52 @@ class Publisher:
             "default_transaction_read_only": "off",
         }
 
+    def _has_looked(self, looking: asyncio.Task[bool]) -> None:
+        self._looking, self._looked = None, time.monotonic()
+        if not looking.cancelled():
+            looking.exception()  # those who waited for it have it
+
+    async def _keep_slots(self) -> None:
+        while True:
+            await asyncio.sleep(_SLOTS_SECONDS)
+            await self._save_slots()
+
+    async def _save_slots(self) -> None:
+        try:
+            await asyncio.to_thread(self.slots.save)
+        except OSError as error:
+            self.told(f"the positions of slots cannot be written: {error}")
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._sessions.add(task)
+        too_many = len(self._sessions) - self.settings.max_connections
         try:
-            if len(self._sessions) > self.settings.max_connections:
-                refusal = Refusal("53300", "sorry, too many clients already", fatal=True)
-                writer.write(build_connection(error_response(refusal)))
-            else:
-                await Session(self, reader, writer, next(self._numbers)).run()
-        except asyncio.CancelledError:
-            writer.transport.abort()
+            # As many again are told why they are refused; what comes beside them is cut off, so that a flood of
+            # connections takes no memory (canAcceptConnections() in postmaster.c has the same limit).
+            if too_many > self.settings.max_connections:
+                writer.transport.abort()
+                return
+            _notice_dead_peers(writer)
+            await Session(self, reader, writer, next(self._numbers)).run(refused=too_many > 0)
+            await _close(writer)
         finally:
+            writer.transport.abort()
             self._sessions.discard(task)
-            writer.close()
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Close a connection when its client has read the rest, or has taken too long for it."""
+    try:
+        writer.close()
+        async with asyncio.timeout(_CLOSING_SECONDS):
+            await writer.wait_closed()
+    except OSError:  # TimeoutError and errors of TLS are among them
+        pass
+
+
+def _notice_dead_peers(writer: asyncio.StreamWriter) -> None:
+    """Have the system ask whether a silent client is still there, as PostgreSQL does (pq_init())."""
+    connection = writer.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

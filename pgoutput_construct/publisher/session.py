@@ -33,7 +33,8 @@ __all__ = ["Session"]
 
 _STARTUP_BYTES: Final = 10_000
 """MAX_STARTUP_PACKET_LENGTH of PostgreSQL."""
-_QUERY_BYTES: Final = 1 << 20
+_QUERY_BYTES: Final = 1 << 14
+"""No query that is known is longer; what it takes to read one grows faster than its length."""
 _READ_BYTES: Final = 1 << 16
 _NEWEST_MINOR: Final = 0
 _NEWEST_VERSION: Final = 3 << 16
@@ -51,41 +52,47 @@ class Session:
     ) -> None:
         self.publisher = publisher
         self.process_id = process_id
-        self.temporary: list[str] = []
-        """Names of the temporary slots that it has made."""
         self.asker = Asker(publisher.feed, {}, "")
         self._reader = reader
         self._writer = writer
         self._conversation = Conversation("server", _STARTUP_BYTES)
         self._replicates = False
 
-    async def run(self) -> None:
-        """Serve the client until it goes; its mistakes end at most its own connection."""
+    async def run(self, refused: bool = False) -> None:
+        """Serve the client until it goes; its mistakes end at most its own connection.
+
+        Args:
+            refused: There are too many clients: tell this one so.
+        """
         try:
-            async with asyncio.timeout(self.publisher.settings.authentication_timeout):
-                await self._begin()
+            await self._known_in_time(refused)
             self._conversation.largest = _QUERY_BYTES
             while True:
                 await self._serve(await self.receive())
         except Refusal as refusal:
             await self._last_words(refusal)
-        except DecodeError as error:
-            await self._last_words(Refusal("08P01", f"protocol violation: {error}", fatal=True))
-        except TimeoutError:
-            await self._last_words(Refusal("57014", "canceling authentication due to timeout", fatal=True))
-        except (Ended, ConnectionError, ssl.SSLError):
-            pass
+        except (Ended, OSError):
+            pass  # it has gone; an error of TLS is an OSError
+        except Exception as error:  # a mistake of ours ends this connection, and no other
+            problem = f"internal error: {type(error).__name__}: {error}"
+            await self._last_words(Refusal("XX000", problem, fatal=True))
         finally:
-            self.publisher.slots.forget_temporary(self.temporary)
+            self.publisher.slots.forget_temporary(self.process_id)
 
     async def receive(self) -> m.ConnectionMessage:
-        """Return the client's next message."""
-        while (message := self._conversation.next_message()) is None:
+        """Return the client's next message; raise Refusal for what is none."""
+        while (message := self._next_message()) is None:
             data = await self._reader.read(_READ_BYTES)
             if not data:
                 raise Ended
             self._conversation.receive(data)
         return message
+
+    def _next_message(self) -> m.ConnectionMessage | None:
+        try:
+            return self._conversation.next_message()
+        except DecodeError as error:
+            raise Refusal("08P01", f"protocol violation: {error}", fatal=True) from error
 
     async def send(self, *messages: m.ConnectionMessage) -> None:
         """Send messages."""
@@ -100,9 +107,22 @@ class Session:
         """Drop the connection without a word."""
         self._writer.transport.abort()
 
-    async def _begin(self) -> None:
+    def post(self, message: m.ConnectionMessage) -> None:
+        """Send a message without waiting for a client that is slow to read: for what is small, and seldom."""
+        self._writer.write(self._conversation.say(message))
+
+    async def _known_in_time(self, refused: bool) -> None:
+        try:
+            async with asyncio.timeout(self.publisher.settings.authentication_timeout):
+                await self._begin(refused)
+        except TimeoutError:
+            raise Refusal("57014", "canceling authentication due to timeout", fatal=True) from None
+
+    async def _begin(self, refused: bool) -> None:
         """Go from the first bytes to the first ReadyForQuery."""
         startup = await self._startup()
+        if refused:
+            raise Refusal("53300", "sorry, too many clients already", fatal=True)
         given = {each.name: each.value for each in startup.parameters}
         user = given.get("user", "")
         if not user:
@@ -224,10 +244,8 @@ class Session:
         if command.plugin != "pgoutput":
             raise Refusal("58P01", f'could not access file "{command.plugin}": the plugin served is pgoutput')
         two_phase = "TWO_PHASE" in command.options and command.options["TWO_PHASE"] not in ("false", "off", "0")
-        slots = self.publisher.slots
-        slots.create(command.name, command.plugin, two_phase=two_phase, temporary=command.temporary)
-        if command.temporary:
-            self.temporary.append(command.name)
+        owner = self.process_id if command.temporary else None
+        self.publisher.slots.create(command.name, command.plugin, two_phase=two_phase, temporary=owner)
         columns = [(name, "text") for name in ("slot_name", "consistent_point", "snapshot_name", "output_plugin")]
         await self._result(Result("CREATE_REPLICATION_SLOT", columns, [[command.name, "0/0", None, command.plugin]]))
 
@@ -241,9 +259,9 @@ class Session:
         await self._result(Result("READ_REPLICATION_SLOT", columns, [row]))
 
     async def _drop_slot(self, command: DropSlot) -> None:
-        while command.wait and self.publisher.slots.is_active(command.name):
+        while command.wait and self.publisher.slots.is_active(command.name, self.process_id):
             await asyncio.sleep(0.1)
-        self.publisher.slots.drop(command.name)
+        self.publisher.slots.drop(command.name, self.process_id)
         await self._result(Result("DROP_REPLICATION_SLOT"))
 
     async def _start(self, command: StartReplication) -> None:
@@ -264,7 +282,7 @@ class Session:
         try:
             async with asyncio.timeout(5):
                 await self.send(error_response(refusal))
-        except (DecodeError, ConnectionError, TimeoutError, ssl.SSLError):
+        except (DecodeError, OSError):
             pass  # it is gone, or not in a state to be told
 
 

@@ -2,22 +2,18 @@
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from threading import RLock
-from typing import Final
+from threading import Lock
+from typing import Any
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["Slot", "Slots"]
-
-_SECONDS: Final = 1.0
-"""How often positions are written: after a crash a client is sent again what it confirmed in this time."""
 
 
 @dataclass
@@ -35,25 +31,47 @@ class Slot:
 class Slots:
     """The slots; its methods may be called from any thread."""
 
-    def __init__(self, file: Path | None = None) -> None:
-        """Read the slots of a file, or begin with none; raises PgoutputError for a file that is not one of slots."""
+    def __init__(self, file: Path | None = None, most: int = 1000) -> None:
+        """Read the slots of a file, or begin with none; raises PgoutputError for a file that is not one of slots.
+
+        Args:
+            file: Where they are kept; None: nowhere.
+            most: How many there may be.
+        """
         self._file = file
-        self._lock = RLock()
+        self._lock = Lock()
+        self._writing = Lock()
         self._active: dict[str, int] = {}
-        self._written = 0.0
+        self._most = most
+        self._has_news = False
         self._slots: dict[str, Slot] = {}
         if file is not None and file.exists():
             self._slots = _read(file)
 
-    def create(self, name: str, plugin: str = "pgoutput", *, two_phase: bool = False, temporary: bool = False) -> Slot:
-        """Make a slot that begins with the first transaction; raise Refusal where there is one of this name."""
+    def create(
+        self, name: str, plugin: str = "pgoutput", *, two_phase: bool = False, temporary: int | None = None
+    ) -> Slot:
+        """Make a slot that begins with the first transaction; raise Refusal where there is one of this name.
+
+        Args:
+            name: Its name.
+            plugin: What decodes for it.
+            two_phase: Whether it was asked to decode prepared transactions.
+            temporary: The process ID of the connection that it ends with; no other can use it. None: it stays.
+        """
         _check_name(name)
         with self._lock:
             if name in self._slots:
                 raise Refusal("42710", f'replication slot "{name}" already exists')
-            self._slots[name] = Slot(name, plugin, two_phase, temporary)
-            self._write()
-            return self._slots[name]
+            if len(self._slots) >= self._most:
+                hint = 'Free one or increase "max_replication_slots".'
+                raise Refusal("53400", "all replication slots are in use", hint=hint)
+            self._slots[name] = slot = Slot(name, plugin, two_phase, temporary is not None)
+            self._has_news = True
+            if temporary is not None:
+                self._active[name] = temporary
+        self._save_now()
+        return slot
 
     def get(self, name: str) -> Slot | None:
         """Return a slot, None where there is none of this name."""
@@ -63,61 +81,78 @@ class Slots:
         """Return the names of all slots."""
         return sorted(self._slots)
 
-    def drop(self, name: str) -> None:
-        """Remove a slot; raise Refusal where there is none, or where it is in use."""
+    def drop(self, name: str, process_id: int = 0) -> None:
+        """Remove a slot; raise Refusal where there is none, or where another client has it."""
         with self._lock:
-            self._known(name)
-            self._check_free(name)
-            del self._slots[name]
-            self._write()
+            self._check_free(name, process_id)
+            del self._slots[self._known(name).name]
+            self._active.pop(name, None)
+            self._has_news = True
+        self._save_now()
 
-    def is_active(self, name: str) -> bool:
-        """Tell whether a client has a slot."""
-        return name in self._active
+    def is_active(self, name: str, process_id: int = 0) -> bool:
+        """Tell whether another client has a slot."""
+        return self._active.get(name, process_id) != process_id
 
     @contextmanager
     def acquired(self, name: str, process_id: int) -> Iterator[Slot]:
         """Hold a slot for one client; raise Refusal where there is none, or where another client has it."""
         with self._lock:
             slot = self._known(name)
-            self._check_free(name)
+            self._check_free(name, process_id)
             self._active[name] = process_id
         try:
             yield slot
         finally:
-            with self._lock:
+            if not slot.temporary:
                 del self._active[name]
-                self._write()
 
     def confirm(self, slot: Slot, position: int) -> None:
         """Note what a client has confirmed; a position before the present one changes nothing, as in PostgreSQL."""
         if position <= slot.confirmed:
             return
-        slot.confirmed = position
-        if time.monotonic() - self._written >= _SECONDS:
-            with self._lock:
-                self._write()
+        with self._lock:
+            slot.confirmed = position
+            self._has_news = True
 
-    def forget_temporary(self, names: list[str]) -> None:
+    def save(self) -> None:
+        """Write the positions where they have changed since they were written; raise OSError."""
+        with self._writing:
+            with self._lock:
+                if not self._has_news:
+                    return
+                self._has_news = False
+                kept = {name: asdict(slot) for name, slot in self._slots.items() if not slot.temporary}
+            try:
+                self._write(kept)
+            except OSError:
+                self._has_news = True
+                raise
+
+    def forget_temporary(self, process_id: int) -> None:
         """Remove the temporary slots of a connection that ends."""
         with self._lock:
-            for name in names:
-                self._slots.pop(name, None)
+            for name in [name for name, owner in self._active.items() if owner == process_id]:
+                del self._slots[name], self._active[name]
 
     def _known(self, name: str) -> Slot:
         if name not in self._slots:
             raise Refusal("42704", f'replication slot "{name}" does not exist')
         return self._slots[name]
 
-    def _check_free(self, name: str) -> None:
-        if name in self._active:
+    def _check_free(self, name: str, process_id: int) -> None:
+        if self.is_active(name, process_id):
             raise Refusal("55006", f'replication slot "{name}" is active for PID {self._active[name]}')
 
-    def _write(self) -> None:
-        self._written = time.monotonic()
+    def _save_now(self) -> None:
+        try:
+            self.save()
+        except OSError as error:
+            raise Refusal("58030", f"could not write the replication slots: {error.strerror}") from error
+
+    def _write(self, kept: dict[str, dict[str, Any]]) -> None:
         if self._file is None:
             return
-        kept = {name: asdict(slot) for name, slot in self._slots.items() if not slot.temporary}
         beside = self._file.with_name(f"{self._file.name}.{os.getpid()}.tmp")
         with beside.open("w", encoding="utf-8") as out:
             json.dump(kept, out, indent=1)

@@ -4,6 +4,7 @@ Source: ``walsender.c`` of PostgreSQL (WalSndLoop(), ProcessRepliesIfAny(), WalS
 """
 
 import asyncio
+import math
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["WalSender"]
 
 _POLL_SECONDS: Final = 0.1
+_WATCH_SECONDS: Final = 1.0
 _RATE_PARTS: Final = 20
 """Into how many parts of a second a rate is divided."""
 
@@ -44,6 +46,7 @@ class WalSender:
         self._heard = time.monotonic()
         self._asked_to_reply = False
         self._told_position = Lsn(0)
+        self._is_stalled = False
 
     async def write(self, data: bytes) -> None:
         """Send bytes to the client."""
@@ -58,21 +61,30 @@ class WalSender:
         """Let the server's clock be wrong by so many seconds."""
         self._cursor.clock = seconds
 
+    async def stall(self, seconds: float) -> None:
+        """Say nothing for a while."""
+        self._is_stalled = True
+        await asyncio.sleep(seconds)
+        self._is_stalled = False
+
     async def keepalive(self, asks: bool) -> None:
         """Send a keepalive, which may ask for a reply at once."""
+        if not self._is_stalled:
+            await self._session.send(self._keepalive(asks))
+
+    def _keepalive(self, asks: bool) -> m.CopyData:
         frame = PrimaryKeepalive(self._told_position or self._cursor.position, Timestamp.now(), int(asks))
-        await self._session.send(m.CopyData(build_frame(frame)))
+        return m.CopyData(build_frame(frame))
 
     async def run(self) -> None:
         """Stream until the client ends its side."""
-        sending = asyncio.create_task(self._send())
-        listening = asyncio.create_task(self._listen())
+        tasks = {asyncio.create_task(work) for work in (self._send(), self._listen(), self._watch())}
         try:
-            done, _ = await asyncio.wait({sending, listening}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (sending, listening):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(sending, listening, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
             task.result()
         await self._session.send(m.ServerCopyDone(), m.CommandComplete("COPY 0"))
@@ -114,7 +126,6 @@ class WalSender:
                 if chunk.fault is not None:
                     await chunk.fault.show(self)
                 await self._pause(chunk, rate)
-            await self._look_at_the_clock()
 
     async def _pause(self, chunk: Chunk, rate: int | None) -> None:
         if rate is not None:
@@ -128,12 +139,17 @@ class WalSender:
             await self.keepalive(asks=False)
         await self._publisher.more(_POLL_SECONDS)
 
-    async def _look_at_the_clock(self) -> None:
-        """Ask a client that is silent whether it is there, and end the connection of one that is not."""
-        timeout = self._publisher.settings.wal_sender_timeout
-        silent = time.monotonic() - self._heard
-        if timeout and silent > timeout:
-            raise Refusal("57P05", "terminating walsender process due to replication timeout", fatal=True)
-        if timeout and silent > timeout / 2 and not self._asked_to_reply:
-            self._asked_to_reply = True
-            await self.keepalive(asks=True)
+    async def _watch(self) -> None:
+        """Ask a client that is silent whether it is there, and end the connection of one that is not.
+
+        It waits for nothing: a client that does not read may not keep it from looking at the clock.
+        """
+        timeout = self._publisher.settings.wal_sender_timeout or math.inf
+        while True:
+            await asyncio.sleep(min(timeout / 10, _WATCH_SECONDS))
+            silent = time.monotonic() - self._heard
+            if silent > timeout:
+                raise Refusal("57P05", "terminating walsender process due to replication timeout", fatal=True)
+            if silent > timeout / 2 and not self._asked_to_reply and not self._is_stalled:
+                self._asked_to_reply = True
+                self._session.post(self._keepalive(asks=True))
