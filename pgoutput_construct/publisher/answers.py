@@ -5,7 +5,7 @@ check_publications()), ``libpqwalreceiver.c`` and ``streamutil.c`` of PostgreSQL
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,14 +29,21 @@ Rows = list[list[str | None]]
 Answer = Callable[[Asker, re.Match[str]], Result]
 
 _MOST_SETTINGS: Final = 200
+_STATEMENT: Final = re.compile(r"""(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^;'"])+""")
 _NAMES: Final = re.compile(r"'((?:[^']|'')*)'")
 
 
-def statements(text: str) -> Iterator[str]:
-    """Yield the statements of a query, which semicolons outside of quotes end."""
-    for part in re.findall(r"""(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^;'"])+""", text):
-        if part.strip():
-            yield part.strip()
+def statements(text: str) -> list[str]:
+    """Return the statements of a query, which semicolons outside of quotes end; raise Refusal for an open quote."""
+    parts, end = list[str](), 0
+    for match in _STATEMENT.finditer(text):
+        parts.append(match[0].strip())
+        if text[end : match.start()].strip(";"):
+            break
+        end = match.end()
+    if text[end:].strip(";"):
+        raise Refusal("42601", f'unterminated quoted string at or near "{text[end : end + 20]}"')
+    return [part for part in parts if part]
 
 
 def answer(asker: Asker, statement: str) -> Result:

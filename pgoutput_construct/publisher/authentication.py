@@ -56,13 +56,24 @@ def _scram(user: str, password: str) -> Exchange:
     try:
         if not isinstance(first, m.SASLInitialResponse) or first.mechanism != MECHANISM:
             raise Refusal("28000", "the client has chosen a SASL mechanism that was not offered", fatal=True)
-        exchange.set_client_first((first.data or b"").decode())
+        _take_first(exchange, (first.data or b"").decode())
         final = yield m.AuthenticationSASLContinue(exchange.get_server_first().encode())
         exchange.set_client_final(final.data.decode() if isinstance(final, m.SASLResponse) else "")
         said = exchange.get_server_final()
     except (ScramException, ValueError, LookupError) as error:
         raise _failed(user) from error
     yield m.AuthenticationSASLFinal(said.encode())
+
+
+def _take_first(exchange: Any, said: str) -> None:
+    """Take in the first message of a client, whose name libpq leaves empty: the startup message has said it.
+
+    scramp reads no empty name, and needs one for nothing but its lookup: it is given another, and signs what was said.
+    """
+    *header, bare = said.split(",", 2)
+    named = bare.replace("n=,", "n=*,", 1) if bare.startswith("n=,") else bare
+    exchange.set_client_first(",".join([*header, named]))
+    exchange.client_first_bare = bare
 
 
 @cache

@@ -161,6 +161,8 @@ class Publisher:
             _notice_dead_peers(writer)
             await Session(self, reader, writer, next(self._numbers)).run(refused=too_many > 0)
             await _close(writer)
+        except asyncio.CancelledError:
+            pass  # the publisher ends; who called this does not expect to be told
         finally:
             writer.transport.abort()
             self._sessions.discard(task)

@@ -214,7 +214,7 @@ class Session:
         await self.send(m.ReadyForQuery("I"))
 
     async def _statements(self, text: str) -> None:
-        found = list(statements(text))
+        found = statements(text)
         for statement in found:
             await self.send(*answer(self.asker, statement).messages())
         if not found:

@@ -1,0 +1,288 @@
+"""Bad clients end at most their own connection; good ones of any driver are served meanwhile."""
+
+import contextlib
+import datetime
+import ssl
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgoutput_construct import testing
+from pgoutput_construct.wire import connection_messages as m
+from tests.publisher.wire_client import WireClient
+
+START = "START_REPLICATION SLOT {} LOGICAL 0/0 (proto_version '1', publication_names 'shop')"
+
+
+def served(publisher: testing.TestPublisher, **options: Any) -> bool:
+    """Tell whether a well-behaved client is answered."""
+    with psycopg.connect(publisher.dsn, autocommit=True, **options) as connection:
+        return connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def allowed(publisher: testing.TestPublisher) -> bool:
+    """Tell whether there is a place for another client."""
+    with contextlib.suppress(psycopg.OperationalError):
+        return served(publisher)
+    return False
+
+
+def can_start(client: WireClient, slot: str) -> bool:
+    """Tell whether a slot was free, and begin a stream from it."""
+    with contextlib.suppress(psycopg.errors.ObjectInUse):
+        client.start(START.format(slot))
+        return True
+    return False
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Tell whether something becomes true, sooner or later."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+GARBAGE = {
+    "random": bytes(range(256)) * 8,
+    "http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "2 GB": struct.pack(">i", 2**31 - 1),
+    "negative": struct.pack(">i", -5) + bytes(100),
+    "nothing": struct.pack(">i", 0) + bytes(100),
+    "too short": struct.pack(">ii", 7, 196608),
+    "version 2": struct.pack(">ii", 296, 2 << 16) + bytes(288),
+    "no end": struct.pack(">ii", 20, 196608) + b"user\0nobody!",
+    "tls": bytes.fromhex("16030100f6010000f20303") + bytes(200),
+}
+
+
+@pytest.mark.parametrize("data", GARBAGE.values(), ids=GARBAGE)
+def test_garbage_at_startup(publisher: testing.TestPublisher, data: bytes) -> None:
+    """The connection ends, with an error or without; nothing is waited for."""
+    with WireClient(publisher.port) as client:
+        client.write(data)
+        last = client.rest()
+        assert [type(message) for message in last] in ([], [m.ErrorResponse])
+    assert served(publisher)
+
+
+@pytest.mark.parametrize("at", ["idle", "copy"])
+@pytest.mark.parametrize("data", [b"\0" * 64, b"Q\x7f\xff\xff\xff", b"d\0\0\0\x05\xff", b"Q\0\0\0\3", b"R\0\0\0\5\0"])
+def test_garbage_later(publisher: testing.TestPublisher, data: bytes, at: str) -> None:
+    """What no client can say ends the connection, with PostgreSQL's code for it."""
+    with WireClient(publisher.port, user="me", replication="database") as client:
+        if at == "copy":
+            client.start(START.format("garbled"))
+        client.write(data)
+        assert sqlstate(client.rest()[-1]) == "08P01"
+    assert served(publisher)
+
+
+def sqlstate(message: Any) -> str:
+    """Return the code of an error."""
+    assert isinstance(message, m.ErrorResponse), message
+    return next(field.value for field in message.details if field.code == "C")
+
+
+def test_a_byte_at_a_time(publisher: testing.TestPublisher) -> None:
+    """How a network cuts a client's messages makes no difference."""
+    with WireClient(publisher.port, user="me", replication="database", piece=1) as client:
+        rows = client.query("IDENTIFY_SYSTEM")
+        assert rows[0][3] == b"postgres"
+
+
+REFUSED = {
+    "SELECT nothing FROM nowhere": "0A000",
+    "BASE_BACKUP": "0A000",
+    "START_REPLICATION SLOT a LOGICAL": "42601",
+    "START_REPLICATION SLOT a LOGICAL FFFFFFFFF/0 (x 'y')": "42601",
+    START.format("a").replace("'1'", "'9'"): "0A000",
+    START.format("a").replace("'1'", "'0'"): "0A000",
+    START.format("a").replace("'1'", "'" + "9" * 5000 + "'"): "22023",
+    START.format("a").replace(")", ", nonsense 'on')"): "42601",
+    START.format("a").replace(")", ", binary 'perhaps')"): "42601",
+    START.format("a").replace(")", ", proto_version '2')"): "42601",
+    START.format("a").replace(", publication_names 'shop'", ""): "22023",
+    START.format("a").replace("'shop'", "'other'"): "42704",
+    START.format("a").replace("'shop'", "'\"x'"): "42602",
+    START.format("unknown"): "42704",
+    START.format('"Not a name"'): "42704",
+    "DROP_REPLICATION_SLOT unknown": "42704",
+    "CREATE_REPLICATION_SLOT a LOGICAL pgoutput": "42710",
+    'CREATE_REPLICATION_SLOT "A" LOGICAL pgoutput': "42602",
+    "CREATE_REPLICATION_SLOT b LOGICAL wal2json": "58P01",
+    "CREATE_REPLICATION_SLOT b PHYSICAL": "0A000",
+    "READ_REPLICATION_SLOT a": "0A000",
+    "TIMELINE_HISTORY 2": "58P01",
+    "TIMELINE_HISTORY " + "1" * 5000: "42601",
+    "SHOW nothing_of_that_name": "42704",
+    "'": "42601",
+}
+
+
+def test_commands_that_are_refused() -> None:
+    """Each gets PostgreSQL's code, and the connection goes on."""
+    with testing.publisher(publications=["shop"], creates_slots=False) as publisher:
+        publisher.create_slot("a")
+        with WireClient(publisher.port, user="me", replication="database") as client:
+            found = {}
+            for text in REFUSED:
+                with pytest.raises(psycopg.Error) as caught:
+                    client.query(text)
+                found[text] = caught.value.sqlstate
+            assert found == REFUSED
+            assert client.query("SHOW server_version") == [(b"18.0",)]
+
+
+def test_commands_about_slots(publisher: testing.TestPublisher) -> None:
+    """Slots are made in the old and the new syntax, read, dropped; a temporary one is its connection's alone."""
+    with (
+        WireClient(publisher.port, user="me", replication="database") as client,
+        WireClient(publisher.port, user="me", replication="database") as other,
+    ):
+        made = client.query("CREATE_REPLICATION_SLOT kept LOGICAL pgoutput (SNAPSHOT 'nothing', TWO_PHASE)")
+        assert made == [(b"kept", b"0/0", None, b"pgoutput")]
+        client.query("CREATE_REPLICATION_SLOT old LOGICAL pgoutput NOEXPORT_SNAPSHOT TWO_PHASE")
+        client.query("CREATE_REPLICATION_SLOT mine TEMPORARY LOGICAL pgoutput")
+        kept = publisher.slot("kept")
+        assert kept is not None
+        assert kept.two_phase
+        assert client.query("READ_REPLICATION_SLOT unknown") == [(None, None, None)]
+        for command in ("DROP_REPLICATION_SLOT mine", START.format("mine")):
+            with pytest.raises(psycopg.errors.ObjectInUse):
+                other.query(command)
+        client.query("DROP_REPLICATION_SLOT old WAIT")
+        client.start(START.format("mine"))
+    assert eventually(lambda: publisher.slot("mine") is None)
+    assert publisher.slot("kept") is not None
+
+
+def test_a_slot_in_use(publisher: testing.TestPublisher) -> None:
+    """A second client is refused it, and has it when the first one has said goodbye."""
+    with WireClient(publisher.port, user="me", replication="database") as client:
+        client.start(START.format("taken"))
+        with WireClient(publisher.port, user="me", replication="database") as other:
+            with pytest.raises(psycopg.errors.ObjectInUse, match="is active for PID"):
+                other.query(START.format("taken"))
+            client.say(m.ClientCopyDone())
+            assert [type(each) for each in client.until(m.ReadyForQuery)][-3:] == [
+                m.ServerCopyDone,
+                m.CommandComplete,
+                m.ReadyForQuery,
+            ]
+            other.start(START.format("taken"))
+            other.say(m.CopyFail("enough"))
+            other.until(m.ReadyForQuery)
+            other.start(START.format("taken"))
+            other.say(m.Terminate())
+            other.rest()
+        client.start(START.format("taken"))
+
+
+@pytest.mark.parametrize("method", ["password", "scram-sha-256"])
+def test_passwords(method: Any) -> None:
+    """The right user with the right password is let in, by psycopg too; whoever has another is told that it failed."""
+    with testing.publisher(method=method, user="me", password="geheim ü") as publisher:
+        assert served(publisher, password="geheim ü")
+        for user, password in (("me", "wrong"), ("me", ""), ("you", "geheim ü")):
+            with pytest.raises(psycopg.OperationalError, match="password"):
+                served(publisher, user=user, password=password)
+        for answer in (
+            ()
+            if method == "password"
+            else (m.SASLInitialResponse("SCRAM-SHA-256", b"garbage"), m.SASLInitialResponse("OTHER", None))
+        ):
+            with WireClient(publisher.port) as client:
+                client.say(m.StartupMessage(0, (m.StartupParameter("user", "me"),)))
+                client.until(m.AuthenticationSASL)
+                client.say(answer)
+                assert sqlstate(client.rest()[-1]) in ("28P01", "28000")
+
+
+def test_the_user_is_said(publisher: testing.TestPublisher) -> None:
+    """A client that does not say who it is, or asks for physical replication, is refused."""
+    for parameters, code in ({}, "28000"), ({"user": "me", "replication": "true"}, "0A000"):
+        with WireClient(publisher.port) as client:
+            pairs = tuple(m.StartupParameter(*pair) for pair in parameters.items())
+            client.say(m.StartupMessage(0, pairs))
+            assert sqlstate(client.rest()[-1]) == code
+
+
+def test_tls(tmp_path: Path) -> None:
+    """With a certificate clients that ask for TLS have it; without one they are refused it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(_certificate(tmp_path))
+    with testing.publisher(tls=context, method="scram-sha-256", user="me", password="secret") as publisher:
+        table = publisher.table("t", {"id": "int4", "big": "text"}, key=["id"])
+        publisher.commit([table.insert({"id": n, "big": "x" * 1000}) for n in range(3000)])
+        with psycopg.connect(publisher.dsn, sslmode="require", password="secret", autocommit=True) as connection:
+            assert connection.pgconn.ssl_in_use
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        assert served(publisher, sslmode="disable", password="secret")
+        with WireClient(publisher.port) as client:
+            client.say(m.SSLRequest())
+            assert client.socket.recv(1) == b"S"
+            client.write(b"no handshake")
+            client.rest()
+    with testing.publisher() as publisher, pytest.raises(psycopg.OperationalError, match="SSL"):
+        served(publisher, sslmode="require")
+
+
+def _certificate(directory: Path) -> Path:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file = directory / "certificate.pem"
+    file.write_bytes(private + builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    return file
+
+
+def test_silent_clients_are_let_go() -> None:
+    """Who does not say who it is, does not answer, or does not read, is disconnected; its place is free again."""
+    with testing.publisher(authentication_timeout=0.5, wal_sender_timeout=0.5, max_connections=3) as publisher:
+        table = publisher.table("t", {"id": "int4", "big": "text"}, key=["id"])
+        publisher.commit([table.insert({"id": n, "big": "x" * 10_000}) for n in range(2000)])
+        with contextlib.ExitStack() as open_:
+            half = open_.enter_context(WireClient(publisher.port))
+            mute, deaf = (
+                open_.enter_context(WireClient(publisher.port, user="me", replication="database")) for _ in range(2)
+            )
+            half.write(b"\0")
+            mute.start(START.format("mute"))
+            deaf.start(START.format("deaf"))
+            assert sqlstate(half.rest()[-1]) == "57014"
+            assert sqlstate(mute.rest()[-1]) == "57P05"
+            other = open_.enter_context(WireClient(publisher.port, user="me", replication="database"))
+            assert eventually(lambda: can_start(other, "deaf"))
+
+
+def test_a_flood_of_connections() -> None:
+    """More than are allowed are refused with PostgreSQL's code, many more are cut off; then all is as before."""
+    with testing.publisher(max_connections=5) as publisher, contextlib.ExitStack() as open_:
+        clients = [open_.enter_context(WireClient(publisher.port, user="me")) for _ in range(5)]
+        with pytest.raises(psycopg.OperationalError, match="too many clients already"):
+            served(publisher)
+        flood = []
+        for _ in range(300):
+            flood.append(open_.enter_context(WireClient(publisher.port)))
+        assert eventually(lambda: not any(each.is_open() for each in flood[-250:]))
+        assert clients[0].query("SELECT 1") == [(b"1",)]
+        for each in flood + clients:
+            each.close()
+        assert eventually(lambda: allowed(publisher))
