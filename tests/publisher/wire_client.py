@@ -9,7 +9,7 @@ import psycopg
 from psycopg import errors
 
 from pgoutput_construct.publisher.conversation import Conversation
-from pgoutput_construct.wire import StandbyStatusUpdate, Timestamp, build_frame
+from pgoutput_construct.wire import StandbyStatusUpdate, Timestamp, XLogData, build_frame, parse_frame
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.types import Lsn
 
@@ -69,6 +69,14 @@ class WireClient:
                 return None
             self._conversation.receive(data)
         return message
+
+    def payload(self) -> bytes | None:
+        """Return the next payload of the stream, keepalives left out; None where the connection has ended."""
+        while (message := self.receive()) is not None:
+            frame = parse_frame(message.data) if isinstance(message, m.CopyData) else None
+            if isinstance(frame, XLogData):
+                return frame.data
+        return None
 
     def rest(self) -> list[m.ConnectionMessage]:
         """Return all messages until the connection ends."""
