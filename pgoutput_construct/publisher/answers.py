@@ -28,6 +28,8 @@ class Asker:
 Rows = list[list[str | None]]
 Answer = Callable[[Asker, re.Match[str]], Result]
 
+_SHOWN: Final = {"data_directory_mode": "0700", "wal_level": "logical", "wal_segment_size": "16MB"}
+"""What replication clients ask for beside the settings that each client is told (``streamutil.c``)."""
 _MOST_SETTINGS: Final = 200
 _STATEMENT: Final = re.compile(r"""(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^;'"])+""")
 _NAMES: Final = re.compile(r"'((?:[^']|'')*)'")
@@ -82,7 +84,7 @@ def _show(asker: Asker, match: re.Match[str]) -> Result:
 
 def show(settings: Mapping[str, str], name: str) -> Result:
     """Return a setting as SHOW gives it; raise Refusal for one that there is not."""
-    known = {key.lower(): value for key, value in settings.items()}
+    known = {key.lower(): value for key, value in {**_SHOWN, **settings}.items()}
     if name.lower() not in known:
         raise Refusal("42704", f'unrecognized configuration parameter "{name}"')
     return Result("SHOW", [(name.lower(), "text")], [[known[name.lower()]]])
@@ -137,7 +139,7 @@ def _known(pattern: str) -> re.Pattern[str]:
 _SCHEMA = r"(?:pg_catalog\.)?"
 _ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
     (_known(rf"SELECT {_SCHEMA}set_config\('(?P<name>[^']*)', '(?P<value>[^']*)', (?:true|false)\)"), _set_config),
-    (_known(r"SET (?:SESSION |LOCAL )?(?P<name>[\w.]+)(?: TO |\s?=\s?)(?P<value>.*)"), _set),
+    (_known(r"SET (?:SESSION |LOCAL )?\"?(?P<name>[\w.]+)\"?(?: TO |\s?=\s?)(?P<value>.*)"), _set),
     (_known(r"SHOW (?P<name>[\w.]+)"), _show),
     (_known(r"(?P<command>BEGIN|COMMIT|ROLLBACK)\b.*"), lambda _, match: Result(match["command"].upper())),
     (_known(r"SELECT 1"), _one("?column?", "int4", lambda _: "1")),

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from pgoutput_construct.publisher.feed import COPIED, Fed, Feed
 from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction, LoggedTransaction
+from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import CHANGES, ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
@@ -31,8 +32,8 @@ class Renderer:
     def __init__(self, feed: Feed, options: ReplicationOptions) -> None:
         self._feed = feed
         self._options = options
-        self._known: dict[int, int] = {}
-        """The seq of what the client was sent last of each OID, outside of streams."""
+        self._known: dict[int, Description] = {}
+        """What the client was sent last of each OID, outside of streams."""
 
     def render(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         """Yield the messages of a transaction; none where the client did not ask for it."""
@@ -74,7 +75,7 @@ class Renderer:
         yield self._last(ended)
 
     def _streamed(self, ended: EndedTransaction) -> Iterator[Outgoing]:
-        transaction, known = ended.transaction, dict[int, int]()
+        transaction, known = ended.transaction, dict[int, Description]()
         for number, (first, last) in enumerate(transaction.spans):
             yield Outgoing(Lsn(0), m.StreamStart(transaction.xid, int(number == 0)))
             wanted = self._wanted(self._feed.read(first, last), ended)
@@ -129,14 +130,14 @@ class Renderer:
             yield fed._replace(message=replace(changed, relation_oids=left))
 
     def _described(
-        self, wanted: Iterable[Fed], top_xid: int, known: dict[int, int], in_stream: bool
+        self, wanted: Iterable[Fed], top_xid: int, known: dict[int, Description], in_stream: bool
     ) -> Iterator[Outgoing]:
         for fed in wanted:
             xid = getattr(fed.message, "xid", None) or top_xid
             for oid in tables_of(fed.message):
                 description = self._feed.description(oid, fed.seq, fed.scope)
-                if known.get(oid) != description.seq:
-                    known[oid] = description.seq
+                last, known[oid] = known.get(oid), description
+                if last is None or _is_news(last, description):
                     describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
                     for message in describing:
                         yield Outgoing(Lsn(0), in_scope(message, xid if in_stream else None), in_stream)
@@ -145,6 +146,21 @@ class Renderer:
 
 def _numbers(ended: EndedTransaction) -> tuple[Lsn, Lsn, Timestamp]:
     return Lsn(ended.commit_lsn or 0), Lsn(ended.end_lsn or 0), Timestamp(ended.time or 0)
+
+
+def _is_news(last: Description, description: Description) -> bool:
+    """Tell whether a client needs a description after another one.
+
+    What the log has again it is sent again; but not what is only in the log because a stream describes it anew.
+    """
+    if last.seq == description.seq:
+        return False
+    is_of_stream = last.relation.xid is not None or description.relation.xid is not None
+    return not is_of_stream or _said(last) != _said(description)
+
+
+def _said(description: Description) -> list[m.PgoutputMessage]:
+    return [in_scope(each, None) for each in (*description.types.values(), description.relation)]
 
 
 def _replacing(rows: Iterable[Outgoing]) -> Iterator[Outgoing]:

@@ -4,6 +4,9 @@ A harness is started with a file of payloads (each after its length, 4 bytes, mo
 version. It answers ``ready COUNT``, then each line on its standard input with one line: to ``pass``, after parsing
 everything once, the nanoseconds, the number of messages, and a number that depends on them all; to ``tally``, JSON
 with the messages by kind and, where the parser leaves them as they are, the number of values and their bytes.
+
+A client is started with the host, port, user and database of a publisher, the slot, the publication, the protocol
+version and a number of messages. It reads so many, prints each in a line as its library has it, and ends.
 """
 
 import hashlib
@@ -20,9 +23,9 @@ from tools.benchmark.batch import Batch
 from tools.benchmark.errors import BenchmarkError, Unavailable
 from tools.benchmark.measure import Pass
 
-__all__ = ["HARNESSES", "Harness", "Running", "built", "prepare", "start"]
+__all__ = ["CLIENTS", "HARNESSES", "Harness", "Running", "built", "prepare", "start"]
 
-_SOURCES = Path(__file__).parent / "peers"
+_SOURCES = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,13 @@ class Harness:
     """The command that starts it, from its folder."""
     streaming: bool = True
     """Whether the parser knows streamed transactions."""
+    kind: str = "peers"
+    """The folder of its folder."""
 
     @property
     def sources(self) -> Path:
         """Where our part of it is."""
-        return _SOURCES / self.folder
+        return _SOURCES / self.kind / self.folder
 
     @property
     def stamp(self) -> str:
@@ -79,10 +84,42 @@ HARNESSES = (
 )
 """Every parser in another language."""
 
+CLIENTS = (
+    Harness(
+        "pglogrepl",
+        "Go",
+        "pglogrepl",
+        "go",
+        ("go", "build", "-mod=mod", "-o", "client", "."),
+        ("./client",),
+        kind="clients",
+    ),
+    Harness(
+        "pg-walstream",
+        "Rust",
+        "pg_walstream",
+        "cargo",
+        ("cargo", "build", "--quiet", "--target-dir", "target"),
+        ("target/debug/pg_walstream_client",),
+        kind="clients",
+    ),
+    Harness(
+        "pg-logical-replication",
+        "JavaScript",
+        "node",
+        "node",
+        ("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"),
+        ("node", "main.mjs"),
+        streaming=False,
+        kind="clients",
+    ),
+)
+"""Every client of replication in another language: it reads from a publisher."""
+
 
 def built(harness: Harness, directory: Path) -> Path | None:
     """Return the folder where a harness is built from the sources as they are, or None."""
-    folder = directory / "peers" / harness.folder
+    folder = directory / harness.kind / harness.folder
     stamp = folder / ".built"
     return folder if stamp.exists() and stamp.read_text("ascii") == harness.stamp else None
 
@@ -94,7 +131,7 @@ def prepare(harness: Harness, directory: Path) -> Path | str:
         return folder
     if missing := [tool for tool in (harness.tool, harness.build[0]) if shutil.which(tool) is None]:
         return f"no {missing[0]} on the PATH"
-    folder = directory / "peers" / harness.folder
+    folder = directory / harness.kind / harness.folder
     shutil.copytree(harness.sources, folder, dirs_exist_ok=True)
     done = subprocess.run(harness.build, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
