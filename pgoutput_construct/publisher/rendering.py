@@ -49,14 +49,18 @@ class Renderer:
         elif self._prepares(transaction):
             yield from self._prepared(ended)
         else:
-            yield from self._whole(ended, self._changes(ended))
+            yield from self._whole(ended, self._changes(ended), self._place(ended.transaction.spans[0][0]))
 
     def _prepares(self, transaction: LoggedTransaction) -> bool:
         return transaction.gid is not None and self._options.two_phase
 
-    def _whole(self, ended: EndedTransaction, changes: Iterator[Outgoing]) -> Iterator[Outgoing]:
+    def _place(self, seq: int) -> Lsn:
+        """Return where a message stands: the first of a span is not at the commit (begin_cb_wrapper())."""
+        return next(fed.lsn for fed in self._feed.read(seq, seq))
+
+    def _whole(self, ended: EndedTransaction, changes: Iterator[Outgoing], opening: Lsn) -> Iterator[Outgoing]:
         lsn, end, time = _numbers(ended)
-        yield Outgoing(lsn, m.Begin(lsn, time, ended.transaction.xid))
+        yield Outgoing(opening, m.Begin(lsn, time, ended.transaction.xid))
         yield from changes
         yield Outgoing(end, m.Commit(lsn, end, time))
 
@@ -64,12 +68,12 @@ class Renderer:
         """Yield copied rows as a transaction; a table that was served before is emptied for them."""
         rows = self._described(self._feed.copied(ended), ended.transaction.xid, self._known, in_stream=False)
         is_first = ended is self._feed.ended[0]
-        yield from self._whole(ended, rows if is_first else _replacing(rows))
+        yield from self._whole(ended, rows if is_first else _replacing(rows), _numbers(ended)[0])
 
     def _prepared(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         prepare = self._prepare(ended)
         numbers = prepare.prepare_lsn, prepare.end_lsn, prepare.prepare_time, prepare.xid, prepare.gid
-        yield Outgoing(prepare.prepare_lsn, m.BeginPrepare(*numbers))
+        yield Outgoing(self._place(ended.transaction.spans[0][0]), m.BeginPrepare(*numbers))
         yield from self._changes(ended)
         yield Outgoing(prepare.end_lsn, m.Prepare(*numbers))
         yield self._last(ended)
@@ -77,10 +81,10 @@ class Renderer:
     def _streamed(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         transaction, known = ended.transaction, dict[int, Description]()
         for number, (first, last) in enumerate(transaction.spans):
-            yield Outgoing(Lsn(0), m.StreamStart(transaction.xid, int(number == 0)))
+            yield Outgoing(self._place(first), m.StreamStart(transaction.xid, int(number == 0)))
             wanted = self._wanted(self._feed.read(first, last), ended)
             yield from self._described(wanted, transaction.xid, known, in_stream=True)
-            yield Outgoing(Lsn(0), m.StreamStop())
+            yield Outgoing(self._place(last), m.StreamStop())
         if self._prepares(transaction):
             prepare = self._prepare(ended)
             numbers = prepare.prepare_lsn, prepare.end_lsn, prepare.prepare_time, prepare.xid, prepare.gid
@@ -160,7 +164,8 @@ def _is_news(last: Description, description: Description) -> bool:
 
 
 def _said(description: Description) -> list[m.PgoutputMessage]:
-    return [in_scope(each, None) for each in (*description.types.values(), description.relation)]
+    described: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
+    return [in_scope(each, None) for each in described]
 
 
 def _replacing(rows: Iterable[Outgoing]) -> Iterator[Outgoing]:

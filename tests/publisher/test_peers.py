@@ -19,11 +19,11 @@ from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from tests.publisher.subscriber import database
+from tools.benchmark.clients import DIRECTORY
 from tools.benchmark.harness import CLIENTS, Harness, built
 
 pytestmark = pytest.mark.server
 
-BUILT = Path(__file__).parents[2] / "build" / "benchmark"
 TABLES = """
 CREATE TYPE mood AS ENUM ('sad', 'ok');
 CREATE TABLE orders (id int PRIMARY KEY, note text, feeling mood, amount numeric(10,2), big text);
@@ -152,3 +152,28 @@ def test_the_same_from_both(served: Served, program: str, version: int) -> None:
     expected = served.messages[version] if program == "psycopg" else read(served.server, slot, version, served.end)
     assert len(b"".join(expected)) > 100_000
     assert read(served.publisher, slot, version, served.end) == expected
+
+
+def _run(client: Harness, folder: Path, dsn: str, *arguments: object) -> list[str]:
+    parts = {"port": "5432", **psycopg.conninfo.conninfo_to_dict(dsn)}
+    server = [str(parts[name]) for name in ("host", "port", "user", "dbname")]
+    program = str(folder / client.run[0]) if "/" in client.run[0] else client.run[0]
+    command = [program, *client.run[1:], *server, *map(str, arguments)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+def test_the_same_in_other_languages(served: Served, client: Harness, version: int) -> None:
+    """What a client's library makes of each message is the same, too."""
+    if version > 1 and not client.streaming:
+        pytest.skip(f"{client.name} does not know streamed transactions")
+    folder = built(client, DIRECTORY)
+    if folder is None:
+        pytest.skip(f"{client.name} is not built: run python -m tools.benchmark clients once")
+    arguments = served.slots[f"{client.name}{version}"], "shop", version, len(served.messages[version])
+    expected = _run(client, folder, served.server, *arguments)
+    assert len(expected) >= len(served.messages[version])
+    assert _run(client, folder, served.publisher, *arguments) == expected

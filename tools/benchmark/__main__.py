@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tools.benchmark import log, snapshot
+from tools.benchmark import clients, log, snapshot
 from tools.benchmark.batch import Batch
 from tools.benchmark.captures import captures
 from tools.benchmark.cases import CASES, HEADLINE
@@ -34,6 +34,7 @@ examples:
   python -m tools.benchmark snapshot --rows 10000000         tables into a log, against COPY to files
   python -m tools.benchmark spark --changes 2000000          the log in Spark, against Spark's own copy and max_by
   python -m tools.benchmark freshness --into delta           from COMMIT to a row of a table, while it is written
+  python -m tools.benchmark clients                          build the clients that tests of the publisher use
 
 Peers are built where go, cargo or node is on the PATH (the first time: from their registries, some minutes).
 Ctrl-C ends the run; what was measured up to then is reported.
@@ -41,6 +42,7 @@ exit status: 0 done, 1 a goal is missed (only with --strict), 2 it could not run
 """
 
 _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "clients": clients.main,
     "log": log.main,
     "freshness": freshness_main,
     "snapshot": snapshot.main,
