@@ -6,33 +6,20 @@ check_publications()), ``libpqwalreceiver.c`` and ``streamutil.c`` of PostgreSQL
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from pgoutput_construct.publisher.feed import Feed
+from pgoutput_construct.publisher.asking import Answer, Asker, Rows, known, listed
+from pgoutput_construct.publisher.catalog_answers import CATALOG_ANSWERS
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.results import Result
 
-__all__ = ["Asker", "answer", "statements"]
+__all__ = ["answer", "show", "statements"]
 
-
-@dataclass
-class Asker:
-    """What answers depend on: what is served, and the settings of the session."""
-
-    feed: Feed
-    settings: dict[str, str]
-    user: str
-
-
-Rows = list[list[str | None]]
-Answer = Callable[[Asker, re.Match[str]], Result]
 
 _SHOWN: Final = {"data_directory_mode": "0700", "wal_level": "logical", "wal_segment_size": "16MB"}
 """What replication clients ask for beside the settings that each client is told (``streamutil.c``)."""
 _MOST_SETTINGS: Final = 200
 _STATEMENT: Final = re.compile(r"""(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^;'"])+""")
-_NAMES: Final = re.compile(r"'((?:[^']|'')*)'")
 
 
 def statements(text: str) -> list[str]:
@@ -51,7 +38,7 @@ def statements(text: str) -> list[str]:
 def answer(asker: Asker, statement: str) -> Result:
     """Return the result of a statement; raise Refusal for one that is not known."""
     words = " ".join(statement.split())
-    for pattern, reply in _ANSWERS:
+    for pattern, reply in (*_ANSWERS, *CATALOG_ANSWERS):
         if match := pattern.fullmatch(words):
             return reply(asker, match)
     raise Refusal(
@@ -84,15 +71,15 @@ def _show(asker: Asker, match: re.Match[str]) -> Result:
 
 def show(settings: Mapping[str, str], name: str) -> Result:
     """Return a setting as SHOW gives it; raise Refusal for one that there is not."""
-    known = {key.lower(): value for key, value in {**_SHOWN, **settings}.items()}
-    if name.lower() not in known:
+    there = {key.lower(): value for key, value in {**_SHOWN, **settings}.items()}
+    if name.lower() not in there:
         raise Refusal("42704", f'unrecognized configuration parameter "{name}"')
-    return Result("SHOW", [(name.lower(), "text")], [[known[name.lower()]]])
+    return Result("SHOW", [(name.lower(), "text")], [[there[name.lower()]]])
 
 
 def _publications(asker: Asker, match: re.Match[str]) -> Result:
-    known = asker.feed.about.publications
-    rows: Rows = [[name] for name in _listed(match) if not known or name in known]
+    there = asker.feed.about.publications
+    rows: Rows = [[name] for name in listed(match["names"]) if not there or name in there]
     return Result("SELECT", [("pubname", "name")], rows)
 
 
@@ -115,12 +102,8 @@ def _tables_by_numbers(asker: Asker, match: re.Match[str]) -> Result:
 
 
 def _tables(asker: Asker, match: re.Match[str]) -> Sequence[tuple[str, str, Sequence[str]]]:
-    known = asker.feed.about.publications
-    return asker.feed.tables() if not known or set(_listed(match)) & set(known) else ()
-
-
-def _listed(match: re.Match[str]) -> list[str]:
-    return [name.replace("''", "'") for name in _NAMES.findall(match["names"])]
+    there = asker.feed.about.publications
+    return asker.feed.tables() if not there or set(listed(match["names"])) & set(there) else ()
 
 
 def _array(names: Sequence[str]) -> str:
@@ -132,35 +115,31 @@ def _one(name: str, kind: str, value: Callable[[Asker], str]) -> Answer:
     return lambda asker, _: Result("SELECT", [(name, kind)], [[value(asker)]])
 
 
-def _known(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
-
-
 _SCHEMA = r"(?:pg_catalog\.)?"
 _ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
-    (_known(rf"SELECT {_SCHEMA}set_config\('(?P<name>[^']*)', '(?P<value>[^']*)', (?:true|false)\)"), _set_config),
-    (_known(r"SET (?:SESSION |LOCAL )?\"?(?P<name>[\w.]+)\"?(?: TO |\s?=\s?)(?P<value>.*)"), _set),
-    (_known(r"SHOW (?P<name>[\w.]+)"), _show),
-    (_known(r"(?P<command>BEGIN|COMMIT|ROLLBACK)\b.*"), lambda _, match: Result(match["command"].upper())),
-    (_known(r"SELECT 1"), _one("?column?", "int4", lambda _: "1")),
-    (_known(rf"SELECT {_SCHEMA}version\(\)"), _one("version", "text", lambda a: a.settings["server_version"])),
+    (known(rf"SELECT {_SCHEMA}set_config\('(?P<name>[^']*)', '(?P<value>[^']*)', (?:true|false)\)"), _set_config),
+    (known(r"SET (?:SESSION |LOCAL )?\"?(?P<name>[\w.]+)\"?(?: TO |\s?=\s?)(?P<value>.*)"), _set),
+    (known(r"SHOW (?P<name>[\w.]+)"), _show),
+    (known(r"(?P<command>BEGIN|COMMIT|ROLLBACK)\b.*"), lambda _, match: Result(match["command"].upper())),
+    (known(r"SELECT 1"), _one("?column?", "int4", lambda _: "1")),
+    (known(rf"SELECT {_SCHEMA}version\(\)"), _one("version", "text", lambda a: a.settings["server_version"])),
     (
-        _known(rf"SELECT {_SCHEMA}current_database\(\)"),
+        known(rf"SELECT {_SCHEMA}current_database\(\)"),
         _one("current_database", "name", lambda a: a.feed.about.database),
     ),
     (
-        _known(r"SELECT t\.pubname FROM pg_catalog\.pg_publication t WHERE t\.pubname IN \((?P<names>.*)\)"),
+        known(r"SELECT t\.pubname FROM pg_catalog\.pg_publication t WHERE t\.pubname IN \((?P<names>.*)\)"),
         _publications,
     ),
     (
-        _known(
+        known(
             r"SELECT DISTINCT t\.schemaname, t\.tablename.* FROM pg_catalog\.pg_publication_tables t"
             r" WHERE t\.pubname IN \((?P<names>.*)\)"
         ),
         _tables_by_names,
     ),
     (
-        _known(
+        known(
             r"SELECT DISTINCT n\.nspname, c\.relname, gpt\.attrs.*pg_get_publication_tables\("
             r".* WHERE pubname IN \((?P<names>[^)]*)\).*"
         ),

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.errors import DecodeError, PgoutputError
-from pgoutput_construct.publisher.answers import Asker, answer, show, statements
+from pgoutput_construct.publisher.answers import answer, show, statements
+from pgoutput_construct.publisher.asking import Asker
 from pgoutput_construct.publisher.authentication import Exchange, authenticate
 from pgoutput_construct.publisher.commands import (
     Command,
@@ -52,7 +53,7 @@ class Session:
     ) -> None:
         self.publisher = publisher
         self.process_id = process_id
-        self.asker = Asker(publisher.feed, {}, "")
+        self.asker = Asker(publisher.feed, publisher.slots, {}, "")
         self._reader = reader
         self._writer = writer
         self._conversation = Conversation("server", _STARTUP_BYTES)
@@ -172,7 +173,7 @@ class Session:
             "client_encoding": given.get("client_encoding", "UTF8"),
             "session_authorization": user,
         }
-        self.asker = Asker(self.publisher.feed, settings, user)
+        self.asker = Asker(self.publisher.feed, self.publisher.slots, settings, user)
         statuses = [m.ParameterStatus(name, value) for name, value in settings.items()]
         key = m.BackendKeyData(self.process_id, self.process_id.to_bytes(4, "big"))
         await self.send(*statuses, key, m.ReadyForQuery("I"))
