@@ -105,7 +105,7 @@ class TestPublisher:
 
     def commit(
         self,
-        changes: Sequence[Change] = (),
+        changes: Sequence[Change | Fault] = (),
         *,
         streamed: bool = False,
         prepared: str | None = None,
@@ -115,7 +115,7 @@ class TestPublisher:
         """Serve a transaction; return the position behind its end, which a client that has it confirms.
 
         Args:
-            changes: What ``InventedTable.insert`` and the others return.
+            changes: What ``InventedTable.insert`` and the others return; a Fault between them shows there.
             streamed: Send it while it runs, to clients that ask for that.
             prepared: Prepare it under this name first, for clients that ask for that.
             rolled_back: Changes of a subtransaction that is rolled back: only a streamed transaction sends them.
@@ -129,7 +129,7 @@ class TestPublisher:
         self.prepare(changes, prepared, xid)
         return self.commit_prepared(prepared, xid)
 
-    def prepare(self, changes: Sequence[Change], gid: str, xid: int | None = None) -> int:
+    def prepare(self, changes: Sequence[Change | Fault], gid: str, xid: int | None = None) -> int:
         """Serve a transaction up to its PREPARE; return its xid."""
         xid = self._next_xid() if xid is None else xid
         start, end = self._record()
@@ -208,7 +208,7 @@ class TestPublisher:
         """
         self._script.fault(Fault(name, arguments))
 
-    def _commit_plain(self, changes: Sequence[Change], xid: int, origin: str | None) -> Lsn:
+    def _commit_plain(self, changes: Sequence[Change | Fault], xid: int, origin: str | None) -> Lsn:
         start, end = self._record()
         now = Timestamp.from_datetime(datetime.now(UTC))
         self._add(start, m.Begin(start, now, xid))
@@ -218,7 +218,7 @@ class TestPublisher:
         self._add(end, m.Commit(start, end, now))
         return end
 
-    def _commit_streamed(self, changes: Sequence[Change], gid: str | None, rolled_back: Sequence[Change]) -> Lsn:
+    def _commit_streamed(self, changes: Sequence[Change | Fault], gid: str | None, rolled_back: Sequence[Change]) -> Lsn:
         xid = self._next_xid()
         self._segment(xid, changes[:1])
         if rolled_back:
@@ -234,7 +234,9 @@ class TestPublisher:
         self._add(end, m.StreamPrepare(start, end, Timestamp.now(), xid, gid))
         return self.commit_prepared(gid, xid)
 
-    def _segment(self, xid: int, changes: Sequence[Change], is_first: bool = True, subxid: int | None = None) -> None:
+    def _segment(
+        self, xid: int, changes: Sequence[Change | Fault], is_first: bool = True, subxid: int | None = None
+    ) -> None:
         self._add(Lsn(0), m.StreamStart(xid, _FIRST if is_first else _LATER))
         self._changes(changes, subxid or xid, self._in_stream.setdefault(xid, set()))
         self._add(Lsn(0), m.StreamStop())
@@ -245,11 +247,15 @@ class TestPublisher:
         self._described |= self._in_stream.pop(xid, set())
         return end
 
-    def _changes(self, changes: Sequence[Change], xid: int | None = None, described: set[int] | None = None) -> None:
+    def _changes(self, changes: Sequence[Change | Fault], xid: int | None = None, described: set[int] | None = None) -> None:
         from dataclasses import replace
 
         known = self._described if described is None else described
-        for table, message in changes:
+        for change in changes:
+            if isinstance(change, Fault):
+                self._script.fault(change)
+                continue
+            table, message = change
             if table.oid not in known:
                 known.add(table.oid)
                 self._add(Lsn(0), replace(table.relation, xid=xid))

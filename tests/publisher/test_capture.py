@@ -1,0 +1,113 @@
+"""Our capture against a publisher with faults: whatever shows, its log has each change once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct import testing
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.capture import capture
+from pgoutput_construct.publisher.faults import FAULTS, Fault
+from pgoutput_construct.publisher.log_feed import LogFeed
+from pgoutput_construct.stream.logged import COMMITTED
+
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "stall": {"seconds": 4.0},
+    "keepalive storm": {"count": 3000},
+    "error": {"sqlstate": "57P01", "message": "terminating connection due to administrator command"},
+}
+OPTIONS: dict[str, Any] = {"proto_version": 4, "streaming": "parallel", "two_phase": True, "messages": True}
+
+
+@pytest.fixture
+def shop() -> Iterator[testing.TestPublisher]:
+    """A publisher with a publication and a slot."""
+    with testing.publisher(publications=["shop"], creates_slots=False) as publisher:
+        publisher.create_slot("captured", two_phase=True)
+        yield publisher
+
+
+def captured(publisher: testing.TestPublisher, log: Path, end: pgo.Lsn) -> list[int]:
+    """Capture up to a position; return the ids of the rows that committed transactions of the log insert."""
+    dsn = publisher.dsn + " user=me"
+    given: dict[str, Any] = {"until_lsn": end, "duration": 60.0, "status_interval": 1.0, "handle_signals": False}
+    done = capture(dsn, "captured", ["shop"], log, **given, **OPTIONS)
+    assert done.ended_by == "until_lsn"
+    return inserted(log)
+
+
+def inserted(log: Path) -> list[int]:
+    """Return the ids of the rows that committed transactions of a log insert, in the order of their commits."""
+    feed, found = LogFeed(log), list[int]()
+    for ended in feed.ended:
+        assert ended.outcome == COMMITTED
+        for first, last in ended.transaction.spans:
+            for fed in feed.read(first, last):
+                message = fed.message
+                if isinstance(message, pgo.Insert) and message.xid not in ended.transaction.aborted:
+                    found.append(int(message.new[0]))
+    return found
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_change_once(shop: testing.TestPublisher, tmp_path: Path, name: str) -> None:
+    """The fault shows between transactions, in a plain one, in streamed ones, in a prepared one."""
+    table = shop.table("t", {"id": "int4", "note": "text"}, key=["id"])
+    numbers = iter(range(1000))
+
+    def rows(count: int) -> list[Any]:
+        return [table.insert({"id": next(numbers), "note": "x"}) for _ in range(count)]
+
+    def fault() -> Fault:
+        return Fault(name, {} if name == "stall" and shown else ARGUMENTS.get(name, {}))
+
+    faults: list[Fault] = []
+    shown = False
+    for _ in range(2):
+        shop.commit(rows(3))
+        faults.append(fault())
+        shop.commit([faults[-1]])
+        faults.append(fault())
+        shop.commit([*rows(2), faults[-1], *rows(2)])
+        faults.append(fault())
+        shop.commit([*rows(2), faults[-1], *rows(2)], streamed=True)
+        faults.append(fault())
+        shop.commit([*rows(1), faults[-1], *rows(1)], prepared=f"gid {len(faults)}")
+        shop.message("note", b"some", transactional=False)
+        if name == "stall":
+            break
+    end = shop.commit(rows(1))
+    assert captured(shop, tmp_path / "log", end) == list(range(next(numbers)))
+    assert all(each.shown for each in faults)
+    slot = shop.slot("captured")
+    assert slot is not None
+    assert slot.confirmed == end
+
+
+def test_aborts_that_stray(shop: testing.TestPublisher, tmp_path: Path) -> None:
+    """PostgreSQL 18's stray Stream Abort, and that of a subtransaction that sent nothing, take nothing away."""
+    table = shop.table("t", {"id": "int4"}, key=["id"])
+    shop.commit([table.insert({"id": 0})])
+    shop.stray_stream_abort()
+    shop.commit([table.insert({"id": 1}), table.insert({"id": 2})], streamed=True, rolled_back=[table.insert({"id": 9})])
+    shop.interleaved([table.insert({"id": 3}), table.insert({"id": 4})], [table.insert({"id": 5})])
+    shop.stray_stream_abort()
+    end = shop.commit([table.insert({"id": 6})])
+    assert captured(shop, tmp_path / "log", end) == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_an_error_that_stays(shop: testing.TestPublisher, tmp_path: Path) -> None:
+    """An error that does not pass ends the capture with its code; the next one goes on where it was."""
+    table, log = shop.table("t", {"id": "int4"}, key=["id"]), tmp_path / "log"
+    shop.commit([table.insert({"id": 0})])
+    shop.commit([table.insert({"id": 1}), Fault("error", {"sqlstate": "XX001"}), table.insert({"id": 2})])
+    end = shop.commit([table.insert({"id": 3})])
+    with pytest.raises(ReplicationError, match="an error on purpose") as caught:
+        captured(shop, log, end)
+    assert caught.value.sqlstate == "XX001"
+    assert captured(shop, log, end) == [0, 1, 2, 3]
+    assert ChangeLog(log).complete_lsn >= end
