@@ -218,7 +218,9 @@ class TestPublisher:
         self._add(end, m.Commit(start, end, now))
         return end
 
-    def _commit_streamed(self, changes: Sequence[Change | Fault], gid: str | None, rolled_back: Sequence[Change]) -> Lsn:
+    def _commit_streamed(
+        self, changes: Sequence[Change | Fault], gid: str | None, rolled_back: Sequence[Change]
+    ) -> Lsn:
         xid = self._next_xid()
         self._segment(xid, changes[:1])
         if rolled_back:
@@ -247,7 +249,9 @@ class TestPublisher:
         self._described |= self._in_stream.pop(xid, set())
         return end
 
-    def _changes(self, changes: Sequence[Change | Fault], xid: int | None = None, described: set[int] | None = None) -> None:
+    def _changes(
+        self, changes: Sequence[Change | Fault], xid: int | None = None, described: set[int] | None = None
+    ) -> None:
         from dataclasses import replace
 
         known = self._described if described is None else described

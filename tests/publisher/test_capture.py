@@ -16,10 +16,12 @@ from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.stream.logged import COMMITTED
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
-    "stall": {"seconds": 4.0},
+    "stall": {"seconds": 1.0},
     "keepalive storm": {"count": 3000},
     "error": {"sqlstate": "57P01", "message": "terminating connection due to administrator command"},
 }
+PLACES: dict[str, tuple[int, ...]] = {"cut inside a message": (1, 2), "error": (0, 3), "stall": (2,)}
+"""Where faults show that cost a pause before the next connection, which grows; others show at all four places."""
 OPTIONS: dict[str, Any] = {"proto_version": 4, "streaming": "parallel", "two_phase": True, "messages": True}
 
 
@@ -34,7 +36,7 @@ def shop() -> Iterator[testing.TestPublisher]:
 def captured(publisher: testing.TestPublisher, log: Path, end: pgo.Lsn) -> list[int]:
     """Capture up to a position; return the ids of the rows that committed transactions of the log insert."""
     dsn = publisher.dsn + " user=me"
-    given: dict[str, Any] = {"until_lsn": end, "duration": 60.0, "status_interval": 1.0, "handle_signals": False}
+    given: dict[str, Any] = {"until_lsn": end, "duration": 60.0, "status_interval": 0.25, "handle_signals": False}
     done = capture(dsn, "captured", ["shop"], log, **given, **OPTIONS)
     assert done.ended_by == "until_lsn"
     return inserted(log)
@@ -58,31 +60,21 @@ def test_each_change_once(shop: testing.TestPublisher, tmp_path: Path, name: str
     """The fault shows between transactions, in a plain one, in streamed ones, in a prepared one."""
     table = shop.table("t", {"id": "int4", "note": "text"}, key=["id"])
     numbers = iter(range(1000))
+    places = PLACES.get(name, (0, 1, 2, 3))
+    faults = [[Fault(name, ARGUMENTS.get(name, {}))] if place in places else [] for place in range(4)]
 
     def rows(count: int) -> list[Any]:
         return [table.insert({"id": next(numbers), "note": "x"}) for _ in range(count)]
 
-    def fault() -> Fault:
-        return Fault(name, {} if name == "stall" and shown else ARGUMENTS.get(name, {}))
-
-    faults: list[Fault] = []
-    shown = False
-    for _ in range(2):
-        shop.commit(rows(3))
-        faults.append(fault())
-        shop.commit([faults[-1]])
-        faults.append(fault())
-        shop.commit([*rows(2), faults[-1], *rows(2)])
-        faults.append(fault())
-        shop.commit([*rows(2), faults[-1], *rows(2)], streamed=True)
-        faults.append(fault())
-        shop.commit([*rows(1), faults[-1], *rows(1)], prepared=f"gid {len(faults)}")
-        shop.message("note", b"some", transactional=False)
-        if name == "stall":
-            break
+    shop.commit(rows(3))
+    shop.commit(faults[0])
+    shop.commit([*rows(2), *faults[1], *rows(2)])
+    shop.commit([*rows(2), *faults[2], *rows(2)], streamed=True)
+    shop.commit([*rows(1), *faults[3], *rows(1)], prepared="gid")
+    shop.message("note", b"some", transactional=False)
     end = shop.commit(rows(1))
     assert captured(shop, tmp_path / "log", end) == list(range(next(numbers)))
-    assert all(each.shown for each in faults)
+    assert all(fault.shown for several in faults for fault in several)
     slot = shop.slot("captured")
     assert slot is not None
     assert slot.confirmed == end
@@ -93,7 +85,9 @@ def test_aborts_that_stray(shop: testing.TestPublisher, tmp_path: Path) -> None:
     table = shop.table("t", {"id": "int4"}, key=["id"])
     shop.commit([table.insert({"id": 0})])
     shop.stray_stream_abort()
-    shop.commit([table.insert({"id": 1}), table.insert({"id": 2})], streamed=True, rolled_back=[table.insert({"id": 9})])
+    shop.commit(
+        [table.insert({"id": 1}), table.insert({"id": 2})], streamed=True, rolled_back=[table.insert({"id": 9})]
+    )
     shop.interleaved([table.insert({"id": 3}), table.insert({"id": 4})], [table.insert({"id": 5})])
     shop.stray_stream_abort()
     end = shop.commit([table.insert({"id": 6})])
