@@ -1,7 +1,7 @@
 """One batch: every table that was touched is brought up to a position of the log, tables side by side."""
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
@@ -14,8 +14,10 @@ from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.engine import advanced, has_key, net
 from pgoutput_construct.spark.warehouse.histories import record_history
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress
+from pgoutput_construct.spark.warehouse.parquet import ParquetSink
 from pgoutput_construct.spark.warehouse.sessions import Sessions
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
+from pgoutput_construct.spark.warehouse.small import advance_together
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
 from pgoutput_construct.spark.warehouse.steps import How, Step, abandoned, plan_steps
 from pgoutput_construct.spark.warehouse.version import Version
@@ -118,7 +120,8 @@ class Tables:
                 self._sink.recover(step.replaced or step.dataset, self._interrupted)
         failed: dict[str, PgoutputError] = {}
         with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in steps)) as staged:
-            for step, done in self._sessions.run(steps, lambda spark, step: self._bring(log, spark, step, staged)):
+            left = list(self._left_of_small(log, steps, staged))
+            for step, done in self._sessions.run(left, lambda spark, step: self._bring(log, spark, step, staged)):
                 if isinstance(done, PgoutputError):
                     failed.setdefault(step.table, done)
                 else:
@@ -126,6 +129,18 @@ class Tables:
         self._interrupted = None
         if failed:
             raise _failure(failed)
+
+    def _left_of_small(self, log: OpenLog, steps: Sequence[Step], staged: Staged) -> Iterator[Step]:
+        """Bring small tables up to date where the format can do that together; yield the steps that are left."""
+        done: Mapping[int, Dataset] = {}
+        if isinstance(self._sink, ParquetSink):
+            done = advance_together(log, self._spark, self._sink, steps, staged)
+        for place, step in enumerate(steps):
+            if place in done:
+                self._warehouse.note(done[place])
+                self._datasets[step.dataset.directory] = done[place]
+            else:
+                yield step
 
     def _tables(self, log: OpenLog) -> list[Table]:
         found = [log.table(name) for name in log.tables]
