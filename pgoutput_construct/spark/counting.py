@@ -1,14 +1,14 @@
 """Which changes of a table count beside its latest copy: those of transactions that the copy's snapshot did not see."""
 
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.changelog.block import Flags, Numbers
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import committed, lost_ends
@@ -17,7 +17,7 @@ from pgoutput_construct.spark.tables import Base
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Insert
 
-__all__ = ["counted_rows", "counting", "near", "placed_rows", "unplaced_rows"]
+__all__ = ["Commits", "counted_rows", "counting", "near", "placed_rows", "unplaced_rows"]
 
 _XIDS: Final = 2**32
 
@@ -48,18 +48,38 @@ def near(index: SegmentIndex, copy: TableCopy) -> tuple[int, int] | None:
     None: all are, which is as far as 32 bits of an xid tell before from after. In a longer log the order of its
     transactions tells: two that follow each other in it are never that far apart.
     """
-    transactions = committed(index.transactions, lost_ends(index))
-    if not len(transactions):
-        return None
-    seqs, xids, lsns = (transactions[name].to_numpy() for name in ("seq", "xid", "commit_lsn"))
-    walk = np.append(0, np.cumsum(_apart(np.diff(xids))))
-    here = min(int(np.searchsorted(seqs, copy.seq)), len(xids) - 1)
-    away = walk - walk[here] + _apart(xids[here] - copy.snapshot.xmax)
-    is_near = np.abs(away) < _XIDS // 2
-    return None if is_near.all() or not is_near.any() else (int(lsns[is_near].min()), int(lsns[is_near].max()))
+    return Commits.of(index).near(copy)
 
 
-def _apart(distance: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+class Commits(NamedTuple):
+    """The transactions that were committed in a log, for the copies of many tables."""
+
+    seqs: Numbers
+    lsns: Numbers
+    xids: Numbers
+    walk: Numbers
+    """How far each is from the first one."""
+
+    @classmethod
+    def of(cls, index: SegmentIndex) -> Self:
+        """Return those of a log."""
+        transactions = committed(index.transactions, lost_ends(index))
+        seqs, lsns, xids = (transactions[name].to_numpy() for name in ("seq", "commit_lsn", "xid"))
+        return cls(seqs, lsns, xids, np.append(0, np.cumsum(_apart(np.diff(xids))))[: len(xids)])
+
+    def near(self, copy: TableCopy) -> tuple[int, int] | None:
+        """Return what the function of this name does."""
+        if not len(self.xids):
+            return None
+        here = min(int(np.searchsorted(self.seqs, copy.seq)), len(self.xids) - 1)
+        away = self.walk - self.walk[here] + _apart(self.xids[here] - copy.snapshot.xmax)
+        is_near = np.abs(away) < _XIDS // 2
+        if is_near.all() or not is_near.any():
+            return None
+        return int(self.lsns[is_near].min()), int(self.lsns[is_near].max())
+
+
+def _apart(distance: Numbers) -> Numbers:
     """Return distances of xids that are 32 bits wide: the shorter way around."""
     return (distance + _XIDS // 2) % _XIDS - _XIDS // 2
 
@@ -103,15 +123,15 @@ def placed_rows(rows: pa.Table, base: Base | None) -> pa.Table:
     return _with_lsn(rows, np.where(lsn == BEFORE_ALL, int(base.copy.snapshot.lsn), lsn))
 
 
-def _is_of_copy(rows: pa.Table, base: Base) -> NDArray[np.bool_]:
+def _is_of_copy(rows: pa.Table, base: Base) -> Flags:
     lsn, seq = (rows[name].to_numpy() for name in ("_commit_lsn", "_seq"))
-    found: NDArray[np.bool_] = (lsn == int(base.copy.snapshot.lsn)) & (seq > base.after_seq) & (seq < base.copy.seq)
+    found: Flags = (lsn == int(base.copy.snapshot.lsn)) & (seq > base.after_seq) & (seq < base.copy.seq)
     return found
 
 
-def _with_lsn(rows: pa.Table, lsn: NDArray[np.int64]) -> pa.Table:
+def _with_lsn(rows: pa.Table, lsn: Numbers) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index("_commit_lsn"), "_commit_lsn", pa.array(lsn, pa.int64()))
 
 
-def _flags(values: pa.ChunkedArray, wanted: str) -> NDArray[np.bool_]:
+def _flags(values: pa.ChunkedArray, wanted: str) -> Flags:
     return np.asarray(pc.equal(values, wanted).to_numpy(), np.bool_)

@@ -60,9 +60,7 @@ def flags_of(values: pa.ChunkedArray) -> Flags:
     return np.asarray(values.to_numpy(), np.bool_)
 
 
-def _keys(
-    before: pa.Table, changes: pa.Table, keys: tuple[str, ...], has_old: Flags, has_new: Flags
-) -> _Keys | None:
+def _keys(before: pa.Table, changes: pa.Table, keys: tuple[str, ...], has_old: Flags, has_new: Flags) -> _Keys | None:
     """Return the numbers of the keys of rows before, and of the new and the old rows of changes."""
     columns, texts = list[pa.ChunkedArray](), (Texts(before["_untyped"]), Texts(changes["_untyped"]))
     needed = np.concatenate([np.ones(len(before), np.bool_), has_new, has_old])

@@ -1,7 +1,7 @@
 """One batch: every table that was touched is brought up to a position of the log, tables side by side."""
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
@@ -120,7 +120,7 @@ class Tables:
                 self._sink.recover(step.replaced or step.dataset, self._interrupted)
         failed: dict[str, PgoutputError] = {}
         with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in steps)) as staged:
-            left = list(self._left_of_small(log, steps, staged))
+            left = self._left_of_small(log, steps, staged)
             for step, done in self._sessions.run(left, lambda spark, step: self._bring(log, spark, step, staged)):
                 if isinstance(done, PgoutputError):
                     failed.setdefault(step.table, done)
@@ -130,17 +130,14 @@ class Tables:
         if failed:
             raise _failure(failed)
 
-    def _left_of_small(self, log: OpenLog, steps: Sequence[Step], staged: Staged) -> Iterator[Step]:
-        """Bring small tables up to date where the format can do that together; yield the steps that are left."""
+    def _left_of_small(self, log: OpenLog, steps: Sequence[Step], staged: Staged) -> list[Step]:
+        """Bring small tables up to date where the format can do that together; return the steps that are left."""
         done: Mapping[int, Dataset] = {}
         if isinstance(self._sink, ParquetSink):
             done = advance_together(log, self._spark, self._sink, steps, staged)
-        for place, step in enumerate(steps):
-            if place in done:
-                self._warehouse.note(done[place])
-                self._datasets[step.dataset.directory] = done[place]
-            else:
-                yield step
+        self._warehouse.note_all(done.values())
+        self._datasets |= {each.directory: each for each in done.values()}
+        return [step for place, step in enumerate(steps) if place not in done]
 
     def _tables(self, log: OpenLog) -> list[Table]:
         found = [log.table(name) for name in log.tables]

@@ -1,12 +1,13 @@
 """Small tables of a batch, brought up to date by one job of Spark: a job for each costs more than their rows."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.counting import Commits
 from pgoutput_construct.spark.dealing import deal
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog
@@ -57,20 +58,22 @@ def _dataset(sink: ParquetSink, step: Step, table: SmallTable) -> Dataset:
 def _tables(
     log: OpenLog, sink: ParquetSink, steps: Sequence[Step], staged: Staged, lacking: Collection[int]
 ) -> Iterator[SmallTable]:
+    commits = Commits.of(log.opened.index)
     for number, step in enumerate(steps):
         table, wanted = log.table(step.table), _wanted(step)
         if _is_simple(log, step, table, staged, lacking):
             seen, before = staged.seen(wanted), step.before if step.how is How.CHANGED else None
             there = before.details["path"] if before is not None else None
-            rule = _rule(log, table, seen, table.relation_oid in lacking)
+            rule = _rule(table, seen, commits, table.relation_oid in lacking)
             yield SmallTable(
                 number, sink.path(step.dataset), there, staged.files(wanted), changes_schema(table.columns), rule
             )
 
 
-def _rule(log: OpenLog, table: Table, seen: Seen, lacks_rows: bool) -> Rule:
+def _rule(table: Table, seen: Seen, commits: Commits, lacks_rows: bool) -> Rule:
     unsent = tuple(name for name in table.current if name in seen.unsent)
-    return Rule(table.current_columns, table.key_columns, unsent, table.base, log.reach(table), lacks_rows)
+    reach = commits.near(table.base.copy) if table.base else None
+    return Rule(table.current_columns, table.key_columns, unsent, table.base, reach, lacks_rows)
 
 
 def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged, lacking: Collection[int]) -> bool:

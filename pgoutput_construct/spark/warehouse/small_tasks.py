@@ -69,7 +69,7 @@ def advance_small(task: SmallTask) -> Iterator[dict[str, Any]]:
 
 def _advance(task: SmallTask, table: SmallTable) -> bool:
     store, schema = task.store, rows_schema(table.rule.columns)
-    changes = _read(store, {name: None for name in table.changes}, table.changed)
+    changes = _read(store, dict.fromkeys(table.changes), table.changed)
     there = {} if table.before is None else store.files(table.before)
     before = _read(store, {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}, schema)
     if changes is None or before is None:

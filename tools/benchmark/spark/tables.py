@@ -1,4 +1,4 @@
-"""python -m tools.benchmark tables: what a batch that brings many small tables up to date takes, and one of one table."""
+"""python -m tools.benchmark tables: what a batch of many small tables takes, and one of one table."""
 
 import argparse
 import statistics
