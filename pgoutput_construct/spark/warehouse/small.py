@@ -61,7 +61,7 @@ def _tables(
     commits = Commits.of(log.opened.index)
     for number, step in enumerate(steps):
         table, wanted = log.table(step.table), _wanted(step)
-        if _is_simple(log, step, table, staged, lacking):
+        if _is_simple(log, step, table, staged):
             seen, before = staged.seen(wanted), step.before if step.how is How.CHANGED else None
             there = before.details["path"] if before is not None else None
             rule = _rule(table, seen, commits, table.relation_oid in lacking)
@@ -76,11 +76,11 @@ def _rule(table: Table, seen: Seen, commits: Commits, lacks_rows: bool) -> Rule:
     return Rule(table.current_columns, table.key_columns, unsent, table.base, reach, lacks_rows)
 
 
-def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged, lacking: Collection[int]) -> bool:
+def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
     """Tell whether nothing but rows under one key came, changed or went, and these are few."""
     wanted = _wanted(step)
     seen = staged.seen(wanted)
-    is_few = 0 < seen.changes <= _CHANGES and not (seen.truncates or seen.chained or staged.errors(wanted))
+    is_few = seen.changes <= _CHANGES and not (seen.truncates or seen.chained or staged.errors(wanted))
     return (
         not step.dataset.is_history
         and is_few
@@ -102,7 +102,7 @@ def _is_keyed(step: Step, table: Table) -> bool:
     return (
         bool(table.key_columns)
         and table.replica_identity != RelationReplicaIdentity.FULL
-        and known == {(table.relation_oid, table.replica_identity, table.key_columns)}
+        and known <= {(table.relation_oid, table.replica_identity, table.key_columns)}
         and {*table.key_columns} <= {*named}
     )
 

@@ -94,12 +94,13 @@ def _read(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -
         return None
     for name in files:
         with store.explained("cannot be read", name), store.open(name) as file:
-            parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
-            rows += parquet.metadata.num_rows
-            is_legacy = any(key.startswith(_LEGACY) for key in parquet.metadata.metadata or ())
-            if is_legacy or rows > _ROWS or file.size() > SMALL:
+            if file.size() > SMALL:
                 return None
-            parts.append(parquet.read(schema.names).select(schema.names).cast(schema))
+            parquet = pq.ParquetFile(pa.BufferReader(file.read_buffer()), coerce_int96_timestamp_unit="us")
+        rows += parquet.metadata.num_rows
+        if rows > _ROWS or any(key.startswith(_LEGACY) for key in parquet.metadata.metadata or ()):
+            return None
+        parts.append(parquet.read(schema.names).select(schema.names).cast(schema))
     found = pa.concat_tables(parts)
     return found if found.nbytes <= _MEMORY else None
 
