@@ -1,4 +1,4 @@
-"""Small tables in Arrow: what random histories do not bring about; test_advance.py holds it equal to Spark with these."""
+"""Small tables in Arrow: what random histories, with which test_advance.py compares Spark, do not bring about."""
 
 from typing import Any
 
