@@ -1,12 +1,15 @@
 """Small tables in Arrow: what random histories, with which test_advance.py compares Spark, do not bring about."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.spark.counting import counted_rows
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.small.advanced import advanced_rows, rows_schema
@@ -14,6 +17,7 @@ from pgoutput_construct.spark.small.keys import numbered
 from pgoutput_construct.spark.small.rule import Rule
 from pgoutput_construct.spark.survey import BEFORE_ALL
 from pgoutput_construct.spark.tables import Base
+from pgoutput_construct.spark.warehouse.small_tasks import SmallTable, SmallTask, advance_small
 from pgoutput_construct.wire import Lsn
 
 COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])
@@ -57,6 +61,22 @@ def test_rows_that_are_older_than_the_log() -> None:
     assert rows is not None and rows["id"].to_pylist() == [2]
     left_open = _table(_change(0, "update", 1, _unchanged=["big"]))
     assert advanced_rows(None, left_open, _rule(lacks_rows=True)) is None
+
+
+def test_a_version_that_is_lost(tmp_path: Path) -> None:
+    """Its table is not taken for one without rows; one that is new is written, over what is left there."""
+    store = LocalStore(tmp_path, durable=False)
+    pq.write_table(_table(_change(0, "insert", 1, "a")), tmp_path / "changes.parquet")
+    store.write("public.new/v2/part-7.parquet", b"of a batch that was given up")
+    schema, files = changes_schema(COLUMNS), ("changes.parquet",)
+    tables = (
+        SmallTable(0, "public.t/v2", "public.t/v1", files, schema, _rule()),
+        SmallTable(1, "public.new/v2", None, files, schema, _rule()),
+    )
+    done = list(advance_small(SmallTask(store, "snappy", tables)))
+    assert done == [{"table": 0, "done": False}, {"table": 1, "done": True}]
+    assert not (tmp_path / "public.t").exists()
+    assert pq.read_table(tmp_path / "public.new" / "v2")["id"].to_pylist() == [1]
 
 
 def test_changes_that_count_beside_a_copy() -> None:

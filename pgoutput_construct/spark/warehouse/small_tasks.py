@@ -71,9 +71,10 @@ def _advance(task: SmallTask, table: SmallTable) -> bool:
     store, schema = task.store, rows_schema(table.rule.columns)
     changes = _read(store, dict.fromkeys(table.changes), table.changed)
     there = {} if table.before is None else store.files(table.before)
-    before = _read(store, {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}, schema)
-    if changes is None or before is None:
-        return False
+    files = {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}
+    before = _read(store, files, schema)
+    if changes is None or before is None or (table.before is not None and not files):
+        return False  # also where a version is lost: a table without rows has a file, too
     rows = advanced_rows(None if table.before is None else before, changes, table.rule)
     if rows is None:
         return False
