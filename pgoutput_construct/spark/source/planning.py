@@ -2,6 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from math import ceil
+from operator import itemgetter
+from os import cpu_count
 from typing import Final
 
 import numpy as np
@@ -38,9 +42,12 @@ __all__ = [
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_TASK_ROWS: Final = 250_000
-_TASK_BYTES: Final = 1 << 26
-"""Small segments share a task until they have so much: starting a task costs more than reading them."""
+_TASK_ROWS: Final = 1_000_000
+_TASK_BYTES: Final = 1 << 28
+"""Segments share a task until they have so much: each task costs a start, and each file of Parquet, until a column
+gives up its dictionary, more for every row than behind that."""
+_LEAST: Final = 1 / 4
+"""Such a part of it is enough for a task where this machine would have fewer tasks than processors."""
 _FEW: Final = 4
 
 
@@ -173,15 +180,13 @@ def used_by(opened: Opened, table: Table) -> dict[int, Used]:
 
 
 def _groups(segments: Sequence[tuple[int, Segment]]) -> Iterator[list[tuple[int, Segment]]]:
-    group: list[tuple[int, Segment]] = []
-    rows = size = 0
-    for place, segment in segments:
-        if group and (rows + segment.rows > _TASK_ROWS or size + segment.payload_bytes > _TASK_BYTES):
-            yield group
-            group, rows, size = [], 0, 0
-        group.append((place, segment))
-        rows, size = rows + segment.rows, size + segment.payload_bytes
-    yield group
+    """Yield the segments of each task, in order; tasks have about as much to do as each other."""
+    sizes = np.array([max(each.rows / _TASK_ROWS, each.payload_bytes / _TASK_BYTES) for _, each in segments])
+    ends = np.cumsum(sizes)
+    tasks = max(ceil(ends[-1]), min(cpu_count() or 1, int(ends[-1] / _LEAST)), 1)
+    places = ((ends - sizes / 2) * tasks / max(ends[-1], 1 / _TASK_ROWS)).astype(np.int64).tolist()
+    for _, group in groupby(zip(places, segments, strict=True), itemgetter(0)):
+        yield [segment for _, segment in group]
 
 
 def _between(spans: Spans, first: int, last: int) -> Spans:
