@@ -28,7 +28,7 @@ from pgoutput_construct.errors import ChangeLogError
 __all__ = ["builder_after", "index_of", "indexes_of"]
 
 
-_FOOTERS: Final = 64
+_FOOTERS: Final = 16
 """Indexes of footers that are unpacked at a time."""
 
 
@@ -52,7 +52,9 @@ def _known(store: LogStore, runs: Iterable[Run | Segment]) -> Iterator[LogIndex]
         for first in range(0, len(segments), _FOOTERS):
             some = segments[first : first + _FOOTERS]
             ended = Ended(tuple(Stretch(_Footer(segment), 0, 1) for segment in some))
-            yield LogIndex.over(SegmentIndex.concat(map(index_of, some)), ended)
+            index = LogIndex.over(SegmentIndex.concat(map(index_of, some)), ended)
+            # As slices of what was unpacked its columns would keep all of it.
+            yield replace(index, table=index.table.take(np.arange(len(index))))
 
 
 @dataclass(frozen=True)

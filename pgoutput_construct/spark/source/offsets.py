@@ -99,7 +99,7 @@ def next_seq(log: ChangeLog, after: int, limits: Limits) -> int:
     for seqs, sizes in _steps(index, after):
         totals = passed + np.cumsum(sizes, 0)
         if (end := _end(totals, limits, log.segments[place:])) < len(seqs):
-            return int(seqs[end - 1]) if end or last is None else last
+            return last if not end and last is not None else int(seqs[max(end, 1) - 1])
         last, passed = int(seqs[-1]), totals[-1]
     return after if last is None else last
 

@@ -148,7 +148,9 @@ def _pieces(log: ChangeLog, index: LogIndex, places: Numbers, wanted: Range) -> 
     known: Sequence[Segment] = log.segments[first : int(places[-1]) + 1]
     if len(places) > _FEW:
         known = list(known)  # one by one they take ten times as long
-    for group in _groups([(place, replace(known[place - first], index=None)) for place in places.tolist()]):
+    listed = ((place, known[place - first]) for place in places.tolist())
+    bare = [(place, each if each.index is None else replace(each, index=None)) for place, each in listed]
+    for group in _groups(bare):
         old = {s.first_seq: index.one(place) for place, s in group if s.options.log_format == 1}
         yield Piece(tuple(segment for _, segment in group), wanted, indexes=old)
 

@@ -68,23 +68,24 @@ def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
     Such a one waits for a synchronous standby: it is in the WAL, and the server does not show it yet.
     """
     index = log.opened.index
-    ended = committed(index.slice(_first_unseen(index, snapshot)).transactions)
+    ended = committed(index.slice(_first_unseen(index, seq, snapshot)).transactions)
     xids = ended.filter(pc.less_equal(ended["seq"], seq))["xid"].to_numpy()
     return bool((snapshot.invisible(xids) & near_the_end(xids, snapshot.xmax)).any())
 
 
-def _first_unseen(index: LogIndex, snapshot: Snapshot) -> int:
-    """Return the place of the first segment that may have transactions which a snapshot that is younger does not see.
+def _first_unseen(index: LogIndex, seq: int, snapshot: Snapshot) -> int:
+    """Return the place of the first segment that may have transactions, up to a seq, which a snapshot does not see.
 
     All before the oldest transaction that was in progress then are visible.
     """
     numbers = commits_of(index)
-    places = np.flatnonzero(numbers["commits"])
+    places = np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))
     if not len(places):
         return len(index)
     commits = {name: column[places] for name, column in numbers.items()}
-    begins = walked(commits)
-    end = begins[-1] + commits["walk"][-1] + apart(snapshot.xmin - commits["last_xid"][-1:])
+    begins, last = walked(commits), committed(index.one(int(places[-1])).transactions)
+    xids = last.filter(pc.less_equal(last["seq"], seq))["xid"].to_numpy()
+    end = begins[-1] + apart(np.diff(np.append(xids, snapshot.xmax % _XIDS))).sum() - (snapshot.xmax - snapshot.xmin)
     return int(next(iter(places[begins + commits["most_walk"] >= end].tolist()), len(index)))
 
 
