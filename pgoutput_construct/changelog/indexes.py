@@ -28,7 +28,7 @@ from pgoutput_construct.errors import ChangeLogError
 __all__ = ["builder_after", "index_of", "indexes_of"]
 
 
-_FOOTERS: Final = 16
+_FOOTERS: Final = 4
 """Indexes of footers that are unpacked at a time."""
 
 

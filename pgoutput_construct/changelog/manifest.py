@@ -57,7 +57,7 @@ _END: Final = b"%016x%08x"
 """What a file ends with: the length of Arrow's stream before it, and its CRC-32."""
 _END_BYTES: Final = 24
 _CHECK_BYTES: Final = 8
-_TAIL_BYTES: Final = 2**18
+_TAIL_BYTES: Final = 2**16
 """What is read of a file at first; mostly it is enough."""
 
 

@@ -55,8 +55,8 @@ def test_manifests_say_what_the_footers_say(log: Path, monkeypatch: pytest.Monke
     assert found == without_manifests(log)
 
 
-def test_a_manifest_counts_as_far_as_it_holds(log: Path) -> None:
-    """A damaged one is left out; so is what it says of a segment that is not there, or has another size."""
+def test_a_manifest_counts_as_far_as_it_holds(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged one is left out, not those inside it; so is what one says of a segment that is not as it was."""
     names = [name.name for name in manifest_names(path.name for path in log.iterdir())]
     good = (log / names[0]).read_bytes()
     expected = facts(ChangeLog(log))
@@ -66,6 +66,16 @@ def test_a_manifest_counts_as_far_as_it_holds(log: Path) -> None:
         with pytest.raises(ChangeLogError, match=r"damaged.*remove it"):
             assert read_manifest(LocalStore(log), names[0]).index(slice(None)).transactions
     (log / names[0]).write_bytes(good)
+    inside = {name: (log / name).read_bytes() for name in names}
+    monkeypatch.setattr(keeper, "_LARGE", 64)
+    keeper.rewrite_manifests(LocalStore(log), ChangeLog(log).segments[47].last_seq)
+    for name in names:
+        (log / name).write_bytes(inside[name])
+    outer = manifest_names(path.name for path in log.iterdir())[0].name
+    (log / outer).write_bytes(b"")
+    listing = ChangeLog(log).segments
+    assert facts(ChangeLog(log)) == expected and len(listing.footers) < 16
+    (log / outer).unlink()
     first = sorted(log.glob("segment-*"))[1]
     content = first.read_bytes()
     first.write_bytes(content[:-20])
