@@ -95,23 +95,30 @@ def next_seq(log: ChangeLog, after: int, limits: Limits) -> int:
     index = log.index.slice(place)
     if not limits:
         return latest_seq(index, after)
-    last, passed = None, np.zeros(2, np.int64)
+    last, passed, row_bytes = None, np.zeros(2, np.int64), _row_bytes(log.segments[place:], limits)
     for seqs, sizes in _steps(index, after):
         totals = passed + np.cumsum(sizes, 0)
-        if (end := _end(totals, limits, log.segments[place:])) < len(seqs):
+        if (end := _end(totals, limits, row_bytes)) < len(seqs):
             return last if not end and last is not None else int(seqs[max(end, 1) - 1])
         last, passed = int(seqs[-1]), totals[-1]
     return after if last is None else last
 
 
-def _end(totals: Numbers, limits: Limits, segments: Listing) -> int:
+def _row_bytes(segments: Listing, limits: Limits) -> float:
+    """Return how long the payloads of rows are on average, 0 where no limit asks for it."""
+    if limits.bytes is None:
+        return 0.0
+    size, rows = (sum(each) for each in zip(*((one.payload_bytes, one.rows) for one in segments), strict=True))
+    return size / max(rows, 1)
+
+
+def _end(totals: Numbers, limits: Limits, row_bytes: float) -> int:
     """Return how many steps are within limits, given how many transactions and rows there are with each."""
     end = len(totals)
     if limits.transactions is not None:
         end = min(end, int(np.searchsorted(totals[:, 0], limits.transactions, "right")))
     if limits.bytes is not None:
-        size, total = sum(segment.payload_bytes for segment in segments), sum(segment.rows for segment in segments)
-        end = min(end, int(np.searchsorted(totals[:, 1] * (size / max(total, 1)), limits.bytes, "right")))
+        end = min(end, int(np.searchsorted(totals[:, 1] * row_bytes, limits.bytes, "right")))
     return end
 
 
