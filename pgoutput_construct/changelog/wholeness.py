@@ -16,7 +16,7 @@ from pgoutput_construct.changelog.facts import (
 )
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.lineage import lineage_of
-from pgoutput_construct.changelog.planning import committed_spans
+from pgoutput_construct.changelog.planning import run_spans
 from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.wire.messages import Truncate
 
@@ -130,7 +130,7 @@ def _truncated(index: SegmentIndex) -> dict[int, int]:
     """Return where a committed transaction has emptied tables last: from then on the log has all of them."""
     rows = index.entries("rows")
     rows = rows.filter(look_up(rows["tag"].to_numpy(), _TRUNCATES))
-    spans = committed_spans(index)
+    spans = run_spans(index)
     first, last = np.asarray(spans.first_seq), np.asarray(spans.last_seq)
     seqs, xids, oids = (rows[name].to_numpy() for name in ("first_seq", "xid", "oid"))
     places = np.searchsorted(first, seqs, "right") - 1

@@ -1,6 +1,7 @@
 """Which changes of a table count beside its latest copy: those of transactions that the copy's snapshot did not see."""
 
-from typing import Final, NamedTuple, Self
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -9,9 +10,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.changelog.block import Flags, Numbers
+from pgoutput_construct.changelog.commit_numbers import apart
+from pgoutput_construct.changelog.commits import commits_of, walked
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.planning import committed, lost_ends
+from pgoutput_construct.changelog.log_index import LogIndex
+from pgoutput_construct.changelog.planning import LostEnd, committed, lost_ends
 from pgoutput_construct.spark.survey import BEFORE_ALL
 from pgoutput_construct.spark.tables import Base
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
@@ -20,6 +23,7 @@ from pgoutput_construct.wire.messages import Insert
 __all__ = ["Commits", "counted_rows", "counting", "near", "placed_rows", "unplaced_rows"]
 
 _XIDS: Final = 2**32
+_HALF: Final = _XIDS // 2
 
 
 def counting(changes: DataFrame, base: Base | None, reach: tuple[int, int] | None) -> DataFrame:
@@ -42,46 +46,57 @@ def counting(changes: DataFrame, base: Base | None, reach: tuple[int, int] | Non
     )
 
 
-def near(index: SegmentIndex, copy: TableCopy) -> tuple[int, int] | None:
+def near(index: LogIndex, copy: TableCopy) -> tuple[int, int] | None:
     """Return the first and last position of the commits that are fewer than 2**31 transactions away from a copy.
 
     None: all are, which is as far as 32 bits of an xid tell before from after. In a longer log the order of its
     transactions tells: two that follow each other in it are never that far apart.
     """
-    return Commits.of(index).near(copy)
+    return Commits(index).near(copy)
 
 
-class Commits(NamedTuple):
+class Commits:
     """The transactions that were committed in a log, for the copies of many tables."""
 
-    seqs: Numbers
-    lsns: Numbers
-    xids: Numbers
-    walk: Numbers
-    """How far each is from the first one."""
-
-    @classmethod
-    def of(cls, index: SegmentIndex) -> Self:
-        """Return those of a log."""
-        transactions = committed(index.transactions, lost_ends(index))
-        seqs, lsns, xids = (transactions[name].to_numpy() for name in ("seq", "commit_lsn", "xid"))
-        return cls(seqs, lsns, xids, np.append(0, np.cumsum(_apart(np.diff(xids))))[: len(xids)])
+    def __init__(self, index: LogIndex) -> None:
+        self._index = index
+        self._lost = lost_ends(index)
+        numbers = commits_of(index, self._lost)
+        self._places = np.flatnonzero(numbers["commits"])
+        self._commits = {name: column[self._places] for name, column in numbers.items()}
+        self._begins = walked(self._commits) if len(self._places) else self._places
+        """How far the first one of each segment is from that of the first segment."""
 
     def near(self, copy: TableCopy) -> tuple[int, int] | None:
         """Return what the function of this name does."""
-        if not len(self.xids):
+        commits = self._commits
+        if not len(self._places):
             return None
-        here = min(int(np.searchsorted(self.seqs, copy.seq)), len(self.xids) - 1)
-        away = self.walk - self.walk[here] + _apart(self.xids[here] - copy.snapshot.xmax)
-        is_near = np.abs(away) < _XIDS // 2
-        if is_near.all() or not is_near.any():
+        begins = self._begins + self._away(copy)
+        least, most = begins + commits["least_walk"], begins + commits["most_walk"]
+        all_near, all_far = (least > -_HALF) & (most < _HALF), (least >= _HALF) | (most <= -_HALF)
+        if all_near.all():
             return None
-        return int(self.lsns[is_near].min()), int(self.lsns[is_near].max())
+        found = [commits[name][all_near] for name in ("least_lsn", "most_lsn")]
+        for place in np.flatnonzero(~all_near & ~all_far).tolist():
+            _, _, lsns, walk = _walk(self._index, int(self._places[place]), self._lost)
+            found.append(lsns[np.abs(begins[place] + walk) < _HALF])
+        lsns = np.concatenate(found)
+        return (int(lsns.min()), int(lsns.max())) if len(lsns) else None
+
+    def _away(self, copy: TableCopy) -> int:
+        """Return how far the first transaction is from what the snapshot of a copy sees last."""
+        at = min(int(np.searchsorted(self._commits["last_commit"], copy.seq)), len(self._places) - 1)
+        seqs, xids, _, walk = _walk(self._index, int(self._places[at]), self._lost)
+        here = min(int(np.searchsorted(seqs, copy.seq)), len(xids) - 1)
+        return int(apart(xids[here] - copy.snapshot.xmax)) - int(self._begins[at]) - int(walk[here])
 
 
-def _apart(distance: Numbers) -> Numbers:
-    """Return distances of xids that are 32 bits wide: the shorter way around."""
-    return (distance + _XIDS // 2) % _XIDS - _XIDS // 2
+def _walk(index: LogIndex, place: int, lost: Sequence[LostEnd]) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Return seqs, xids, and positions of what committed in a segment, and how far each is from the first of them."""
+    transactions = committed(index.one(place).transactions, lost)
+    seqs, xids, lsns = (transactions[name].to_numpy() for name in ("seq", "xid", "commit_lsn"))
+    return seqs, xids, lsns, np.cumsum(apart(np.diff(xids, prepend=xids[0])))
 
 
 def _invisible(snapshot: Snapshot, reach: tuple[int, int] | None) -> Column:

@@ -4,9 +4,9 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from pgoutput_construct.changelog.commits import last_commit
 from pgoutput_construct.changelog.wholeness import Lack
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.job import OpenLog
@@ -21,7 +21,6 @@ from pgoutput_construct.spark.warehouse.small import advance_together
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
 from pgoutput_construct.spark.warehouse.steps import How, Step, abandoned, plan_steps
 from pgoutput_construct.spark.warehouse.version import Version
-from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["Batch", "Tables"]
@@ -173,11 +172,8 @@ class Tables:
 
 def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:
     """Return position and time of the last transaction that was committed in a log."""
-    ended = log.opened.index.transactions
-    chosen = ended.filter(pc.equal(ended["outcome"], COMMITTED)).select(["commit_lsn", "commit_time"])
-    for row in chosen.slice(max(0, len(chosen) - 1)).to_pylist():
-        return Lsn(row["commit_lsn"]), Timestamp(row["commit_time"])
-    return None, None
+    last = last_commit(log.opened.index, log.opened.index.last_seq)
+    return (None, None) if last is None else (Lsn(last["commit_lsn"]), Timestamp(last["commit_time"]))
 
 
 def _can_merge(log: OpenLog, step: Step, before: Version, alters: bool) -> bool:

@@ -58,7 +58,7 @@ def _dataset(sink: ParquetSink, step: Step, table: SmallTable) -> Dataset:
 def _tables(
     log: OpenLog, sink: ParquetSink, steps: Sequence[Step], staged: Staged, lacking: Collection[int]
 ) -> Iterator[SmallTable]:
-    commits = Commits.of(log.opened.index)
+    commits = Commits(log.opened.index)
     for number, step in enumerate(steps):
         table, wanted = log.table(step.table), _wanted(step)
         if _is_simple(log, step, table, staged):
