@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of
+from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of, whole_tables
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
@@ -100,10 +100,12 @@ class OpenLog:
         """Return the current rows of the table ``name``, rebuilt from ``changes``: its own, or read back from Parquet.
 
         They are those of the latest copy, and what the changes that are not in it made of them, each replayed by the
-        replica identity that the table had then; see ``advance``. A change of a row that must be there and is not, and
-        that leaves a value open, makes an action fail with the change's position and the key; with ``on_missing``
-        ``report`` the value is null, and the change is among ``missing_rows``. (Where it leaves nothing open the state
-        is right without the row: an update says all of it, a delete takes nothing away.)
+        replica identity that the table had then; see ``advance``. A change of a row that must be there and is not makes
+        an action fail, with the table, the key and the change's position: any update and delete where the log has all
+        rows of the table (``is_whole``), of other tables those that leave a value open. (An update that says all of a
+        row that is older than the log is right without it, and a delete takes nothing away.) With ``on_missing``
+        ``report`` the row is as the update says, with null for what it leaves open, and the change is among
+        ``missing_rows``. ``changes`` must have each change once.
 
         Raises ChangeLogError where the state cannot be rebuilt, and where older changes were pruned and no copy came
         after them, unless ``changes`` are given: then they must have them. Warns (IncompleteTableWarning) of a table
@@ -117,7 +119,8 @@ class OpenLog:
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
-        return advance(None, changes, table, self.reach(table), on_missing).drop("_commit_lsn", "_seq")
+        rows = advance(None, changes, table, self.reach(table), on_missing, is_whole=self.is_whole(table))
+        return rows.drop("_commit_lsn", "_seq")
 
     def missing_rows(self, name: str, changes: DataFrame | None = None) -> DataFrame:
         """Return the changes of rows that must be there and are not, as ``state`` with the same arguments meets them.
@@ -137,6 +140,17 @@ class OpenLog:
             changes = self.changes(name)
             self.check_kept(table)
         return table, changes.where("false") if table.dropped else changes
+
+    def is_whole(self, table: Table) -> bool:
+        """Tell whether the log has all rows of a table: a change of one that it does not have cannot be right.
+
+        So it is of a table that is not among ``lacks`` while its publications publish inserts and updates.
+        """
+        return table.relation_oid in self._whole
+
+    @cached_property
+    def _whole(self) -> frozenset[int]:
+        return whole_tables(self.opened.index, self.lacks)
 
     def reach(self, table: Table) -> tuple[int, int] | None:
         """Return what ``advance`` must know of how far the changes of a table are from its copy; see ``near``."""

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import counting
+from pgoutput_construct.spark.demands import AS_IT_COMES, Demand, refuse
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.shapes import shapes_of, stored_rows, with_shapes
@@ -45,6 +46,7 @@ def advance(
     on_missing: OnMissing = "error",
     seen: Seen | None = None,
     is_small: bool = False,
+    is_whole: bool = False,
 ) -> DataFrame:
     """Return the rows of a table after ``changes``: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
@@ -57,12 +59,15 @@ def advance(
     Without ``before`` the rows are those of the latest copy, and what the changes that count made of them. Changes
     are applied in phases, each by the identity the table had then. ``reach`` is as ``near`` returns it. An action
     fails when the log does not have the new key of a row: when its columns were renamed, or got their values from
-    ALTER TABLE, and the log does not say so; and when a change leaves a value open that no row has, unless
-    ``on_missing`` is ``report``: then it is null, and among ``missing_rows``. ``seen`` is what is known of the changes
+    ALTER TABLE, and the log does not say so; and when a change leaves a value open that no row has. Where ``is_whole``
+    says that the rows before and the changes, each of them once, are all that the table had (``OpenLog.is_whole``), it
+    fails for every update and delete of a row that is not there. With ``on_missing`` ``report`` these do not fail: a
+    value that no row has is null, and they are among ``missing_rows``. ``seen`` is what is known of the changes
     already. ``is_small`` says that the rows before are so few that shuffling them all costs less than looking for those
     that are touched. Raises ChangeLogError as ``find_phases`` does.
     """
-    rows, _ = _walk(before, changes, table, reach, seen, fails=on_missing == "error", is_small=is_small)
+    demand = Demand(rows=is_whole, table=table.qualified) if on_missing == "error" else AS_IT_COMES
+    rows, _ = _walk(before, changes, table, reach, seen, demand, is_small=is_small)
     return rows
 
 
@@ -75,7 +80,7 @@ def missing_rows(
     row, as JSON; ``_unchanged`` are the columns that were left out, and so are not known. A row that an update
     changes is there from then on.
     """
-    _, steps = _walk(before, changes, table, reach, None, fails=False)
+    _, steps = _walk(before, changes, table, reach, None, AS_IT_COMES)
     return reduce(lambda one, other: one.unionAll(other), map(unfound, steps))
 
 
@@ -85,8 +90,7 @@ def _walk(
     table: Table,
     reach: tuple[int, int] | None,
     seen: Seen | None,
-    *,
-    fails: bool,
+    demand: Demand,
     is_small: bool = False,
 ) -> tuple[DataFrame, list[Step]]:
     """Return the rows after changes, and the steps that lead to them, one a phase."""
@@ -106,7 +110,7 @@ def _walk(
         steps.append(
             Step(rows, mine, phase.key_columns, phase.replica_identity, columns, tuple(shapes), seen, is_small)
         )
-        left = stepped(steps[-1], fails=fails)
+        left = stepped(steps[-1], demand)
         left = left if end is None else with_shapes(left, table)
     assert left is not None
     return _placed(left, table), steps
@@ -188,14 +192,14 @@ def _mixed(table: Table, one: Identity, other: Identity) -> ChangeLogError:
 
 
 def _refuse(table: Table, phase: Identity, name: str) -> Column:
-    # A key is never NULL in PostgreSQL. Named as an error of an executor is, so that plain_errors finds it.
+    # A key is never NULL in PostgreSQL.
     keys = ", ".join(phase.key_columns)
     text = (
         f"{table.qualified}: its replica identity became {_WORDS[phase.replica_identity]} ({keys}), and the log does "
         f"not have the value of {name!r} in a row that was there before: the column was renamed, or its value is from "
         f"ALTER TABLE; {_REMEDY.format(table.qualified)}"
     )
-    return F.raise_error(F.lit(f"{ChangeLogError.__module__}.{ChangeLogError.__name__}: {text}"))
+    return refuse(text)
 
 
 def _described(identity: Identity) -> str:
