@@ -82,9 +82,7 @@ def whole_tables(index: SegmentIndex, lacks: Iterable[Lack]) -> frozenset[int]:
     return frozenset(oid for oid in found if all(map(_is_whole, _in_force(readings, oid, copies.get(oid)))))
 
 
-def _in_force(
-    readings: Sequence[PublicationReading], oid: int, copy: TableCopy | None
-) -> Iterator[PublicationReading]:
+def _in_force(readings: Sequence[PublicationReading], oid: int, copy: TableCopy | None) -> Iterator[PublicationReading]:
     """Yield the readings of publications that say what was sent of a table, after a copy of it."""
     for place, reading in enumerate(readings):
         later = (each for each in readings[place + 1 :] if each.name == reading.name)

@@ -72,7 +72,7 @@ class FollowedRows(Current):
     """Rows by their keys, those that are gone too; each with what it has from the row that it was before."""
 
     def __init__(self, places: Mapping[str, int], was: int, at: int) -> None:
-        """Take the places, in what is fetched, of the columns that may be left out, of the key before, and of ``_at``."""
+        """Take the places, in what is fetched, of columns that may be left out, the key before, and ``_at``."""
         self._places = places
         self._was = was
         self._at = at

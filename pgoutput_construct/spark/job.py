@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -14,12 +13,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of, whole_tables
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.opened import Opened, opened
-from pgoutput_construct.spark.phases import OnMissing, advance, missing_rows
+from pgoutput_construct.spark.phases import OnMissing, advance, check_on_missing, missing_rows
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
@@ -111,8 +110,7 @@ class OpenLog:
         after them, unless ``changes`` are given: then they must have them. Warns (IncompleteTableWarning) of a table
         among ``lacks``. A table that was dropped has no rows.
         """
-        if on_missing not in get_args(OnMissing):
-            raise PgoutputError(f"on_missing is {on_missing!r}: it is one of {', '.join(get_args(OnMissing))}")
+        check_on_missing(on_missing)
         table, changes = self._of_state(name, changes)
         if table.dropped:
             return current_state(changes, (), table.replica_identity, table.current)
@@ -122,16 +120,17 @@ class OpenLog:
         rows = advance(None, changes, table, self.reach(table), on_missing, is_whole=self.is_whole(table))
         return rows.drop("_commit_lsn", "_seq")
 
-    def missing_rows(self, name: str, changes: DataFrame | None = None) -> DataFrame:
+    def missing_rows(self, name: str, changes: DataFrame | None = None, before: DataFrame | None = None) -> DataFrame:
         """Return the changes of rows that must be there and are not, as ``state`` with the same arguments meets them.
 
         Each update and delete of such a row is one row: ``_commit_lsn``, ``_seq`` and ``_op`` of the change, ``_row``
         (the key that it names, or the whole old row: texts by column), ``_unchanged`` (the columns that were left out,
         whose values are not known; ``state`` with ``on_missing="report"`` has null there). Of a table among ``lacks``
-        they are to be expected: the rows are older than the log. Raises ChangeLogError as ``state`` does.
+        they are to be expected: the rows are older than the log. ``before`` are the rows before the changes, as
+        ``advance`` returns them, None for none. Raises ChangeLogError as ``state`` does.
         """
         table, changes = self._of_state(name, changes)
-        return missing_rows(None, changes, table, self.reach(table))
+        return missing_rows(before, changes, table, self.reach(table))
 
     def _of_state(self, name: str, changes: DataFrame | None) -> tuple[Table, DataFrame]:
         """Return a table, and the changes that its state is built from: of one that was dropped, none."""

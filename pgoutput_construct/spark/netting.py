@@ -14,7 +14,7 @@ def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
     """Return changes by the key that they touch: key, ``_op``, ``_gone``, ``_row`` and pairs, ``_unchanged``, place.
 
     A change of the key is there twice: the row with the old one is gone. ``_moved`` marks both, and ``_was`` is the old
-    one where changes are chained. ``_step`` is 1 where the change brings a row under its key, -1 where it takes it away.
+    one where changes are chained. ``_step`` is 1 where a row comes under its key, -1 where it goes.
     """
     moved, left = F.lit(False), F.lit(False)
     changes = _narrowed(changes, layout)

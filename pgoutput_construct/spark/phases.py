@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import groupby, pairwise
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.demands import AS_IT_COMES, Demand, refuse
 from pgoutput_construct.spark.failures import plain_errors
@@ -20,7 +20,7 @@ from pgoutput_construct.spark.tables import Identity, Place, Table
 from pgoutput_construct.spark.unfound import unfound
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["OnMissing", "advance", "find_phases", "missing_rows"]
+__all__ = ["OnMissing", "advance", "check_on_missing", "demand_of", "find_phases", "missing_rows"]
 
 OnMissing: TypeAlias = Literal["error", "report"]
 """What becomes of a change of a row that must be there and is not."""
@@ -66,9 +66,20 @@ def advance(
     already. ``is_small`` says that the rows before are so few that shuffling them all costs less than looking for those
     that are touched. Raises ChangeLogError as ``find_phases`` does.
     """
-    demand = Demand(rows=is_whole, table=table.qualified) if on_missing == "error" else AS_IT_COMES
+    demand = demand_of(table, on_missing, is_whole)
     rows, _ = _walk(before, changes, table, reach, seen, demand, is_small=is_small)
     return rows
+
+
+def check_on_missing(on_missing: str) -> None:
+    """Raise PgoutputError for what is no OnMissing."""
+    if on_missing not in get_args(OnMissing):
+        raise PgoutputError(f"on_missing is {on_missing!r}: it is one of {', '.join(get_args(OnMissing))}")
+
+
+def demand_of(table: Table, on_missing: OnMissing, is_whole: bool) -> Demand:
+    """Return what is asked of the changes of a table."""
+    return Demand(rows=is_whole, table=table.qualified) if on_missing == "error" else AS_IT_COMES
 
 
 def missing_rows(
