@@ -43,12 +43,14 @@ BY_ROW = {
 }
 
 
-def write(directory: Path, transactions: Sequence[Sequence[bytes]], operations: Sequence[str] = ALL) -> None:
-    """Write transactions as a log of a table that was published from the first on."""
+def write(
+    directory: Path, transactions: Sequence[Sequence[bytes]], operations: Sequence[str] = ALL, first: int = 1
+) -> None:
+    """Write transactions, numbered from the first, as a log of tables that are published; no operations: as more."""
     if operations:
         write_publication(directory, operations, [1, 2])
     payloads = []
-    for number, changes in enumerate(transactions, 1):
+    for number, changes in enumerate(transactions, first):
         lsn, end, time = pgo.Lsn(10 * number), pgo.Lsn(10 * number + 1), pgo.Timestamp(number)
         payloads += [pgo.build(pgo.Begin(lsn, time, number)), *changes, pgo.build(pgo.Commit(lsn, end, time))]
     write_log(directory, payloads, log_options())
