@@ -91,6 +91,7 @@ class LiveStreamReader(DataSourceStreamReader):
         self.options = options
         self.schema = schema
         self._last: dict[str, Any] | None = None
+        self._told: dict[str, Any] = {}
         self._pace = Pace(_LOOK)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as those below
@@ -101,17 +102,18 @@ class LiveStreamReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return where the last transaction ends that the slot has, or that of the limit's number."""
         last = start or self._last
+        self._told = self._pace.ask(lambda: self._next(last), lambda found: found != self._told)
+        return self._told
+
+    def _next(self, last: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the offset that the next micro-batch goes up to; the last one where nothing is new."""
         after = 0 if last is None else int(Lsn(last["end_lsn"]))
-        ends, confirmed = self._pace.ask(lambda: self._ends(after), lambda found: bool(found[0]))
-        if not ends:
-            return last or {"end_lsn": str(confirmed)}
+        with _slot(self.options) as slot:
+            ends = [commit for commit in slot.ends() if commit.end_lsn > after]
+            if not ends:
+                return last or {"end_lsn": str(slot.confirmed)}
         most = self.options.maxTransactionsPerTrigger if last else None
         return _offset(ends, min(most or len(ends), len(ends)))
-
-    def _ends(self, after: int) -> tuple[list[Commit], Lsn]:
-        """Return the commits that end the transactions that the slot has after a position, and where it is itself."""
-        with _slot(self.options) as slot:
-            return [commit for commit in slot.ends() if commit.end_lsn > after], slot.confirmed
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return one task: a slot can be read by one at a time."""
