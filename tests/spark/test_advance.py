@@ -1,5 +1,6 @@
 """States that go on from saved ones, and what a batch of changes comes to."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -107,8 +108,22 @@ def test_net_changes(spark: Any) -> None:
                 assert set(row["_unchanged"]) <= set(old)
                 after[_key(values)] = values | {name: old[name] for name in row["_unchanged"]}
         assert held(after.values()) == held(row for each in found for row in each.then[1])
+        missing = {_key(_named(row)) for row in net if row["_missing"] > (_key(_named(row)) in before)}
+        assert missing == {_key(_named(each.changes[index], "_before.")) for each, index in _vanished(found)}
 
     run()
+
+
+def _vanished(found: list[History]) -> Iterator[tuple[History, int]]:
+    """Yield the changes of the second batch that delete rows that are not there."""
+    return ((each, index) for each in found for index in each.vanished if each.cuts[0] <= index < each.cuts[1])
+
+
+def _named(row: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the key of a change, with what its types do not hold."""
+    values = row["_before"] if prefix else row
+    texts = row["_untyped"] or {}
+    return {name: texts.get(prefix + name, values[name]) for name in KEYS}
 
 
 def _key(row: dict[str, Any]) -> str:

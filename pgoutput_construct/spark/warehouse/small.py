@@ -11,6 +11,7 @@ from pgoutput_construct.spark.counting import Commits
 from pgoutput_construct.spark.dealing import deal
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.schemas import WORK, changes_schema
 from pgoutput_construct.spark.small.advanced import rows_schema
 from pgoutput_construct.spark.small.keys import can_number
@@ -35,10 +36,11 @@ _TOGETHER: Final = 16
 
 
 def advance_together(
-    log: OpenLog, spark: SparkSession, sink: ParquetSink, steps: Sequence[Step], staged: Staged
+    log: OpenLog, spark: SparkSession, sink: ParquetSink, steps: Sequence[Step], staged: Staged, on_missing: OnMissing
 ) -> dict[int, Dataset]:
     """Write new versions of the tables that are small and simple; return these by the places of their steps."""
-    lacking = {lack.relation_oid for lack in log.lacks}
+    # What is to be reported is found in the other way.
+    lacking = {lack.relation_oid for lack in log.lacks} if on_missing == "error" else set()
     tables = list(_tables(log, sink, steps, staged, lacking))
     # Those with many changes are dealt out first, each to another task.
     tables.sort(key=lambda table: -staged.seen(_wanted(steps[table.number])).changes)
