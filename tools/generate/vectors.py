@@ -66,12 +66,15 @@ class _Vectors:
         for setting in here:
             layouts.setdefault(self._layout(message, setting), setting)
         made = {layout: samples(self.spec, message, setting) for layout, setting in layouts.items()}
-        for layout, setting in layouts.items():
-            yield from (self._vector("a form of each field", data, setting) for data in made[layout])
-            yield from self._damaged(made[layout], setting)
+        tried = list(_bringing(layouts))
+        for layout in tried:
+            yield from (self._vector("a form of each field", data, layouts[layout]) for data in made[layout])
+            yield from self._damaged(made[layout], layouts[layout])
         for setting in self.settings:
-            for found in made.values():
-                yield self._typical(message, found[0], setting)
+            own = self._layout(message, setting)
+            for layout in dict.fromkeys((own, *tried)):
+                if layout in made:
+                    yield self._typical(message, made[layout][0], setting)
 
     def _typical(self, message: Message, data: bytes, setting: Setting) -> Vector | None:
         """Return a message under a setting: as it is sent there, or refused as of another layout or version."""
@@ -111,3 +114,13 @@ class _Vectors:
 def _counted(seen: Counter[tuple[str, int]], piece: Piece) -> int:
     seen[piece.place] += 1
     return seen[piece.place]
+
+
+def _bringing(layouts: Iterable[Layout]) -> Iterator[Layout]:
+    """Yield the first layout, and each that has what none before it had: only these are tried in every form."""
+    known: set[int] = set()
+    for layout in layouts:
+        here = {place for place, there in enumerate(layout) if there}
+        if here - known:
+            yield layout
+        known |= here

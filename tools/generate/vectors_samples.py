@@ -53,9 +53,10 @@ class _Maker:
         return [(len(form), form) for form in self._field(element)]
 
     def _items(self, items: list[bytes]) -> list[Sized]:
-        short = [item for item in items if len(item) < LONG]
-        several = short if len(short) > 1 else items[:1] * 2
-        return [(len(several), b"".join(several)), (0, b""), *((1, item) for item in items), _many(items)]
+        short = [item for item in items if len(item) < LONG] or items[:1]
+        alone = dict.fromkeys((items[0], *(item for item in items if item not in short)))
+        several = short if len(short) > 1 else short * 2
+        return [(len(several), b"".join(several)), (0, b""), *((1, item) for item in alone), _many(items)]
 
     def _branches(self, choice: Choice) -> list[bytes]:
         taken = [branch for branch in choice.alternatives if self.setting.has(branch)]
