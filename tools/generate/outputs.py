@@ -9,6 +9,7 @@ from typing import Any
 from tools.generate.builtin_types import emit_builtin_types
 from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
+from tools.generate.kaitai import emit_kaitai
 from tools.generate.kernels import emit_kernels
 from tools.generate.messages import emit_messages
 from tools.generate.protocol import emit_protocol
@@ -66,6 +67,8 @@ OUTPUTS = (
     Output("spec/reference-connection.md", "protocol.yaml", partial(emit_reference, others=[INSIDE, AROUND])),
     *_vectors("pgoutput.yaml", "vectors"),
     *_vectors("replication.yaml", "vectors-envelope"),
+    Output("spec/pgoutput.ksy", "pgoutput.yaml", emit_kaitai),
+    Output("spec/replication.ksy", "replication.yaml", emit_kaitai),
     Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
     Output("pgoutput_construct/columnar/frame_kernels.py", "replication.yaml", emit_kernels),
