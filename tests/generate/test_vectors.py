@@ -1,6 +1,7 @@
 """The golden vectors: every engine agrees with them, and they tell a parser that is wrong."""
 
 import json
+import re
 from collections import defaultdict
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
@@ -108,6 +109,14 @@ def test_every_message_under_all_options_and_states() -> None:
     )
     assert (len(abort["hex"]), abort["fields"]["abort_lsn"]) == (18, None)
     assert {vector["refuse"]["reason"] for vector in REFUSED} == set(REASONS)
+
+
+def test_the_example_is_a_vector() -> None:
+    """What spec/README.md shows is one of the lines, in more lines."""
+    (example,) = re.findall(
+        r'^    (\{"case".*?\}\})$', (SPEC / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert json.loads(example) in VECTORS
 
 
 @pytest.mark.parametrize("name", TYPICAL)
