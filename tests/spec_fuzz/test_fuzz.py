@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from pgoutput_construct import SpecError
 from tests.spec_fuzz.broken import broken_specifications
+from tests.spec_fuzz.framed import framed_specifications
+from tests.spec_fuzz.framed_agreement import follow_framed
 from tests.spec_fuzz.fuzz import compare_compiled, explore, follow
 from tests.spec_fuzz.package import generated, texts
 from tests.spec_fuzz.specifications import as_yaml, specifications
@@ -28,6 +30,18 @@ def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataO
     except SpecError:
         return
     follow(text, draw)
+
+
+@settings(max_examples=max(EXAMPLES // 20, 5))
+@given(framed_specifications(), st.data())
+def test_engines_agree_on_messages_of_any_connection(data: dict[str, Any], draw: st.DataObject) -> None:
+    """Definitions, codec and the reader of a connection agree on messages that say how long they are."""
+    text = as_yaml(data)
+    try:
+        load_text(text)
+    except SpecError:
+        return
+    follow_framed(text, draw)
 
 
 @settings(max_examples=max(EXAMPLES // 20, 5))
