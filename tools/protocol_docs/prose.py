@@ -4,10 +4,32 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["EITHER", "GROUP", "MULTIPLE", "OR", "REPEAT", "SHARED", "WHOSE", "Stated", "names", "stated", "words"]
+__all__ = [
+    "EITHER",
+    "ENDED",
+    "GROUP",
+    "MULTIPLE",
+    "OR",
+    "REPEAT",
+    "REPEATED",
+    "SHARED",
+    "WHOSE",
+    "Stated",
+    "names",
+    "stated",
+    "words",
+]
 
-REPEAT = re.compile(r"(?P<one>one of )?the following (?:message parts?|submessages?) appears? for each\b", re.I)
+REPEAT = re.compile(
+    r"(?P<one>one of )?the following (?:message parts?|submessages?|pair of fields|fields?) appears? for each\b"
+    r"|\bfor [^,.:]+,? there is the following:|\bEach \w+ is specified as:",
+    re.I,
+)
 """Opens a repeat; ``one of`` makes it one of alternatives."""
+ENDED = re.compile(r"\bzero byte (?:is required )?as (?:a )?terminator\b", re.I)
+"""Says that a repeat has no count, but ends with a byte that is zero."""
+REPEATED = re.compile(r"After the last \w+, the following fields? appears?:", re.I)
+"""Ends a repeat."""
 OR = re.compile(r"or", re.I)
 GROUP = re.compile(
     r"following messages? (?:\((?P<names>.+?)\) )?(?:is|are) available since protocol version (?P<since>\d+)"
