@@ -17,7 +17,8 @@ __all__ = ["Cell", "documented_cells", "phrases", "specified_cells"]
 class Cell:
     """One field. ``at`` is its path in the specification, or its position in the document.
 
-    ``size`` is the length of a message, as the field that holds it has it, where all of these are alike.
+    ``size`` is the length of a message, as the field that holds it has it, where all of these are alike; ``letters``
+    are the only ones that it can be, and ``absent`` is a length that can say that there is no value.
     """
 
     at: str
@@ -28,7 +29,8 @@ class Cell:
     since: int | None = None
     repeated: bool = False
     ended: bool = False
-    letter: bool = False
+    letters: frozenset[str] = frozenset()
+    absent: bool = False
     size: int | None = None
     under: str | None = None
     chosen: bool = False
@@ -53,7 +55,7 @@ class Cell:
 
     def is_written(self, said: "Cell") -> bool:
         """Tell whether a document's field has this one's type: a letter may be an Int8 or a Byte1."""
-        return said.base == self.base or (self.letter and (said.base, said.constant) == ("Byte1", None))
+        return said.base == self.base or (bool(self.letters) and (said.base, said.constant) == ("Byte1", None))
 
 
 def phrases(spec: Spec) -> dict[str, str]:
@@ -98,6 +100,8 @@ def _documented(row: read.Row, block: read.Block, tag: str | None, known: Mappin
         says.since,
         repeated,
         ended=block.ended,
+        letters=says.letters,
+        absent=says.absent,
         under=tag,
         description=words(row.description),
         whole=row.whole and bool(row.description),
@@ -139,7 +143,8 @@ class _Layout:
                 if element.part and element.part not in self.named:
                     yield from self.cells(self.spec.part(element.part), f"{at}.", repeated, under)
                 elif self._there(element):
-                    yield _specified(element, at, repeated, under)
+                    cell = _specified(element, at, repeated, under)
+                    yield replace(cell, absent=element.signed and element.name in structure.sizes)
             elif isinstance(element, Repeat):
                 ended = element.count is None
                 for cell in self.cells(element.item, f"{at}.", True, under):
@@ -180,7 +185,7 @@ def _specified(field: Field, at: str, repeated: bool, under: str | None) -> Cell
         frozenset({field.when} if field.when else ()),
         field.since,
         repeated,
-        letter=field.is_letter,
+        letters=frozenset(map(str, field.values or ())) if field.is_letter else frozenset(),
         under=under,
         documented=words(field.documented) if field.documented else None,
         line=field.line,

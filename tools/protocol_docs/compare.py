@@ -153,6 +153,7 @@ class _Cells:
         if said.under != wanted.under:
             yield self._one("alternative", f"under {said.under}", f"under {wanted.under}")
         yield from self._conditions()
+        yield from self._values()
 
     def _conditions(self) -> Iterator[Difference]:
         """Compare what the description says; what is missing of it cannot say anything."""
@@ -164,6 +165,14 @@ class _Cells:
             yield self._one("version", _version(said.since), _version(wanted.since))
         if wanted.documented and said.whole and wanted.documented not in said.description:
             yield self._one("meaning", repr(said.description), f"a description with {wanted.documented!r}")
+
+    def _values(self) -> Iterator[Difference]:
+        """Compare what the description says about values: the letters, and whether a length can be -1."""
+        said, wanted = self.said, self.wanted
+        if wanted.letters and said.letters and said.letters != wanted.letters:
+            yield self._one("values", _letters(said), _letters(wanted))
+        if said.absent != wanted.absent and said.whole:
+            yield self._one("values", _absent(said), _absent(wanted))
 
     def _one(self, kind: str, says: str, wants: str) -> Difference:
         place = "" if self.said.at == self.said.notation else f" at {self.said.at}"
@@ -200,6 +209,14 @@ def _either(note: str) -> str:
     assert match is not None
     tags = [match["first"], *(part[1] for part in match["more"].split(" '")[1:] for part in [f"'{part}"])]
     return "one of " + ", ".join(tags) + (" or none" if match["none"] else "")
+
+
+def _letters(cell: Cell) -> str:
+    return ", ".join(sorted(cell.letters))
+
+
+def _absent(cell: Cell) -> str:
+    return "-1 where there is no value" if cell.absent else "a length that is never -1"
 
 
 def _without_front(pairs: list[Pair]) -> list[Pair]:

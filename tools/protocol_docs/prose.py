@@ -44,6 +44,8 @@ MULTIPLE = re.compile(r"there can be multiple (?P<name>\w+) messages")
 _SINCE = re.compile(r"[^.(]*available since protocol version (\d+)[^.]*\.?", re.I)
 _REPEATED = re.compile(r"This field is repeated for each\b")
 _ZERO = re.compile(r"must be 0\b")
+_ABSENT = re.compile(r"(?<![\w.])-1 (?:indicates|if)\b")
+_LETTER = re.compile(r"'([A-Za-z])'")
 _CHOSEN = re.compile(r"(?:This field is (?P<optional>optional and is )?|\b)(?:only )?present if (?!the option)", re.I)
 _CONDITION = re.compile(
     r"[^.;(,]*(?:\bpresent\b|\bomitted\b|\babsent\b|\boptional\b|\bavailable\b|\bonly (?:if|when|for|sent)\b)[^.;)]*",
@@ -59,6 +61,8 @@ class Stated:
     since: int | None = None
     repeated: bool = False
     zero: bool = False
+    absent: bool = False
+    letters: frozenset[str] = frozenset()
 
 
 def stated(description: str, phrases: Mapping[str, str]) -> Stated:
@@ -76,7 +80,15 @@ def stated(description: str, phrases: Mapping[str, str]) -> Stated:
     elif clause := _CONDITION.search(rest):
         conditions.add(" ".join(clause[0].split()))
     zero, repeated = _ZERO.search(description), _REPEATED.search(description)
-    return Stated(frozenset(conditions), int(since[1]) if since else None, bool(repeated), bool(zero))
+    absent, letters = _ABSENT.search(description), _LETTER.findall(description)
+    return Stated(
+        frozenset(conditions),
+        int(since[1]) if since else None,
+        bool(repeated),
+        bool(zero),
+        bool(absent),
+        frozenset(letters),
+    )
 
 
 def names(text: str) -> list[str]:
