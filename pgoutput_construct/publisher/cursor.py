@@ -1,7 +1,7 @@
 """How far a client has been sent what a publisher serves: chunks of bytes, ready for its socket."""
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pgoutput_construct.publisher.feed import Feed
 from pgoutput_construct.publisher.rendering import Outgoing, Renderer
@@ -12,6 +12,11 @@ from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS
 from pgoutput_construct.wire.protocol import CHANGES, ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgoutput_construct.publisher.faults import Fault
 
 __all__ = ["Chunk", "Cursor"]
 
@@ -28,6 +33,8 @@ class Chunk(NamedTuple):
     """How many changes of rows are in it."""
     position: Lsn
     """End of the last transaction that is wholly sent with it."""
+    fault: "Fault | None" = None
+    """What shows behind it, on purpose."""
 
 
 class Cursor:
@@ -42,8 +49,11 @@ class Cursor:
         layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
         self._engines = {inside: engine(**layout, in_stream=inside) for inside in (False, True)}
         self._current: Iterator[Outgoing] = iter(())
+        self._fault: Fault | None = None
         self.position = Lsn(after)
         """End of the last transaction that was wholly sent."""
+        self.clock = 0.0
+        """Seconds by which the server's clock is wrong."""
 
     def next_chunk(self, most_changes: int | None = None) -> Chunk | None:
         """Return what comes next; None where nothing more is there now."""
@@ -58,7 +68,8 @@ class Cursor:
             pieces.append(self._encoded(outgoing))
             size += len(pieces[-1])
             changes += type(outgoing.message) in CHANGES
-        return Chunk(b"".join(pieces), changes, self.position) if pieces else None
+        fault, self._fault = self._fault, None
+        return Chunk(b"".join(pieces), changes, self.position, fault) if pieces or fault else None
 
     def _begin_next(self) -> bool:
         """Begin the next transaction; tell whether there is one."""
@@ -67,6 +78,9 @@ class Cursor:
             self.position = max(self.position, Lsn(ended[self._place - 1].end_lsn or 0))
         while self._place < len(ended):
             following = ended[self._place]
+            self._fault = self._feed.next_fault(following.seq)
+            if self._fault is not None:
+                return False
             self._place += 1
             if (following.end_lsn or 0) > self._after:
                 self._current = self._renderer.render(following)
@@ -75,5 +89,6 @@ class Cursor:
 
     def _encoded(self, outgoing: Outgoing) -> bytes:
         payload = self._engines[outgoing.in_stream].build(outgoing.message)
-        frame = XLogData(outgoing.lsn, outgoing.lsn, Timestamp.now(), payload)
+        now = Timestamp.from_datetime(datetime.now(UTC) + timedelta(seconds=self.clock))
+        frame = XLogData(outgoing.lsn, outgoing.lsn, now, payload)
         return build_connection(CopyData(build_frame(frame)))

@@ -12,6 +12,7 @@ from pgoutput_construct.publisher.commands import StartReplication
 from pgoutput_construct.publisher.cursor import Chunk, Cursor
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.request import asked
+from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.engine import build_frame, parse_frame
@@ -38,10 +39,29 @@ class WalSender:
         self._slot = slot
         start = max(int(command.start), slot.confirmed)
         options = asked(command, self._publisher.feed.about)
-        self._cursor = Cursor(self._publisher.feed, options, start)
-        self._heard = self._spoken = time.monotonic()
+        feed = self._publisher.feed
+        self._cursor = feed.cursor(options, start) if isinstance(feed, Script) else Cursor(feed, options, start)
+        self._heard = time.monotonic()
         self._asked_to_reply = False
         self._told_position = Lsn(0)
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes to the client."""
+        await self._session.write(data)
+
+    def abort(self) -> None:
+        """Drop the connection without a word."""
+        self._session.abort()
+        raise ConnectionResetError("cut on purpose")
+
+    def move_clock(self, seconds: float) -> None:
+        """Let the server's clock be wrong by so many seconds."""
+        self._cursor.clock = seconds
+
+    async def keepalive(self, asks: bool) -> None:
+        """Send a keepalive, which may ask for a reply at once."""
+        frame = PrimaryKeepalive(self._told_position or self._cursor.position, Timestamp.now(), int(asks))
+        await self._session.send(m.CopyData(build_frame(frame)))
 
     async def run(self) -> None:
         """Stream until the client ends its side."""
@@ -80,7 +100,7 @@ class WalSender:
         self._publisher.confirmed(self._slot)
         self._asked_to_reply = False
         if frame.reply_requested:
-            await self._keepalive(asks=False)
+            await self.keepalive(asks=False)
 
     async def _send(self) -> None:
         rate = self._publisher.settings.rate
@@ -90,8 +110,9 @@ class WalSender:
             if chunk is None:
                 await self._wait()
             else:
-                await self._session.write(chunk.data)
-                self._spoken = time.monotonic()
+                await self.write(chunk.data)
+                if chunk.fault is not None:
+                    await chunk.fault.show(self)
                 await self._pause(chunk, rate)
             await self._look_at_the_clock()
 
@@ -104,7 +125,7 @@ class WalSender:
         position = max(self._cursor.position, self._publisher.feed.position)
         if position != self._told_position:
             self._told_position = position
-            await self._keepalive(asks=False)
+            await self.keepalive(asks=False)
         await self._publisher.more(_POLL_SECONDS)
 
     async def _look_at_the_clock(self) -> None:
@@ -115,9 +136,4 @@ class WalSender:
             raise Refusal("57P05", "terminating walsender process due to replication timeout", fatal=True)
         if timeout and silent > timeout / 2 and not self._asked_to_reply:
             self._asked_to_reply = True
-            await self._keepalive(asks=True)
-
-    async def _keepalive(self, asks: bool) -> None:
-        frame = PrimaryKeepalive(self._told_position or self._cursor.position, Timestamp.now(), int(asks))
-        await self._session.send(m.CopyData(build_frame(frame)))
-        self._spoken = time.monotonic()
+            await self.keepalive(asks=True)
