@@ -1,8 +1,14 @@
 """check on the page about the messages of a connection: its own forms, and one line for each planted change."""
 
-import pytest
+import re
 
-from tests.protocol_docs.pages import page, report
+import pytest
+import yaml
+
+from tests.protocol_docs.pages import SPECIFICATIONS, document, page, report
+from tools.language import SPEC, load_text
+from tools.protocol_docs.check import check
+from tools.protocol_docs.propose import propose
 
 PAGE = page("connection-18.html")
 BYTEN = 'Byte<em class="replaceable"><code>n</code></em>'
@@ -104,6 +110,46 @@ def test_keys_had_four_bytes_before_postgresql_18() -> None:
     problems = "\n".join(report(older).problems)
     assert "BackendKeyData, secret_key: type: the document says Int32" in problems
     assert "CancelRequest, secret_key: type: the document says Int32" in problems
+
+
+NEW = """<dt><span class="term">Feed (B)</span></dt><dd><dl>{}</dd></dl><p>
+Next, the following pair of fields appear for each value:
+</p><dl>{}</dd></dl><p>
+After the last value, the following fields appear:
+</p><dl>{}</dd></dl><p>
+A zero byte is required as a terminator. For each name there is the following:
+</p><dl>{}</dd></dl></dd><dt id="PROTOCOL-MESSAGE-FORMATS-SYNC">"""
+
+FILLED = {
+    "state": "idle",
+    "1_3_name": "kind",
+    "1_4_name": "value_count",
+    "repeat_1_name": "feed_values",
+    "repeat_1_Class": "FeedValue",
+    "2_1_name": "value_length",
+    "2_2_name": "value",
+    "3_1_name": "total",
+    "repeat_2_name": "names",
+    "4_1_name": "name",
+}
+"""What a maintainer writes for each mark."""
+
+
+def test_a_new_message_is_proposed_as_one_of_a_connection() -> None:
+    """Lengths, letters, values that may be absent and ends of repeats are drafted; filled in, the page agrees."""
+    head = fields(("Byte1('x')", "tag"), ("Int32", "length"), ("Byte1", "kind: 'a' or 'b'"), ("Int16", "value count"))
+    value = fields(("Int32", "value length; -1 indicates that there is none"), (BYTEN, "value"))
+    new = NEW.format(head, value, fields(("Int64", "total")), fields(("String", "name")))
+    text = PAGE.replace('<dt id="PROTOCOL-MESSAGE-FORMATS-SYNC">', new, 1)
+    draft = propose(document(text), SPECIFICATIONS, SPEC)
+    draft = re.sub(r"FILL_IN_\w+_(?:description|[ab])\b", "Made up.", draft)
+    draft = re.sub(r"FILL_IN_Feed_(\w+)", lambda match: FILLED[match[1]], draft)
+    raw = yaml.safe_load((SPEC / "protocol.yaml").read_text("utf-8"))
+    (message,) = yaml.safe_load(draft)["messages"]
+    raw["messages"].append(message)
+    spec = load_text(yaml.safe_dump(raw, sort_keys=False))
+    assert check(document(text), [spec]).problems == []
+    assert {"until", "absent", "measures"} <= set(re.findall(r"\w+", draft))
 
 
 @pytest.mark.parametrize("name", CHANGES)

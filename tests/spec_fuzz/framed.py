@@ -68,7 +68,9 @@ class _FramedAuthor(Author):
         return message | ({"enters": self.one(self.states)} if self.chance(40) else {})
 
     def part(self) -> Data:
-        part = super().part()
+        part = {"name": self.class_name(), "blocks": self.ended(1)} if self.chance(40) else super().part()
+        if part["name"] not in self.parts:
+            self.parts.append(part["name"])
         if self.begins_above_zero(part["blocks"]):
             self.above_zero.append(part["name"])
         return part
