@@ -42,6 +42,7 @@ def explore_framed(package: Package, data: st.DataObject) -> None:
             engines.check_bytes(payload[:at] + bytes([changed]) + payload[at + 1 :])
     engines.check_built(spoilt(message, data))
     engines.check_places(message, payload)
+    engines.check_any(data.draw(damaged(st.just(payload)), "any"))
 
 
 class _Framed:
@@ -98,8 +99,22 @@ class _Framed:
                 assert repr(connection.parse_connection(data, *place)) == repr(message)
                 assert connection.next_state(message, *place) == _following(spec, self.cls.__name__, *place)
                 assert connection.message_size(data + b"more", *place) == len(data)
+                sizes = {connection.message_size(data[:size], *place) for size in range(min(len(data), 12))}
+                assert sizes <= {None, len(data)}
                 with pytest.raises(DecodeError):
                     connection.parse_connection(data + b"\0", *place)
+
+    def check_any(self, data: bytes) -> None:
+        """Check that bytes are refused wherever they come, or are a message of which they are the bytes."""
+        spec, connection = self.package.spec, self.package.connection
+        for sender in ("server", "client"):
+            for state in spec.states:
+                try:
+                    found = connection.parse_connection(data, sender, state.name)
+                except DecodeError:
+                    continue
+                assert _following(spec, type(found).__name__, sender, state.name) is not None
+                assert connection.build_connection(found) == data
 
 
 def _following(spec: Spec, name: str, sender: str, state: str) -> str | None:
