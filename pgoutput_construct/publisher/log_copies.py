@@ -31,10 +31,14 @@ class LogCopies:
     after that is in the copy; what they did before goes when the table is emptied for it.
     """
 
-    def __init__(self, index: SegmentIndex, ended: Sequence[EndedTransaction]) -> None:
-        """Find the copies of a log, and their places among its transactions."""
+    def __init__(self, index: SegmentIndex, ended: Sequence[EndedTransaction], until: int | None = None) -> None:
+        """Find the copies of a log, and their places among its transactions.
+
+        Of copies that were made after the position ``until`` nothing is served.
+        """
         self._ended = ended
-        latest = {copy.relation_oid: copy for copy in present_copies(index)}
+        copies = (copy for copy in present_copies(index) if until is None or copy.snapshot.lsn <= until)
+        latest = {copy.relation_oid: copy for copy in copies}
         xids = np.array([each.transaction.xid for each in ended], np.int64)
         self._invisible = {oid: set(xids[copy.snapshot.invisible(xids)].tolist()) for oid, copy in latest.items()}
         self._places = {oid: self._place(copy, xids) for oid, copy in latest.items()}

@@ -5,6 +5,8 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
+import pyarrow.compute as pc
+
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.planning import committed, lost_ends, relation_history
@@ -26,9 +28,16 @@ _WINDOW: Final = 4096
 class LogFeed(Feed):
     """Serves a change log, and what a capture adds to it meanwhile."""
 
-    def __init__(self, address: Address) -> None:
-        """Open a log; raises ChangeLogError where there is none, or where it is damaged."""
+    def __init__(self, address: Address, until: int | None = None) -> None:
+        """Open a log; raises ChangeLogError where there is none, or where it is damaged.
+
+        Args:
+            address: The log's.
+            until: Serve what was committed at this position in the WAL or before, and nothing that comes later; None:
+                all, and what is added.
+        """
         self._lock = Lock()
+        self._until = until
         self._address = address
         self._window = lru_cache(maxsize=16)(self._read_window)
         self._open(ChangeLog(address))
@@ -47,7 +56,9 @@ class LogFeed(Feed):
         self._log = log
         self.history = relation_history(log.index)
         rows = committed(log.index.transactions, lost_ends(log.index))
-        self._copies = LogCopies(log.index, [_ended(row) for row in rows.to_pylist()])
+        if self._until is not None:
+            rows = rows.filter(pc.less_equal(rows["commit_lsn"], self._until))
+        self._copies = LogCopies(log.index, [_ended(row) for row in rows.to_pylist()], self._until)
         self._ended = list(self._copies.merged())
 
     @property
@@ -58,10 +69,12 @@ class LogFeed(Feed):
     @property
     def position(self) -> Lsn:
         """See Feed."""
-        return self._log.complete_lsn
+        return self._log.complete_lsn if self._until is None else Lsn(min(self._until, self._log.complete_lsn))
 
     def refresh(self) -> bool:
         """See Feed: a capture may write more."""
+        if self._until is not None:
+            return False
         with self._lock:
             log = ChangeLog(self._address, self._log)
             if log.segments[-1].last_seq != self._log.segments[-1].last_seq:
