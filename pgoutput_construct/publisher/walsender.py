@@ -40,6 +40,7 @@ class WalSender:
         self._slot = slot
         start = max(int(command.start), slot.confirmed)
         options = asked(command, self._publisher.feed.about)
+        self._asked = f"proto_version={options.proto_version}, streaming={options.streaming}"
         feed = self._publisher.feed
         make = feed.cursor if isinstance(feed, Script) else partial(Cursor, feed)
         self._cursor = make(options, start, slot.copied if slot.confirmed else feed.copied_until)
@@ -70,6 +71,7 @@ class WalSender:
 
     async def run(self) -> None:
         """Stream until the client ends its side."""
+        self._publisher.told(f"slot {self._slot.name}: a client reads from {self._sent} on, as {self._asked}")
         sending = asyncio.create_task(self._send())
         listening = asyncio.create_task(self._listen())
         try:
