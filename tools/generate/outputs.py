@@ -9,6 +9,7 @@ from typing import Any
 from tools.generate.builtin_types import emit_builtin_types
 from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
+from tools.generate.dissector import emit_dissector
 from tools.generate.kernels import emit_kernels
 from tools.generate.messages import emit_messages
 from tools.generate.protocol import emit_protocol
@@ -23,12 +24,14 @@ __all__ = ["OUTPUTS", "Output", "orphans", "render"]
 
 @dataclass(frozen=True)
 class Output:
-    """One generated file: its path, its specification, what emits it, and what loads the specification."""
+    """One generated file: its path, its specification, what emits it, what loads it, and other specifications."""
 
     path: str
     spec: str
-    emit: Callable[[Any], str]
+    emit: Callable[..., str]
     load: Callable[[Path], Any] = load
+    beside: tuple[str, ...] = ()
+    """Specifications of messages that the emitter needs, too."""
 
 
 WIRE = "pgoutput_construct/wire"
@@ -57,6 +60,7 @@ OUTPUTS = (
     Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
     Output("pgoutput_construct/columnar/frame_kernels.py", "replication.yaml", emit_kernels),
+    Output("spec/pgoutput.lua", "pgoutput.yaml", emit_dissector, beside=("replication.yaml", "protocol.yaml")),
 )
 
 
@@ -64,7 +68,7 @@ def render(spec_folder: Path) -> Mapping[str, str]:
     """Return the text of every output by its path; raise SpecError for a broken specification."""
     loads = {output.spec: output.load for output in OUTPUTS}
     specs = {name: load(spec_folder / name) for name, load in loads.items()}
-    return {output.path: output.emit(specs[output.spec]) for output in OUTPUTS}
+    return {output.path: output.emit(*(specs[name] for name in (output.spec, *output.beside))) for output in OUTPUTS}
 
 
 def orphans(root: Path) -> list[str]:
@@ -74,7 +78,7 @@ def orphans(root: Path) -> list[str]:
     for folder in ("pgoutput_construct", "spec"):
         for path in sorted((root / folder).rglob("*")):
             name = path.relative_to(root).as_posix()
-            if path.suffix in (".py", ".md", ".json") and name not in written and _is_generated(path):
+            if path.suffix in (".py", ".md", ".json", ".lua") and name not in written and _is_generated(path):
                 found.append(name)
     return found
 

@@ -1,0 +1,296 @@
+-- Reads messages by their descriptions, and adds what it reads to a tree; without a tree it only checks.
+
+local TYPES = {
+  char = {ProtoField.char, base.HEX, function(range) return range:uint() end},
+  uint8 = {ProtoField.uint8, base.DEC, function(range) return range:uint() end},
+  uint16 = {ProtoField.uint16, base.DEC, function(range) return range:uint() end},
+  uint32 = {ProtoField.uint32, base.DEC, function(range) return range:uint() end},
+  uint64 = {ProtoField.uint64, base.DEC, function(range) return range:uint64() end},
+  int8 = {ProtoField.int8, base.DEC, function(range) return range:int() end},
+  int16 = {ProtoField.int16, base.DEC, function(range) return range:int() end},
+  int32 = {ProtoField.int32, base.DEC, function(range) return range:int() end},
+  int64 = {ProtoField.int64, base.DEC, function(range) return range:int64() end},
+  lsn = {ProtoField.uint64, base.HEX, function(range) return range:uint64() end},
+}
+
+local fields = {}
+
+local function register(field)
+  fields[#fields + 1] = field
+  return field
+end
+
+local function node_field(described)
+  return register(ProtoField.none(described.abbr, described.name, described.about))
+end
+
+local DEFINE = {}
+
+local function define_all(elements)
+  for _, element in ipairs(elements) do
+    DEFINE[element.kind](element)
+  end
+end
+
+function DEFINE.number(element)
+  local create, shown = table.unpack(TYPES[element.type])
+  local named = element.size < 8 and element.values or nil
+  element.field = register(create(element.abbr, element.name, shown, named, nil, element.about))
+end
+
+function DEFINE.time(element)
+  element.field = register(ProtoField.absolute_time(element.abbr, element.name, base.UTC, element.about))
+end
+
+function DEFINE.string(element)
+  element.field = register(ProtoField.stringz(element.abbr, element.name, base.UNICODE, element.about))
+end
+
+function DEFINE.bytes(element)
+  element.field = register(ProtoField.bytes(element.abbr, element.name, base.NONE, element.about))
+end
+
+DEFINE.part = function(element) element.field = node_field(element) end
+
+DEFINE["repeat"] = function(element)
+  element.field = node_field(element)
+  define_all(element.item.elements)
+end
+
+function DEFINE.choice(element)
+  local named = {}
+  for tag, alternative in pairs(element.alternatives) do
+    named[tag] = alternative.name
+    define_all(alternative.content and alternative.content.elements or {})
+  end
+  element.field = node_field(element)
+  element.tag = register(ProtoField.char(element.tag_abbr, element.tag_name, base.HEX, named, nil, element.about))
+end
+
+-- The bytes of one message, and how far they have been read.
+local Cursor = {}
+Cursor.__index = Cursor
+
+local function cursor_of(bytes, parameters, relation_of)
+  local self = {bytes = bytes, size = bytes:len(), at = 0, parameters = parameters, relation_of = relation_of}
+  self.sizes, self.found = {}, {}
+  return setmetatable(self, Cursor)
+end
+
+-- A range that is empty cannot stand behind the last byte.
+function Cursor:range(size)
+  return self.bytes:range(size == 0 and self.at == self.size and self.at - 1 or self.at, size)
+end
+
+function Cursor:left()
+  return self.size - self.at
+end
+
+function Cursor:refuse(path, ...)
+  error({path = path, at = self.at, text = string.format(...)}, 0)
+end
+
+function Cursor:take(size, path)
+  if size > self:left() then
+    self:refuse(path, "needs %d more bytes, %d are left", size, self:left())
+  end
+  local range = self:range(size)
+  self.at = self.at + size
+  return range
+end
+
+local function add(tree, ...)
+  return tree and tree:add(...)
+end
+
+local function append(item, text)
+  if item and text and text ~= "" then
+    item:append_text(text)
+  end
+end
+
+-- Add a node that reaches over what `read` reads, which gets the node.
+local function node(cursor, tree, field, label, read)
+  local start = cursor.at
+  local item = tree and tree:add(field, cursor:range(cursor:left())):set_text(label)
+  read(item)
+  if item then
+    item:set_len(cursor.at - start)
+  end
+end
+
+local READ = {}
+
+local function read_element(cursor, element, path, label, tree)
+  local absent = element.when and not cursor.parameters[element.when]
+  if absent or cursor.parameters.proto_version < (element.since or 0) then
+    return
+  end
+  return READ[element.kind](cursor, element, path, label, tree)
+end
+
+local function read_all(cursor, elements, path, tree)
+  local outer = cursor.sizes
+  cursor.sizes = {}
+  for _, element in ipairs(elements) do
+    read_element(cursor, element, path .. "." .. element.name, element.name, tree)
+  end
+  cursor.sizes = outer
+end
+
+-- Read a structure inside another: its only element stands for it, others are below a node.
+local function read_inside(cursor, structure, field, path, label, tree)
+  if structure.alone then
+    return read_element(cursor, structure.elements[1], path, label, tree)
+  end
+  node(cursor, tree, field, label, function(item) read_all(cursor, structure.elements, path, item) end)
+end
+
+local function bits_in_words(bits, number)
+  local words = {}
+  for _, bit in ipairs(bits) do
+    if math.floor(number / bit.mask) % 2 == 1 then
+      words[#words + 1] = bit.name
+      number = number - bit.mask
+    end
+  end
+  return #words > 0 and table.concat(words, ", ") or "none", number
+end
+
+local function checked(cursor, element, number, path)
+  if element.constant and number ~= element.constant then
+    cursor:refuse(path, "must be %s, not %s", element.constant, number)
+  elseif element.values and not element.values[number] then
+    cursor:refuse(path, "cannot be %s", number)
+  elseif element.bits then
+    local words, unknown = bits_in_words(element.bits, number)
+    if unknown ~= 0 then
+      cursor:refuse(path, "has unknown bits: %s", number)
+    end
+    return " (" .. words .. ")"
+  end
+  return element.size == 8 and element.values and " (" .. element.values[number] .. ")"
+end
+
+function READ.number(cursor, element, path, label, tree)
+  local start = cursor.at
+  local range = cursor:take(element.size, path)
+  local number = tonumber(tostring(TYPES[element.type][3](range)))
+  local item = add(tree, element.field, range)
+  if item and element.type == "lsn" then
+    item:set_text(string.format("%s: %X/%X", label, range:range(0, 4):uint(), range:range(4, 4):uint()))
+  elseif item and label ~= element.name then
+    item:set_text(string.format("%s: %s", label, tostring(number)))
+  end
+  cursor.at = start
+  append(item, checked(cursor, element, number, path))
+  cursor.at = start + element.size
+  cursor.sizes[element.name], cursor.found[path] = number, number
+  local relation = element.name == "relation_oid" and cursor.relation_of(number)
+  if relation then
+    cursor.relation = relation
+    append(item, " (" .. relation.name .. ")")
+  end
+end
+
+local MICROSECONDS = Int64(1000000)
+local EPOCH = Int64(946684800) -- 2000-01-01 in Unix time
+
+-- Microseconds since 2000, which can be negative.
+function READ.time(cursor, element, path, _, tree)
+  local range = cursor:take(element.size, path)
+  local time = range:int64()
+  local seconds, rest = time / MICROSECONDS, time % MICROSECONDS
+  if rest < Int64(0) then
+    seconds, rest = seconds - Int64(1), rest + MICROSECONDS
+  end
+  add(tree, element.field, range, NSTime.new((seconds + EPOCH):tonumber(), rest:tonumber() * 1000))
+end
+
+function READ.string(cursor, element, path, label, tree)
+  cursor.raw = cursor.raw or cursor.bytes:raw()
+  local stop = cursor.raw:find("\0", cursor.at + 1, true)
+  if not stop then
+    cursor:refuse(path, "has no zero byte at its end")
+  end
+  local range = cursor:take(stop - cursor.at, path)
+  local text = range:range(0, range:len() - 1):string(ENC_UTF_8)
+  local item = add(tree, element.field, range, text)
+  if item and label ~= element.name then
+    item:set_text(label .. ": " .. text)
+  end
+  cursor.found[path] = text
+end
+
+local SHOWN = 120 -- bytes of a value beside its name
+
+-- Return the front of a value as text, else as hexadecimal digits, and whether it is text.
+local function preview(range)
+  if range:len() == 0 then
+    return "''", true
+  end
+  local front = range:range(0, math.min(range:len(), SHOWN))
+  local raw, text, more = front:raw(), front:string(ENC_UTF_8), ""
+  if front:len() < range:len() then
+    raw = raw:gsub("[\192-\255]?[\128-\191]*$", "")
+    text, more = text:sub(1, #raw), "…"
+  end
+  if text == raw and not raw:find("%c") then
+    return "'" .. text .. "'" .. more, true
+  end
+  return tostring(front:bytes()):lower() .. more, false
+end
+
+function READ.bytes(cursor, element, path, _, tree)
+  local size = element.length and cursor.sizes[element.length] or cursor:left()
+  local range = cursor:take(size, path)
+  local item = add(tree, element.field, range)
+  cursor.payload = not element.length and range or nil
+  if item then
+    local shown, readable = preview(range)
+    cursor.preview = " " .. shown
+    append(item, readable and " = " .. shown)
+  end
+end
+
+function READ.part(cursor, element, path, label, tree)
+  read_inside(cursor, PARTS[element.part], element.field, path, label, tree)
+end
+
+READ["repeat"] = function(cursor, element, path, _, tree)
+  local relation = element.name == "columns" and cursor.relation
+  for i = 0, cursor.sizes[element.count] - 1 do
+    local column = relation and relation.columns[i + 1]
+    local label = string.format("%s[%d]%s", element.name, i, column and " (" .. column .. ")" or "")
+    read_inside(cursor, element.item, element.field, string.format("%s[%d]", path, i), label, tree)
+  end
+end
+
+local function chosen(cursor, element)
+  local tag = cursor:left() > 0 and cursor.bytes:range(cursor.at, 1):uint()
+  local alternative = tag and element.alternatives[tag]
+  return alternative and cursor.parameters.proto_version >= (alternative.since or 0) and alternative
+end
+
+function READ.choice(cursor, element, path, label, tree)
+  local alternative = chosen(cursor, element)
+  if not alternative then
+    if not element.optional then
+      cursor:refuse(path:sub(1, #path - #element.name) .. element.tag_name, "is none of the known tags")
+    end
+    return
+  end
+  local item = add(tree, element.tag, cursor:take(1, path))
+  cursor.preview = nil
+  local below = tree
+  if element.valued then
+    below = item and item:set_text(label .. ": " .. alternative.name)
+  end
+  local content = alternative.part and PARTS[alternative.part] or alternative.content
+  if content and element.valued and not content.alone then
+    read_all(cursor, content.elements, path, below)
+  elseif content then
+    read_inside(cursor, content, element.field, path, element.valued and element.name or label, below)
+  end
+  append(element.valued and item, cursor.preview)
+end

@@ -1,0 +1,48 @@
+"""Values as the text of Lua tables."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import indent
+from typing import Any, Final
+
+__all__ = ["lua"]
+
+WIDTH = 110
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+WORDS: Final = frozenset(
+    "and break do else elseif end false for function goto if in local nil not or repeat return then true until while"
+    .split()
+)  # fmt: skip
+
+
+def lua(value: Any) -> str:
+    """Return what Lua reads as this value; what is None or empty in a mapping is left out."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return _quoted(value)
+    items = list(_pairs(value) if isinstance(value, Mapping) else map(lua, value))
+    line = "{" + ", ".join(items) + "}"
+    if len(line) <= WIDTH and "\n" not in line:
+        return line
+    return "{\n" + "".join(indent(item, "  ") + ",\n" for item in items) + "}"
+
+
+def _pairs(rows: Mapping[Any, Any]) -> Iterator[str]:
+    for key, value in rows.items():
+        if value is None or value is False or (isinstance(value, Mapping | Sequence) and not value):
+            continue
+        plain = isinstance(key, str) and NAME.fullmatch(key) and key not in WORDS
+        yield f"{key if plain else f'[{lua(key)}]'} = {lua(value)}"
+
+
+def _quoted(text: str) -> str:
+    """Return a string literal; the words come from a specification."""
+    safe = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(letter if letter.isprintable() else _bytes(letter) for letter in safe) + '"'
+
+
+def _bytes(letter: str) -> str:
+    return "".join(f"\\{byte:03}" for byte in letter.encode("utf-8", "replace"))
