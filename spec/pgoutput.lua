@@ -6,7 +6,8 @@
 local FRAMES, MESSAGES, PARTS, STATES, OPTIONS, COPY_DATA, QUERY
 
 FRAMES = {
-  [119] = {
+  {
+    tag = 119,
     name = "XLogData",
     class = "XLogData",
     elements = {
@@ -45,7 +46,8 @@ FRAMES = {
       {kind = "bytes", name = "data", about = "The payload, to the end.", abbr = "pgoutput.data"},
     },
   },
-  [107] = {
+  {
+    tag = 107,
     name = "Primary Keepalive",
     class = "PrimaryKeepalive",
     elements = {
@@ -84,7 +86,8 @@ FRAMES = {
       },
     },
   },
-  [115] = {
+  {
+    tag = 115,
     name = "Primary Status Update",
     class = "PrimaryStatusUpdate",
     elements = {
@@ -130,7 +133,8 @@ FRAMES = {
       },
     },
   },
-  [114] = {
+  {
+    tag = 114,
     name = "Standby Status Update",
     class = "StandbyStatusUpdate",
     elements = {
@@ -185,7 +189,8 @@ FRAMES = {
       },
     },
   },
-  [104] = {
+  {
+    tag = 104,
     name = "Hot Standby Feedback",
     class = "HotStandbyFeedback",
     elements = {
@@ -239,7 +244,8 @@ FRAMES = {
       },
     },
   },
-  [112] = {
+  {
+    tag = 112,
     name = "Primary Status Request",
     class = "PrimaryStatusRequest",
     elements = {
@@ -264,7 +270,8 @@ FRAMES = {
 }
 
 MESSAGES = {
-  [66] = {
+  {
+    tag = 66,
     name = "Begin",
     class = "Begin",
     group = "begin",
@@ -298,7 +305,8 @@ MESSAGES = {
       {kind = "number", name = "xid", about = "Transaction ID.", abbr = "pgoutput.xid", type = "uint32", size = 4},
     },
   },
-  [77] = {
+  {
+    tag = 77,
     name = "Message",
     class = "Message",
     states = {idle = true, transaction = true, preparing = true, stream = true},
@@ -350,7 +358,8 @@ MESSAGES = {
       },
     },
   },
-  [67] = {
+  {
+    tag = 67,
     name = "Commit",
     class = "Commit",
     group = "end",
@@ -400,7 +409,8 @@ MESSAGES = {
       },
     },
   },
-  [79] = {
+  {
+    tag = 79,
     name = "Origin",
     class = "Origin",
     states = {transaction = true, preparing = true, stream = true},
@@ -425,7 +435,8 @@ MESSAGES = {
       {kind = "string", name = "name", about = "Name of the origin.", abbr = "pgoutput.name"},
     },
   },
-  [82] = {
+  {
+    tag = 82,
     name = "Relation",
     class = "Relation",
     group = "description",
@@ -521,7 +532,8 @@ MESSAGES = {
       },
     },
   },
-  [89] = {
+  {
+    tag = 89,
     name = "Type",
     class = "Type",
     group = "description",
@@ -568,7 +580,8 @@ MESSAGES = {
       },
     },
   },
-  [73] = {
+  {
+    tag = 73,
     name = "Insert",
     class = "Insert",
     group = "change",
@@ -619,7 +632,8 @@ MESSAGES = {
       },
     },
   },
-  [85] = {
+  {
+    tag = 85,
     name = "Update",
     class = "Update",
     group = "change",
@@ -659,7 +673,10 @@ MESSAGES = {
         optional = true,
         tag_name = "old_kind",
         tag_abbr = "pgoutput.old_kind",
-        alternatives = {[75] = {name = "key", part = "TupleData"}, [79] = {name = "row", part = "TupleData"}},
+        alternatives = {
+          {tag = 75, name = "key", about = "The old key; columns outside the key are null.", part = "TupleData"},
+          {tag = 79, name = "row", about = "The whole old row, under REPLICA IDENTITY FULL.", part = "TupleData"},
+        },
         abbr = "pgoutput.old",
       },
       {
@@ -680,7 +697,8 @@ MESSAGES = {
       },
     },
   },
-  [68] = {
+  {
+    tag = 68,
     name = "Delete",
     class = "Delete",
     group = "change",
@@ -719,12 +737,16 @@ MESSAGES = {
         about = "The removed row: whole, or its key.",
         tag_name = "old_kind",
         tag_abbr = "pgoutput.old_kind",
-        alternatives = {[75] = {name = "key", part = "TupleData"}, [79] = {name = "row", part = "TupleData"}},
+        alternatives = {
+          {tag = 75, name = "key", about = "The old key; columns outside the key are null.", part = "TupleData"},
+          {tag = 79, name = "row", about = "The whole old row, under REPLICA IDENTITY FULL.", part = "TupleData"},
+        },
         abbr = "pgoutput.old",
       },
     },
   },
-  [84] = {
+  {
+    tag = 84,
     name = "Truncate",
     class = "Truncate",
     group = "change",
@@ -788,7 +810,8 @@ MESSAGES = {
       },
     },
   },
-  [83] = {
+  {
+    tag = 83,
     name = "Stream Start",
     class = "StreamStart",
     group = "begin",
@@ -825,7 +848,8 @@ MESSAGES = {
       },
     },
   },
-  [69] = {
+  {
+    tag = 69,
     name = "Stream Stop",
     class = "StreamStop",
     group = "end",
@@ -844,7 +868,8 @@ MESSAGES = {
       },
     },
   },
-  [99] = {
+  {
+    tag = 99,
     name = "Stream Commit",
     class = "StreamCommit",
     group = "end",
@@ -902,7 +927,8 @@ MESSAGES = {
       },
     },
   },
-  [65] = {
+  {
+    tag = 65,
     name = "Stream Abort",
     class = "StreamAbort",
     group = "end",
@@ -954,7 +980,8 @@ MESSAGES = {
       },
     },
   },
-  [98] = {
+  {
+    tag = 98,
     name = "Begin Prepare",
     class = "BeginPrepare",
     group = "begin",
@@ -997,7 +1024,8 @@ MESSAGES = {
       {kind = "string", name = "gid", about = "Name given in PREPARE TRANSACTION.", abbr = "pgoutput.gid"},
     },
   },
-  [80] = {
+  {
+    tag = 80,
     name = "Prepare",
     class = "Prepare",
     group = "end",
@@ -1049,7 +1077,8 @@ MESSAGES = {
       {kind = "string", name = "gid", about = "Name given in PREPARE TRANSACTION.", abbr = "pgoutput.gid"},
     },
   },
-  [75] = {
+  {
+    tag = 75,
     name = "Commit Prepared",
     class = "CommitPrepared",
     group = "end",
@@ -1100,7 +1129,8 @@ MESSAGES = {
       {kind = "string", name = "gid", about = "Name given in PREPARE TRANSACTION.", abbr = "pgoutput.gid"},
     },
   },
-  [114] = {
+  {
+    tag = 114,
     name = "Rollback Prepared",
     class = "RollbackPrepared",
     group = "end",
@@ -1158,7 +1188,8 @@ MESSAGES = {
       {kind = "string", name = "gid", about = "Name given in PREPARE TRANSACTION.", abbr = "pgoutput.gid"},
     },
   },
-  [112] = {
+  {
+    tag = 112,
     name = "Stream Prepare",
     class = "StreamPrepare",
     group = "end",
@@ -1219,7 +1250,8 @@ MESSAGES = {
 }
 
 PARTS = {
-  TupleData = {
+  {
+    name = "TupleData",
     elements = {
       {
         kind = "number",
@@ -1246,10 +1278,12 @@ PARTS = {
               tag_name = "value",
               tag_abbr = "pgoutput.value",
               alternatives = {
-                [110] = {name = "null"},
-                [117] = {name = "unchanged"},
-                [116] = {
+                {tag = 110, name = "null", about = "NULL."},
+                {tag = 117, name = "unchanged", about = "An unchanged TOASTed value, which is not sent."},
+                {
+                  tag = 116,
                   name = "text",
+                  about = "The value as text, by its type's output function.",
                   content = {
                     elements = {
                       {
@@ -1270,8 +1304,10 @@ PARTS = {
                     },
                   },
                 },
-                [98] = {
+                {
+                  tag = 98,
                   name = "binary",
+                  about = "The value as binary, by its type's send function; under the option binary.",
                   content = {
                     elements = {
                       {
@@ -1323,11 +1359,19 @@ COPY_DATA = {tag = 100, header = 5}
 
 QUERY = {tag = 81, header = 5}
 
-for _, state in ipairs(STATES) do
-  STATES[state.name] = state
+-- Reads messages by their descriptions, and adds what it reads to a tree; without a tree it only checks.
+
+-- Each list, by what its rows are looked up by, too.
+local function index(rows, key)
+  for _, row in ipairs(rows) do
+    rows[row[key]] = row
+  end
 end
 
--- Reads messages by their descriptions, and adds what it reads to a tree; without a tree it only checks.
+index(FRAMES, "tag")
+index(MESSAGES, "tag")
+index(PARTS, "name")
+index(STATES, "name")
 
 local TYPES = {
   char = {ProtoField.char, base.HEX, function(range) return range:uint() end},
@@ -1388,8 +1432,9 @@ end
 
 function DEFINE.choice(element)
   local named = {}
-  for tag, alternative in pairs(element.alternatives) do
-    named[tag] = alternative.name
+  index(element.alternatives, "tag")
+  for _, alternative in ipairs(element.alternatives) do
+    named[alternative.tag] = alternative.name
     define_all(alternative.content and alternative.content.elements or {})
   end
   element.field = node_field(element)
@@ -1446,16 +1491,23 @@ local function node(cursor, tree, field, label, read)
   if item then
     item:set_len(cursor.at - start)
   end
+  return item
 end
 
-local READ = {}
+local READ = {} -- each returns the item that it has added, and what it is where that is not the element
+
+local with_descriptions = false
 
 local function read_element(cursor, element, path, label, tree)
   local absent = element.when and not cursor.parameters[element.when]
   if absent or cursor.parameters.proto_version < (element.since or 0) then
     return
   end
-  return READ[element.kind](cursor, element, path, label, tree)
+  local item, row = READ[element.kind](cursor, element, path, label, tree)
+  local about = (row or element).about
+  if item and with_descriptions and about ~= "" then
+    item:append_text(" [" .. about .. "]")
+  end
 end
 
 local function read_all(cursor, elements, path, tree)
@@ -1472,7 +1524,7 @@ local function read_inside(cursor, structure, field, path, label, tree)
   if structure.alone then
     return read_element(cursor, structure.elements[1], path, label, tree)
   end
-  node(cursor, tree, field, label, function(item) read_all(cursor, structure.elements, path, item) end)
+  return node(cursor, tree, field, label, function(item) read_all(cursor, structure.elements, path, item) end)
 end
 
 local function bits_in_words(bits, number)
@@ -1520,6 +1572,7 @@ function READ.number(cursor, element, path, label, tree)
     cursor.relation = relation
     append(item, " (" .. relation.name .. ")")
   end
+  return item
 end
 
 local MICROSECONDS = Int64(1000000)
@@ -1533,7 +1586,7 @@ function READ.time(cursor, element, path, _, tree)
   if rest < Int64(0) then
     seconds, rest = seconds - Int64(1), rest + MICROSECONDS
   end
-  add(tree, element.field, range, NSTime.new((seconds + EPOCH):tonumber(), rest:tonumber() * 1000))
+  return add(tree, element.field, range, NSTime.new((seconds + EPOCH):tonumber(), rest:tonumber() * 1000))
 end
 
 function READ.string(cursor, element, path, label, tree)
@@ -1549,6 +1602,7 @@ function READ.string(cursor, element, path, label, tree)
     item:set_text(label .. ": " .. text)
   end
   cursor.found[path] = text
+  return item
 end
 
 local SHOWN = 120 -- bytes of a value beside its name
@@ -1580,10 +1634,11 @@ function READ.bytes(cursor, element, path, _, tree)
     cursor.preview = " " .. shown
     append(item, readable and " = " .. shown)
   end
+  return item
 end
 
 function READ.part(cursor, element, path, label, tree)
-  read_inside(cursor, PARTS[element.part], element.field, path, label, tree)
+  return read_inside(cursor, PARTS[element.part], element.field, path, label, tree)
 end
 
 READ["repeat"] = function(cursor, element, path, _, tree)
@@ -1601,27 +1656,28 @@ local function chosen(cursor, element)
   return alternative and cursor.parameters.proto_version >= (alternative.since or 0) and alternative
 end
 
+-- The tag of a value stands for it, and what follows is below; that of another choice is a field beside its content.
 function READ.choice(cursor, element, path, label, tree)
   local alternative = chosen(cursor, element)
-  if not alternative then
-    if not element.optional then
-      cursor:refuse(path:sub(1, #path - #element.name) .. element.tag_name, "is none of the known tags")
-    end
+  local tag_path = element.valued and path or path:sub(1, #path - #element.name) .. element.tag_name
+  if not alternative and element.optional then
     return
+  elseif not alternative then
+    cursor:refuse(tag_path, cursor:left() > 0 and "is none of the known tags" or "is missing")
   end
-  local item = add(tree, element.tag, cursor:take(1, path))
-  cursor.preview = nil
-  local below = tree
-  if element.valued then
-    below = item and item:set_text(label .. ": " .. alternative.name)
-  end
+  local item = add(tree, element.tag, cursor:take(1, tag_path))
   local content = alternative.part and PARTS[alternative.part] or alternative.content
+  cursor.preview = nil
+  if item and element.valued then
+    item:set_text(label .. ": " .. alternative.name)
+  end
   if content and element.valued and not content.alone then
-    read_all(cursor, content.elements, path, below)
+    read_all(cursor, content.elements, path, item)
   elseif content then
-    read_inside(cursor, content, element.field, path, element.valued and element.name or label, below)
+    read_inside(cursor, content, element.field, path, element.name, element.valued and item or tree)
   end
   append(element.valued and item, cursor.preview)
+  return item, alternative
 end
 
 -- The options of a client: what it asks for in START_REPLICATION, else what the preferences say.
@@ -1644,6 +1700,7 @@ end
 for _, option in ipairs(OPTIONS) do
   proto.prefs[option.name] = preference(option)
 end
+proto.prefs.descriptions = Pref.bool("descriptions", false, "Whether each field is shown with what it means.")
 proto.prefs.note = Pref.statictext("They hold where the capture does not contain the command START_REPLICATION.", "")
 
 local function preferred()
@@ -1765,11 +1822,11 @@ local function relations_before(relations, place)
   end
 end
 
--- Keep a table's name and its columns' names, where a message has described one.
-local function describe(relations, message, found, place)
+-- Return a table's OID, and its name with those of its columns, where a message has described one.
+local function described(message, found, place)
   local oid, name = found[message.class .. ".relation_oid"], found[message.class .. ".name"]
   if message.group ~= "description" or not oid or not name then
-    return
+    return nil
   end
   local schema = found[message.class .. ".namespace"] or ""
   local columns = {}
@@ -1779,9 +1836,12 @@ local function describe(relations, message, found, place)
   while column(#columns) do
     columns[#columns + 1] = column(#columns)
   end
+  return oid, {place = place, name = (schema == "" and "pg_catalog" or schema) .. "." .. name, columns = columns}
+end
+
+local function keep(relations, oid, relation)
   relations[oid] = relations[oid] or {}
-  local qualified = (schema == "" and "pg_catalog" or schema) .. "." .. name
-  table.insert(relations[oid], {place = place, name = qualified, columns = columns})
+  table.insert(relations[oid], relation)
 end
 
 local function read_message(cursor, message, given, tree)
@@ -1854,7 +1914,7 @@ local unexpected =
   ProtoExpert.new("pgoutput.unexpected", "Out of sequence", expert.group.SEQUENCE, expert.severity.WARN)
 
 for _, described in ipairs({FRAMES, MESSAGES, PARTS}) do
-  for _, structure in pairs(described) do
+  for _, structure in ipairs(described) do
     define_all(structure.elements)
   end
 end
@@ -1925,10 +1985,12 @@ local function show_message(bytes, visit, context, tree)
   if state and not message.states[state.name] then
     item:add_proto_expert_info(unexpected, string.format("%s does not come in the state %s", message.name, state.name))
   end
-  if visit.first and not fault then
-    describe(visit.relations, message, cursor.found, visit.place)
+  local oid, relation = described(message, fault and {} or cursor.found, visit.place)
+  if oid and visit.first then
+    keep(visit.relations, oid, relation)
   end
-  local name = message.name .. (cursor.relation and " " .. cursor.relation.name or "")
+  relation = relation or cursor.relation
+  local name = message.name .. (relation and " " .. relation.name or "")
   item:set_text(name)
   return name, followed(context, message)
 end
@@ -1982,6 +2044,7 @@ function proto.dissector(_, pinfo, tree)
   if #items == 0 or not stream then
     return
   end
+  with_descriptions = proto.prefs.descriptions
   local conversation, names = conversation_of(stream.value), {}
   local first = contexts[pinfo.number] == nil
   local here = contexts[pinfo.number] or {}

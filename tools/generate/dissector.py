@@ -24,9 +24,9 @@ def emit_dissector(spec: Spec, frames: Spec, connection: Spec) -> str:
     mark = f"-- {GENERATED}{spec.file}, {frames.file} and {connection.file} by: {COMMAND}. Do not edit."
     names = Names()
     tables: Mapping[str, Any] = {
-        "FRAMES": _messages(frames, names),
-        "MESSAGES": _messages(spec, names),
-        "PARTS": {part.name: structure(part, names) for each in (frames, spec) for part in each.parts},
+        "FRAMES": [_message(frames, message, names) for message in frames.messages],
+        "MESSAGES": [_message(spec, message, names) for message in spec.messages],
+        "PARTS": [{"name": p.name, **structure(p, names)} for each in (frames, spec) for p in each.parts],
         "STATES": [{"name": s.name, "about": s.description, "sets": list(s.sets)} for s in spec.states],
         "OPTIONS": list(_options(spec)),
         "COPY_DATA": _framing(connection, "CopyData"),
@@ -37,19 +37,15 @@ def emit_dissector(spec: Spec, frames: Spec, connection: Spec) -> str:
         ABOUT,
         f"local {', '.join(tables)}",
         *(f"{name} = {lua(rows)}" for name, rows in tables.items()),
-        "for _, state in ipairs(STATES) do\n  STATES[state.name] = state\nend",
         *(CODE.joinpath(f"{name}.lua").read_text("utf-8").strip() for name in (*BEFORE, *AFTER)),
     ]
     return "\n\n".join(chunks) + "\n"
 
 
-def _messages(spec: Spec, names: Names) -> Mapping[int, Any]:
-    return {message.tag[0]: _message(spec, message, names) for message in spec.messages}
-
-
 def _message(spec: Spec, message: Message, names: Names) -> Mapping[str, Any]:
     everywhere = tuple(state.name for state in spec.states)
     return {
+        "tag": message.tag[0],
         "name": message.name,
         "class": message.class_name,
         "group": message.group,

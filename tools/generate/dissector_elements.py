@@ -92,13 +92,14 @@ def _choice(choice: Choice, names: Names, owner: str) -> Row:
         "valued": choice.valued,
         "tag_name": tag,
         "tag_abbr": names.of(owner, tag, "char"),
-        "alternatives": {a.tag[0]: _alternative(a, names, owner) for a in choice.alternatives},
+        "alternatives": [_alternative(a, names, owner) for a in choice.alternatives],
     }
     return row | {"abbr": names.of(owner, f"{choice.name}_content" if choice.valued else choice.name, "none")}
 
 
 def _alternative(alternative: Alternative, names: Names, owner: str) -> Row:
-    row = {"name": alternative.name, "since": alternative.since}
+    row = {"tag": alternative.tag[0], "name": alternative.name, "about": alternative.description}
+    row |= {"since": alternative.since}
     if isinstance(alternative.then, str):
         return row | {"part": alternative.then}
     return row | ({"content": structure(alternative.then, names, owner)} if alternative.then else {})

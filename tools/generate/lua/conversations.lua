@@ -8,7 +8,7 @@ local unexpected =
   ProtoExpert.new("pgoutput.unexpected", "Out of sequence", expert.group.SEQUENCE, expert.severity.WARN)
 
 for _, described in ipairs({FRAMES, MESSAGES, PARTS}) do
-  for _, structure in pairs(described) do
+  for _, structure in ipairs(described) do
     define_all(structure.elements)
   end
 end
@@ -79,10 +79,12 @@ local function show_message(bytes, visit, context, tree)
   if state and not message.states[state.name] then
     item:add_proto_expert_info(unexpected, string.format("%s does not come in the state %s", message.name, state.name))
   end
-  if visit.first and not fault then
-    describe(visit.relations, message, cursor.found, visit.place)
+  local oid, relation = described(message, fault and {} or cursor.found, visit.place)
+  if oid and visit.first then
+    keep(visit.relations, oid, relation)
   end
-  local name = message.name .. (cursor.relation and " " .. cursor.relation.name or "")
+  relation = relation or cursor.relation
+  local name = message.name .. (relation and " " .. relation.name or "")
   item:set_text(name)
   return name, followed(context, message)
 end
@@ -136,6 +138,7 @@ function proto.dissector(_, pinfo, tree)
   if #items == 0 or not stream then
     return
   end
+  with_descriptions = proto.prefs.descriptions
   local conversation, names = conversation_of(stream.value), {}
   local first = contexts[pinfo.number] == nil
   local here = contexts[pinfo.number] or {}

@@ -12,11 +12,11 @@ local function relations_before(relations, place)
   end
 end
 
--- Keep a table's name and its columns' names, where a message has described one.
-local function describe(relations, message, found, place)
+-- Return a table's OID, and its name with those of its columns, where a message has described one.
+local function described(message, found, place)
   local oid, name = found[message.class .. ".relation_oid"], found[message.class .. ".name"]
   if message.group ~= "description" or not oid or not name then
-    return
+    return nil
   end
   local schema = found[message.class .. ".namespace"] or ""
   local columns = {}
@@ -26,9 +26,12 @@ local function describe(relations, message, found, place)
   while column(#columns) do
     columns[#columns + 1] = column(#columns)
   end
+  return oid, {place = place, name = (schema == "" and "pg_catalog" or schema) .. "." .. name, columns = columns}
+end
+
+local function keep(relations, oid, relation)
   relations[oid] = relations[oid] or {}
-  local qualified = (schema == "" and "pg_catalog" or schema) .. "." .. name
-  table.insert(relations[oid], {place = place, name = qualified, columns = columns})
+  table.insert(relations[oid], relation)
 end
 
 local function read_message(cursor, message, given, tree)

@@ -18,6 +18,7 @@ end
 for _, option in ipairs(OPTIONS) do
   proto.prefs[option.name] = preference(option)
 end
+proto.prefs.descriptions = Pref.bool("descriptions", false, "Whether each field is shown with what it means.")
 proto.prefs.note = Pref.statictext("They hold where the capture does not contain the command START_REPLICATION.", "")
 
 local function preferred()

@@ -1,5 +1,17 @@
 -- Reads messages by their descriptions, and adds what it reads to a tree; without a tree it only checks.
 
+-- Each list, by what its rows are looked up by, too.
+local function index(rows, key)
+  for _, row in ipairs(rows) do
+    rows[row[key]] = row
+  end
+end
+
+index(FRAMES, "tag")
+index(MESSAGES, "tag")
+index(PARTS, "name")
+index(STATES, "name")
+
 local TYPES = {
   char = {ProtoField.char, base.HEX, function(range) return range:uint() end},
   uint8 = {ProtoField.uint8, base.DEC, function(range) return range:uint() end},
@@ -59,8 +71,9 @@ end
 
 function DEFINE.choice(element)
   local named = {}
-  for tag, alternative in pairs(element.alternatives) do
-    named[tag] = alternative.name
+  index(element.alternatives, "tag")
+  for _, alternative in ipairs(element.alternatives) do
+    named[alternative.tag] = alternative.name
     define_all(alternative.content and alternative.content.elements or {})
   end
   element.field = node_field(element)
@@ -117,16 +130,23 @@ local function node(cursor, tree, field, label, read)
   if item then
     item:set_len(cursor.at - start)
   end
+  return item
 end
 
-local READ = {}
+local READ = {} -- each returns the item that it has added, and what it is where that is not the element
+
+local with_descriptions = false
 
 local function read_element(cursor, element, path, label, tree)
   local absent = element.when and not cursor.parameters[element.when]
   if absent or cursor.parameters.proto_version < (element.since or 0) then
     return
   end
-  return READ[element.kind](cursor, element, path, label, tree)
+  local item, row = READ[element.kind](cursor, element, path, label, tree)
+  local about = (row or element).about
+  if item and with_descriptions and about ~= "" then
+    item:append_text(" [" .. about .. "]")
+  end
 end
 
 local function read_all(cursor, elements, path, tree)
@@ -143,7 +163,7 @@ local function read_inside(cursor, structure, field, path, label, tree)
   if structure.alone then
     return read_element(cursor, structure.elements[1], path, label, tree)
   end
-  node(cursor, tree, field, label, function(item) read_all(cursor, structure.elements, path, item) end)
+  return node(cursor, tree, field, label, function(item) read_all(cursor, structure.elements, path, item) end)
 end
 
 local function bits_in_words(bits, number)
@@ -191,6 +211,7 @@ function READ.number(cursor, element, path, label, tree)
     cursor.relation = relation
     append(item, " (" .. relation.name .. ")")
   end
+  return item
 end
 
 local MICROSECONDS = Int64(1000000)
@@ -204,7 +225,7 @@ function READ.time(cursor, element, path, _, tree)
   if rest < Int64(0) then
     seconds, rest = seconds - Int64(1), rest + MICROSECONDS
   end
-  add(tree, element.field, range, NSTime.new((seconds + EPOCH):tonumber(), rest:tonumber() * 1000))
+  return add(tree, element.field, range, NSTime.new((seconds + EPOCH):tonumber(), rest:tonumber() * 1000))
 end
 
 function READ.string(cursor, element, path, label, tree)
@@ -220,6 +241,7 @@ function READ.string(cursor, element, path, label, tree)
     item:set_text(label .. ": " .. text)
   end
   cursor.found[path] = text
+  return item
 end
 
 local SHOWN = 120 -- bytes of a value beside its name
@@ -251,10 +273,11 @@ function READ.bytes(cursor, element, path, _, tree)
     cursor.preview = " " .. shown
     append(item, readable and " = " .. shown)
   end
+  return item
 end
 
 function READ.part(cursor, element, path, label, tree)
-  read_inside(cursor, PARTS[element.part], element.field, path, label, tree)
+  return read_inside(cursor, PARTS[element.part], element.field, path, label, tree)
 end
 
 READ["repeat"] = function(cursor, element, path, _, tree)
@@ -272,25 +295,26 @@ local function chosen(cursor, element)
   return alternative and cursor.parameters.proto_version >= (alternative.since or 0) and alternative
 end
 
+-- The tag of a value stands for it, and what follows is below; that of another choice is a field beside its content.
 function READ.choice(cursor, element, path, label, tree)
   local alternative = chosen(cursor, element)
-  if not alternative then
-    if not element.optional then
-      cursor:refuse(path:sub(1, #path - #element.name) .. element.tag_name, "is none of the known tags")
-    end
+  local tag_path = element.valued and path or path:sub(1, #path - #element.name) .. element.tag_name
+  if not alternative and element.optional then
     return
+  elseif not alternative then
+    cursor:refuse(tag_path, cursor:left() > 0 and "is none of the known tags" or "is missing")
   end
-  local item = add(tree, element.tag, cursor:take(1, path))
-  cursor.preview = nil
-  local below = tree
-  if element.valued then
-    below = item and item:set_text(label .. ": " .. alternative.name)
-  end
+  local item = add(tree, element.tag, cursor:take(1, tag_path))
   local content = alternative.part and PARTS[alternative.part] or alternative.content
+  cursor.preview = nil
+  if item and element.valued then
+    item:set_text(label .. ": " .. alternative.name)
+  end
   if content and element.valued and not content.alone then
-    read_all(cursor, content.elements, path, below)
+    read_all(cursor, content.elements, path, item)
   elseif content then
-    read_inside(cursor, content, element.field, path, element.valued and element.name or label, below)
+    read_inside(cursor, content, element.field, path, element.name, element.valued and item or tree)
   end
   append(element.valued and item, cursor.preview)
+  return item, alternative
 end
