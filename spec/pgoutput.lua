@@ -275,7 +275,7 @@ MESSAGES = {
     name = "Begin",
     class = "Begin",
     group = "begin",
-    states = {idle = true},
+    states = {"idle"},
     enters = "transaction",
     elements = {
       {
@@ -309,7 +309,7 @@ MESSAGES = {
     tag = 77,
     name = "Message",
     class = "Message",
-    states = {idle = true, transaction = true, preparing = true, stream = true},
+    states = {"idle", "transaction", "preparing", "stream"},
     elements = {
       {
         kind = "number",
@@ -363,7 +363,7 @@ MESSAGES = {
     name = "Commit",
     class = "Commit",
     group = "end",
-    states = {transaction = true},
+    states = {"transaction"},
     enters = "idle",
     elements = {
       {
@@ -413,7 +413,7 @@ MESSAGES = {
     tag = 79,
     name = "Origin",
     class = "Origin",
-    states = {transaction = true, preparing = true, stream = true},
+    states = {"transaction", "preparing", "stream"},
     elements = {
       {
         kind = "number",
@@ -440,7 +440,7 @@ MESSAGES = {
     name = "Relation",
     class = "Relation",
     group = "description",
-    states = {transaction = true, preparing = true, stream = true},
+    states = {"transaction", "preparing", "stream"},
     elements = {
       {
         kind = "number",
@@ -537,7 +537,7 @@ MESSAGES = {
     name = "Type",
     class = "Type",
     group = "description",
-    states = {transaction = true, preparing = true, stream = true},
+    states = {"transaction", "preparing", "stream"},
     elements = {
       {
         kind = "number",
@@ -585,7 +585,7 @@ MESSAGES = {
     name = "Insert",
     class = "Insert",
     group = "change",
-    states = {transaction = true, preparing = true, stream = true},
+    states = {"transaction", "preparing", "stream"},
     elements = {
       {
         kind = "number",
@@ -637,7 +637,7 @@ MESSAGES = {
     name = "Update",
     class = "Update",
     group = "change",
-    states = {transaction = true, preparing = true, stream = true},
+    states = {"transaction", "preparing", "stream"},
     elements = {
       {
         kind = "number",
@@ -670,7 +670,6 @@ MESSAGES = {
         kind = "choice",
         name = "old",
         about = "The row before the change: the whole row, or its key where that changed or is TOASTed, or nothing.",
-        optional = true,
         tag_name = "old_kind",
         tag_abbr = "pgoutput.old_kind",
         alternatives = {
@@ -678,6 +677,7 @@ MESSAGES = {
           {tag = 79, name = "row", about = "The whole old row, under REPLICA IDENTITY FULL.", part = "TupleData"},
         },
         abbr = "pgoutput.old",
+        before = 78,
       },
       {
         kind = "number",
@@ -702,7 +702,7 @@ MESSAGES = {
     name = "Delete",
     class = "Delete",
     group = "change",
-    states = {transaction = true, preparing = true, stream = true},
+    states = {"transaction", "preparing", "stream"},
     elements = {
       {
         kind = "number",
@@ -750,7 +750,7 @@ MESSAGES = {
     name = "Truncate",
     class = "Truncate",
     group = "change",
-    states = {transaction = true, preparing = true, stream = true},
+    states = {"transaction", "preparing", "stream"},
     elements = {
       {
         kind = "number",
@@ -817,7 +817,7 @@ MESSAGES = {
     group = "begin",
     needs = 2,
     option = {name = "streaming", off = "off"},
-    states = {idle = true},
+    states = {"idle"},
     enters = "stream",
     elements = {
       {
@@ -854,7 +854,7 @@ MESSAGES = {
     class = "StreamStop",
     group = "end",
     needs = 2,
-    states = {stream = true},
+    states = {"stream"},
     enters = "idle",
     elements = {
       {
@@ -874,7 +874,7 @@ MESSAGES = {
     class = "StreamCommit",
     group = "end",
     needs = 2,
-    states = {idle = true},
+    states = {"idle"},
     elements = {
       {
         kind = "number",
@@ -932,7 +932,7 @@ MESSAGES = {
     name = "Stream Abort",
     class = "StreamAbort",
     group = "end",
-    states = {idle = true},
+    states = {"idle"},
     elements = {
       {
         kind = "number",
@@ -985,7 +985,7 @@ MESSAGES = {
     name = "Begin Prepare",
     class = "BeginPrepare",
     group = "begin",
-    states = {idle = true},
+    states = {"idle"},
     enters = "preparing",
     elements = {
       {
@@ -1029,7 +1029,7 @@ MESSAGES = {
     name = "Prepare",
     class = "Prepare",
     group = "end",
-    states = {idle = true, preparing = true},
+    states = {"idle", "preparing"},
     enters = "idle",
     elements = {
       {
@@ -1082,7 +1082,7 @@ MESSAGES = {
     name = "Commit Prepared",
     class = "CommitPrepared",
     group = "end",
-    states = {idle = true},
+    states = {"idle"},
     elements = {
       {
         kind = "number",
@@ -1134,7 +1134,7 @@ MESSAGES = {
     name = "Rollback Prepared",
     class = "RollbackPrepared",
     group = "end",
-    states = {idle = true},
+    states = {"idle"},
     elements = {
       {
         kind = "number",
@@ -1193,7 +1193,7 @@ MESSAGES = {
     name = "Stream Prepare",
     class = "StreamPrepare",
     group = "end",
-    states = {idle = true},
+    states = {"idle"},
     elements = {
       {
         kind = "number",
@@ -1372,6 +1372,12 @@ index(FRAMES, "tag")
 index(MESSAGES, "tag")
 index(PARTS, "name")
 index(STATES, "name")
+
+for _, message in ipairs(MESSAGES) do
+  for _, state in ipairs(message.states) do
+    message.states[state] = true
+  end
+end
 
 local TYPES = {
   char = {ProtoField.char, base.HEX, function(range) return range:uint() end},
@@ -1597,7 +1603,7 @@ function READ.string(cursor, element, path, label, tree)
   end
   local range = cursor:take(stop - cursor.at, path)
   local text = range:range(0, range:len() - 1):string(ENC_UTF_8)
-  local item = add(tree, element.field, range, text)
+  local item = tree and tree:add_packet_field(element.field, range, ENC_UTF_8)
   if item and label ~= element.name then
     item:set_text(label .. ": " .. text)
   end
@@ -1650,20 +1656,19 @@ READ["repeat"] = function(cursor, element, path, _, tree)
   end
 end
 
-local function chosen(cursor, element)
-  local tag = cursor:left() > 0 and cursor.bytes:range(cursor.at, 1):uint()
-  local alternative = tag and element.alternatives[tag]
-  return alternative and cursor.parameters.proto_version >= (alternative.since or 0) and alternative
-end
-
 -- The tag of a value stands for it, and what follows is below; that of another choice is a field beside its content.
+-- An optional choice is followed by a constant, by which one sees that it is absent.
 function READ.choice(cursor, element, path, label, tree)
-  local alternative = chosen(cursor, element)
   local tag_path = element.valued and path or path:sub(1, #path - #element.name) .. element.tag_name
-  if not alternative and element.optional then
+  if cursor:left() == 0 then
+    cursor:refuse(tag_path, "is missing")
+  end
+  local tag = cursor.bytes:range(cursor.at, 1):uint()
+  local alternative = element.alternatives[tag]
+  if tag == element.before then
     return
-  elseif not alternative then
-    cursor:refuse(tag_path, cursor:left() > 0 and "is none of the known tags" or "is missing")
+  elseif not alternative or cursor.parameters.proto_version < (alternative.since or 0) then
+    cursor:refuse(tag_path, "has no tag %d", tag)
   end
   local item = add(tree, element.tag, cursor:take(1, tag_path))
   local content = alternative.part and PARTS[alternative.part] or alternative.content

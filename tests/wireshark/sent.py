@@ -30,7 +30,7 @@ def xlog_data(payload: bytes) -> bytes:
 
 def start(options: str, kind: str = "LOGICAL") -> bytes:
     """Return a START_REPLICATION with options as they are written."""
-    return query(f"START_REPLICATION SLOT \"s\" {kind} 0/0 {options}")
+    return query(f'START_REPLICATION SLOT "s" {kind} 0/0 {options}')
 
 
 def cut(data: bytes, sizes: Sequence[int] = SIZES) -> Iterator[bytes]:

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 import pgoutput_construct as pgo
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
@@ -11,8 +9,8 @@ from pgoutput_construct.wire.trace import Trace, trace, trace_frame
 from tests.live.recording import Recording
 from tests.wireshark.compared import assert_same
 from tests.wireshark.pcap import Said, write_pcap
-from tests.wireshark.sent import copy_data, cut, query, start, stream, xlog_data
-from tests.wireshark.shown import NEEDS_TSHARK, filter_names, packets, shown
+from tests.wireshark.sent import copy_data, query, start, stream, xlog_data
+from tests.wireshark.shown import NEEDS_TSHARK, filter_names, shown
 
 pytestmark = NEEDS_TSHARK
 
@@ -53,10 +51,10 @@ FRAMES = (
 def test_every_kind_of_frame(tmp_path: Path) -> None:
     """The envelope, of both sides; an empty payload, as PostgreSQL 13 sends it, is no message."""
     frames = [pgo.build_frame(frame) for frame in FRAMES]
-    segments = [Said(True, start("(proto_version '1')")), *(Said(number > 2, copy_data(f)) for number, f in enumerate(frames))]
-    found = shown(write_pcap(tmp_path / "frames.pcap", segments))
+    said = [Said(number > 2, copy_data(frame)) for number, frame in enumerate(frames)]
+    found = shown(write_pcap(tmp_path / "frames.pcap", [Said(True, start("(proto_version '1')")), *said]))
     assert [message.text for message in found if message.name == ""] == ["No message"]
-    for message, frame in zip([m for m in found if m.name], frames, strict=True):
+    for message, frame in zip([message for message in found if message.name], frames, strict=True):
         assert_same(message, trace_frame(frame))
     assert "reply_requested: reply at once (1)" in found[2].fields[-1].text
 
@@ -64,8 +62,7 @@ def test_every_kind_of_frame(tmp_path: Path) -> None:
 def test_installed_by_a_copy(tmp_path: Path) -> None:
     """Where Wireshark looks for plugins it is found; fields of the same name share one in filters."""
     kinds = filter_names(tmp_path)
-    assert {key.rpartition(".")[2] for key in (*FIELDS, *FRAME_FIELDS) if key[-1].isalpha() and "." in key} - {
-        name.removeprefix("pgoutput.") for name in kinds
-    } == set()
+    plain = {key.rpartition(".")[2] for key in (*FIELDS, *FRAME_FIELDS) if "." in key}
+    assert {f"pgoutput.{name}" for name in plain if name.isidentifier()} - {*kinds} == set()
     expected = {"xid": "FT_UINT32", "final_lsn": "FT_UINT64", "commit_time": "FT_ABSOLUTE_TIME", "data": "FT_BYTES"}
     assert {name: kinds[f"pgoutput.{name}"] for name in expected} == expected

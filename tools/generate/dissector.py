@@ -51,7 +51,7 @@ def _message(spec: Spec, message: Message, names: Names) -> Mapping[str, Any]:
         "group": message.group,
         "needs": message.needs,
         "option": _asked_by(spec, message),
-        "states": dict.fromkeys(message.within or everywhere, True),
+        "states": list(message.within or everywhere),
         "enters": message.enters,
         "elements": elements(message, names),
     }

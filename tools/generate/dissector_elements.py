@@ -1,6 +1,7 @@
 """The fields, choices and repeats of the specifications as rows of the dissector's tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from tools.generate.text import snake_case
@@ -35,13 +36,19 @@ def structure(inside: Structure, names: Names, owner: str = "") -> Row:
     if isinstance(inside, Part):
         owner = snake_case(inside.name)
     alone = inside.single is not None and len(inside.elements) == 1
-    return {"alone": alone, "elements": [_element(element, names, owner) for element in inside.elements]}
+    return {"alone": alone, "elements": list(_elements(inside, names, owner))}
 
 
 def elements(message: Structure, names: Names) -> Sequence[Row]:
     """Return the rows of a message's elements."""
-    owner = snake_case(str(message.class_name))
-    return [_element(element, names, owner) for element in message.elements]
+    return list(_elements(message, names, snake_case(str(message.class_name))))
+
+
+def _elements(inside: Structure, names: Names, owner: str) -> Iterator[Row]:
+    for element, following in zip_longest(inside.elements, inside.elements[1:]):
+        row = _element(element, names, owner)
+        optional = isinstance(element, Choice) and element.optional and isinstance(following, Field)
+        yield row | {"before": following.constant_number} if optional else row
 
 
 def _element(element: Element, names: Names, owner: str) -> Row:
@@ -88,7 +95,6 @@ def _type(field: Field) -> str:
 def _choice(choice: Choice, names: Names, owner: str) -> Row:
     tag = choice.name if choice.valued else choice.kind_name
     row = {
-        "optional": choice.optional,
         "valued": choice.valued,
         "tag_name": tag,
         "tag_abbr": names.of(owner, tag, "char"),

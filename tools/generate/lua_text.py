@@ -1,22 +1,19 @@
 """Values as the text of Lua tables."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import indent
-from typing import Any, Final
+from typing import Any
 
 __all__ = ["lua"]
 
 WIDTH = 110
-NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-WORDS: Final = frozenset(
-    "and break do else elseif end false for function goto if in local nil not or repeat return then true until while"
-    .split()
-)  # fmt: skip
 
 
 def lua(value: Any) -> str:
-    """Return what Lua reads as this value; what is None or empty in a mapping is left out."""
+    """Return what Lua reads as this value; what is None, false or empty in a mapping is left out.
+
+    The keys of a mapping are numbers, or words that the emitter chose.
+    """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -34,8 +31,7 @@ def _pairs(rows: Mapping[Any, Any]) -> Iterator[str]:
     for key, value in rows.items():
         if value is None or value is False or (isinstance(value, Mapping | Sequence) and not value):
             continue
-        plain = isinstance(key, str) and NAME.fullmatch(key) and key not in WORDS
-        yield f"{key if plain else f'[{lua(key)}]'} = {lua(value)}"
+        yield f"{key if isinstance(key, str) else f'[{key}]'} = {lua(value)}"
 
 
 def _quoted(text: str) -> str:

@@ -12,6 +12,12 @@ index(MESSAGES, "tag")
 index(PARTS, "name")
 index(STATES, "name")
 
+for _, message in ipairs(MESSAGES) do
+  for _, state in ipairs(message.states) do
+    message.states[state] = true
+  end
+end
+
 local TYPES = {
   char = {ProtoField.char, base.HEX, function(range) return range:uint() end},
   uint8 = {ProtoField.uint8, base.DEC, function(range) return range:uint() end},
@@ -236,7 +242,7 @@ function READ.string(cursor, element, path, label, tree)
   end
   local range = cursor:take(stop - cursor.at, path)
   local text = range:range(0, range:len() - 1):string(ENC_UTF_8)
-  local item = add(tree, element.field, range, text)
+  local item = tree and tree:add_packet_field(element.field, range, ENC_UTF_8)
   if item and label ~= element.name then
     item:set_text(label .. ": " .. text)
   end
@@ -289,20 +295,19 @@ READ["repeat"] = function(cursor, element, path, _, tree)
   end
 end
 
-local function chosen(cursor, element)
-  local tag = cursor:left() > 0 and cursor.bytes:range(cursor.at, 1):uint()
-  local alternative = tag and element.alternatives[tag]
-  return alternative and cursor.parameters.proto_version >= (alternative.since or 0) and alternative
-end
-
 -- The tag of a value stands for it, and what follows is below; that of another choice is a field beside its content.
+-- An optional choice is followed by a constant, by which one sees that it is absent.
 function READ.choice(cursor, element, path, label, tree)
-  local alternative = chosen(cursor, element)
   local tag_path = element.valued and path or path:sub(1, #path - #element.name) .. element.tag_name
-  if not alternative and element.optional then
+  if cursor:left() == 0 then
+    cursor:refuse(tag_path, "is missing")
+  end
+  local tag = cursor.bytes:range(cursor.at, 1):uint()
+  local alternative = element.alternatives[tag]
+  if tag == element.before then
     return
-  elseif not alternative then
-    cursor:refuse(tag_path, cursor:left() > 0 and "is none of the known tags" or "is missing")
+  elseif not alternative or cursor.parameters.proto_version < (alternative.since or 0) then
+    cursor:refuse(tag_path, "has no tag %d", tag)
   end
   local item = add(tree, element.tag, cursor:take(1, tag_path))
   local content = alternative.part and PARTS[alternative.part] or alternative.content
