@@ -1,12 +1,17 @@
-"""A relay in front of a server's Unix socket: clients reach it over TCP, and it keeps what both sides say."""
+"""A relay in front of a server's Unix socket: one client reaches it over TCP, and it keeps what both sides say.
 
+A process of its own: while libpq waits for the server, nothing else runs in the client's. Its arguments are the socket;
+it prints its port, and at the end the segments as lines of JSON.
+"""
+
+import json
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Thread
-
-from tests.wireshark.pcap import Said
 
 __all__ = ["Relay", "relay"]
 
@@ -15,36 +20,48 @@ PIECE = 1 << 15
 
 @dataclass
 class Relay:
-    """One connection through a port of its own."""
+    """A relay, its port, and at its end what was said: by the client or not, and the bytes."""
 
     port: int
-    said: list[Said] = field(default_factory=list)
+    said: list[tuple[bool, bytes]] = field(default_factory=list)
 
 
 @contextmanager
 def relay(path: str) -> Iterator[Relay]:
-    """Relay one client to a Unix socket; at the end both have hung up."""
+    """Relay one client to a Unix socket, until it hangs up."""
+    command = [sys.executable, __file__, path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = Relay(int(process.stdout.readline()))
+        try:
+            yield found
+            lines, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+        found.said += [(by_client, bytes.fromhex(digits)) for by_client, digits in map(json.loads, lines.splitlines())]
+
+
+def _serve(path: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        found = Relay(listener.getsockname()[1])
-        thread = Thread(target=_serve, args=(listener, path, found.said), daemon=True)
-        thread.start()
-        yield found
-    thread.join(30)
-    assert not thread.is_alive()
-
-
-def _serve(listener: socket.socket, path: str, said: list[Said]) -> None:
-    client, _ = listener.accept()
+        print(listener.getsockname()[1], flush=True)
+        client, _ = listener.accept()
+    said: list[tuple[bool, str]] = []
     with client, socket.socket(socket.AF_UNIX) as server:
         server.connect(path)
-        answers = Thread(target=_pump, args=(server, client, False, said), daemon=True)
+        answers = Thread(target=_pump, args=(server, client, False, said))
         answers.start()
         _pump(client, server, True, said)
-        answers.join(30)
+        answers.join()
+    print(*map(json.dumps, said), sep="\n")
 
 
-def _pump(source: socket.socket, target: socket.socket, by_client: bool, said: list[Said]) -> None:
-    while data := source.recv(PIECE):
-        said.append(Said(by_client, data))
-        target.sendall(data)
-    target.shutdown(socket.SHUT_WR)
+def _pump(source: socket.socket, target: socket.socket, by_client: bool, said: list[tuple[bool, str]]) -> None:
+    with suppress(OSError):  # who hangs up may leave bytes unread
+        while data := source.recv(PIECE):
+            said.append((by_client, data.hex()))
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])

@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -15,9 +15,12 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.wire.trace import trace, trace_frame
 from tests.live.capture import MODES, Capture, emit_marker, slots, wait_for
 from tests.wireshark.compared import assert_same
-from tests.wireshark.pcap import write_pcap
+from tests.wireshark.pcap import Said, write_pcap
 from tests.wireshark.relay import Relay, relay
 from tests.wireshark.shown import NEEDS_TSHARK, ShownMessage, shown
+
+if TYPE_CHECKING:
+    import psycopg
 
 pytestmark = [NEEDS_TSHARK, pytest.mark.server]
 
@@ -26,8 +29,8 @@ MARKER = b"the end of what is captured"
 WORK = """
     BEGIN; INSERT INTO gauge VALUES (1, 'one'); COMMIT;
     BEGIN;
-    INSERT INTO gauge SELECT i, repeat('long ', 20) FROM generate_series(2, 2000) i;
-    SAVEPOINT a; INSERT INTO gauge VALUES (0, 'taken back'); ROLLBACK TO a;
+    INSERT INTO gauge SELECT i, repeat('long ', 20) FROM generate_series(2, 800) i;
+    SAVEPOINT a; INSERT INTO gauge SELECT -i, repeat('back ', 20) FROM generate_series(0, 800) i; ROLLBACK TO a;
     DELETE FROM gauge WHERE id < 20;
     COMMIT;
     BEGIN; UPDATE gauge SET id = -id WHERE id = 30; PREPARE TRANSACTION 'gauge'; COMMIT PREPARED 'gauge';
@@ -63,13 +66,16 @@ def work(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
 def replicate(server: EmbeddedServer, through: Relay, dbname: str) -> list[bytes]:
     """Read the changes over the relay; return the frames, the last of which is an answer of the client."""
     dsn = make_conninfo(server.dsn, host="127.0.0.1", port=through.port)
-    with server.connect(dbname=dbname) as connection, slots(connection, [MODE]) as names:
-        with closing(Capture(dsn, MODE, names[MODE], dbname, ["gauges"])) as capture:
-            work(connection)
-            wait_for([capture], MARKER)
-            answer = pgo.build_frame(pgo.StandbyStatusUpdate(pgo.Lsn(1), pgo.Lsn(1), pgo.Lsn(1), pgo.Timestamp(0), 0))
-            capture.send(answer)
-            return [*capture.frames, answer]
+    answer = pgo.build_frame(pgo.StandbyStatusUpdate(pgo.Lsn(1), pgo.Lsn(1), pgo.Lsn(1), pgo.Timestamp(0), 0))
+    with (
+        server.connect(dbname=dbname) as connection,
+        slots(connection, [MODE]) as names,
+        closing(Capture(dsn, MODE, names[MODE], dbname, ["gauges"])) as capture,
+    ):
+        work(connection)
+        wait_for([capture], MARKER)
+        capture.send(answer)
+        return [*capture.frames, answer]
 
 
 @contextmanager
@@ -101,18 +107,49 @@ def by_server(found: list[ShownMessage]) -> list[ShownMessage]:
     return [message for message in found if not message.name.startswith("Standby")]
 
 
-def test_a_live_connection(server18: EmbeddedServer, tmp_path: Path) -> None:
-    """What a client receives is what is shown, and nothing of it is damaged or out of sequence."""
-    with socket_of(server18) as through, database(server18) as dbname:
+class Live(NamedTuple):
+    """A connection: the frames that were received and sent, what the relay saw, what dumpcap captured or why not."""
+
+    frames: list[bytes]
+    relayed: Relay
+    captured: Path
+    problem: str
+
+
+@pytest.fixture(scope="module")
+def live(server18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Live:
+    """Replicate once."""
+    path = tmp_path_factory.mktemp("live") / "captured.pcap"
+    with socket_of(server18) as through, dumpcap(through.port, path) as problem, database(server18) as dbname:
         frames = replicate(server18, through, dbname)
-    found = shown(write_pcap(tmp_path / "live.pcap", through.said))
+    return Live(frames, through, path, problem)
+
+
+@pytest.fixture(scope="module")
+def found(live: Live, tmp_path_factory: pytest.TempPathFactory) -> list[ShownMessage]:
+    """Return what is shown of what the relay saw."""
+    path = tmp_path_factory.mktemp("relayed") / "relayed.pcap"
+    return shown(write_pcap(path, [Said(*each) for each in live.relayed.said]))
+
+
+def test_a_live_connection(live: Live, found: list[ShownMessage]) -> None:
+    """What a client receives is what is shown, and nothing of it is damaged or out of sequence."""
     session, expected = pgo.Session(MODE.proto_version, MODE.streaming), []
-    for frame in frames:
+    for frame in live.frames[:-1]:
         expected.append(trace_frame(frame))
         if isinstance(parsed := pgo.parse_frame(frame), pgo.XLogData):
             expected.append(trace(parsed.data, **session.options, in_stream=session.in_stream))
             session.parse(parsed.data)
-    for message, each in zip(by_server(found), expected[:-1], strict=True):
+    for message, each in zip(by_server(found), expected, strict=True):
         assert_same(message, each)
+    assert [message.data for message in found if message.name.startswith("Standby")] == live.frames[-1:]
     assert {"Stream Start", "Stream Abort", "Commit Prepared", "Truncate"} <= {message.name for message in found}
     assert [message.experts for message in found if message.experts] == []
+
+
+def test_captured_by_dumpcap(live: Live, found: list[ShownMessage]) -> None:
+    """What is captured on the network, at another port than 5432, is shown alike."""
+    if live.problem:
+        pytest.skip(f"dumpcap may not capture here: {live.problem}")
+    captured = shown(live.captured, "-d", f"tcp.port=={live.relayed.port},pgsql")
+    assert by_server(captured) == by_server(found)
