@@ -26,6 +26,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "lakes": _SPARK,
     "metrics": ("prometheus_client",),
     "postgres": _COLUMNAR,
+    "publisher": (*_KERNELS, "scramp"),
     "spark": _SPARK,
     "testing": ("hypothesis",),
 }

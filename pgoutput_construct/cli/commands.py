@@ -24,6 +24,8 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "inspect": Place("pgoutput_construct.cli.inspect", "inspect_command"),
     "log": Place("pgoutput_construct.cli.log", "log_command", ("cli", "changelog")),
     "replicate": Place("pgoutput_construct.cli.replicate", "replicate_command", ("cli", "spark")),
+    "replay": Place("pgoutput_construct.cli.replay", "replay_command", ("cli", "postgres", "publisher")),
+    "serve": Place("pgoutput_construct.cli.serve", "serve_command", ("cli", "publisher")),
     "slots": Place("pgoutput_construct.cli.slots", "slots_command", ("cli", "postgres")),
     "snapshot": Place("pgoutput_construct.cli.snapshot", "snapshot_command", ("cli", "postgres")),
     "tail": Place("pgoutput_construct.cli.tail", "tail_command", ("cli", "postgres")),

@@ -10,7 +10,7 @@ from pgoutput_construct.cli.readers import is_log
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["LISTEN", "LOG", "LSN", "LSN_OR_TIME", "NAMES", "SECONDS", "Listen"]
+__all__ = ["LISTEN", "LOG", "LSN", "LSN_OR_TIME", "NAMES", "SECONDS", "TIME", "Listen"]
 
 
 class _Parsed(click.ParamType[Any]):
@@ -42,9 +42,16 @@ def _lsn_or_time(text: str) -> Lsn | Timestamp:
     except PgoutputError:
         pass
     try:
-        moment = datetime.fromisoformat(text)
+        return _time(text)
     except ValueError:
         raise PgoutputError(f"{text!r} is neither an LSN (16/B374D848) nor a time (2026-01-31T12:00+00:00)") from None
+
+
+def _time(text: str) -> Timestamp:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise PgoutputError(f"{text!r} is no time such as 2026-01-31T12:00+00:00") from None
     return Timestamp.from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
@@ -74,6 +81,8 @@ LOG: Final = _Parsed("log", _log)
 """The address of a change log: a directory that exists, or a URI."""
 LSN_OR_TIME: Final = _Parsed("time|lsn", _lsn_or_time)
 """A position, or a moment in ISO 8601; UTC where it names no zone."""
+TIME: Final = _Parsed("time", _time)
+"""A moment in ISO 8601; UTC where it names no zone."""
 LISTEN: Final = _Parsed("[host:]port", _listen)
 NAMES: Final = _Parsed("name,...", _names)
 """Names separated by commas."""

@@ -1,8 +1,11 @@
-"""A publisher made of the specification: it serves a change log, or invented messages, as a walsender does."""
+"""A publisher made of the specification: it serves a change log, or invented messages, as a walsender does.
+
+``log_feed.LogFeed`` serves a change log; it stands apart, since it needs what reading a log needs.
+"""
 
 from pgoutput_construct.publisher.feed import About, Fed, Feed
-from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.message_feed import MessageFeed
 from pgoutput_construct.publisher.server import Publisher, Settings
+from pgoutput_construct.publisher.threaded import ThreadedPublisher
 
-__all__ = ["About", "Fed", "Feed", "LogFeed", "MessageFeed", "Publisher", "Settings"]
+__all__ = ["About", "Fed", "Feed", "MessageFeed", "Publisher", "Settings", "ThreadedPublisher"]

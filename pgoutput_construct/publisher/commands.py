@@ -4,7 +4,7 @@ Source: PostgreSQL documentation, section "Streaming Replication Protocol"; ``re
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -222,7 +222,7 @@ def _start(words: _Words) -> StartReplication:
     return StartReplication(slot, start, words.options() if words.accept("(") else {})
 
 
-_READERS: Final = {
+_READERS: Final[Mapping[str, Callable[[_Words], Command]]] = {
     "IDENTIFY_SYSTEM": lambda words: IdentifySystem(),
     "SHOW": _show,
     "TIMELINE_HISTORY": lambda words: TimelineHistory(int(words.next("number"))),

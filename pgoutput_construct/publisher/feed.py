@@ -3,14 +3,20 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pgoutput_construct.stream.logged import EndedTransaction
-from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["About", "Fed", "Feed"]
+if TYPE_CHECKING:
+    from pgoutput_construct.publisher.faults import Fault
+
+__all__ = ["COPIED", "About", "Fed", "Feed"]
+
+COPIED: Final = "copied"
+"""The outcome of what is no transaction of the server: rows of tables that were copied, served as one."""
 
 
 class Fed(NamedTuple):
@@ -21,8 +27,8 @@ class Fed(NamedTuple):
     lsn: Lsn
     """Its position in the WAL, 0/0 for a Relation and a Type."""
     message: PgoutputMessage
-    in_stream: bool = False
-    """Whether it stands between Stream Start and Stream Stop."""
+    scope: int | None = None
+    """Where what describes its rows is looked for: in its stream, by the top-level xid; None outside of streams."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,12 @@ class Feed(ABC):
     """Something that a publisher serves. It is read by the threads of several clients."""
 
     about: About
+    history: RelationHistory
+    """What describes the rows, at each place."""
+    generation: int = 0
+    """It changes when what has ended is no longer what it was, with more behind it."""
+    copied_until: int = -1
+    """The seq of the latest copy of a table."""
 
     @property
     @abstractmethod
@@ -61,13 +73,26 @@ class Feed(ABC):
     def read(self, first: int, last: int) -> Iterator[Fed]:
         """Yield the messages from one seq to another, both included."""
 
-    @abstractmethod
+    def copied(self, ended: EndedTransaction) -> Iterator[Fed]:
+        """Yield the rows of tables that were copied, as Inserts; ``ended`` has the outcome COPIED."""
+        yield from ()
+
+    def next_fault(self, seq: int) -> "Fault | None":
+        """Return a fault that shows before the message of a seq, on purpose."""
+        return None
+
+    def is_copied(self, relation_oid: int, ended: EndedTransaction) -> bool:
+        """Tell whether what a transaction did to a table is in a copy of it that was served before."""
+        return False
+
     def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:
         """Return what describes the rows of an OID at a place; raise ProtocolError where nothing does."""
+        return self.history.descriptions[self.history.index(relation_oid, seq, stream_xid)]
 
-    @abstractmethod
     def tables(self) -> Sequence[tuple[str, str, Sequence[str]]]:
         """Return the tables that it has: schema, name and columns, as they were described last."""
+        latest = {each.relation.relation_oid: each.relation for each in self.history.descriptions}
+        return [(r.namespace or "pg_catalog", r.name, [c.name for c in r.columns]) for r in latest.values()]
 
     def refresh(self) -> bool:
         """Look for more; tell whether it may still come."""

@@ -3,15 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.planning import committed, lost_ends, relation_history
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.feed import About, Fed, Feed
+from pgoutput_construct.publisher.log_copies import LogCopies
 from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
-from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.engine import engine
 from pgoutput_construct.wire.types import Lsn
 
@@ -24,13 +28,19 @@ _WINDOW: Final = 4096
 class LogFeed(Feed):
     """Serves a change log, and what a capture adds to it meanwhile."""
 
-    def __init__(self, address: Address) -> None:
-        """Open a log; raises ChangeLogError where there is none, or where it is damaged."""
+    def __init__(self, address: Address, until: int | None = None) -> None:
+        """Open a log; raises ChangeLogError where there is none, or where it is damaged.
+
+        Args:
+            address: The log's.
+            until: Serve what was committed at this position in the WAL or before, and nothing that comes later; None:
+                all, and what is added.
+        """
         self._lock = Lock()
+        self._until = until
         self._address = address
-        self._ended: list[EndedTransaction] = []
-        self._open(ChangeLog(address))
         self._window = lru_cache(maxsize=16)(self._read_window)
+        self._open(ChangeLog(address))
 
     def _open(self, log: ChangeLog) -> None:
         options = log.options
@@ -44,19 +54,32 @@ class LogFeed(Feed):
             options.binary,
         )
         self._log = log
-        self._history = relation_history(log.index)
+        self.history = relation_history(log.index)
         rows = committed(log.index.transactions, lost_ends(log.index))
-        self._ended += (_ended(row) for row in rows.slice(len(self._ended)).to_pylist())
+        if self._until is not None:
+            rows = rows.filter(pc.less_equal(rows["commit_lsn"], self._until))
+        copies = LogCopies(log.index, [_ended(row) for row in rows.to_pylist()], self._until)
+        if copies.until != self.copied_until:
+            self.generation += 1
+        self._copies, self.copied_until = copies, copies.until
+        self._ended = list(copies.merged())
+        # Last, since clients are told that all before this has been sent to them.
+        self._position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))
 
     @property
     def ended(self) -> Sequence[EndedTransaction]:
+        """See Feed."""
         return self._ended
 
     @property
     def position(self) -> Lsn:
-        return self._log.complete_lsn
+        """See Feed."""
+        return self._position
 
     def refresh(self) -> bool:
+        """See Feed: a capture may write more."""
+        if self._until is not None:
+            return False
         with self._lock:
             log = ChangeLog(self._address, self._log)
             if log.segments[-1].last_seq != self._log.segments[-1].last_seq:
@@ -64,34 +87,56 @@ class LogFeed(Feed):
         return True
 
     def read(self, first: int, last: int) -> Iterator[Fed]:
+        """See Feed."""
+        for row in self._rows(first, last):
+            if first <= row.fed.seq <= last and row.snapshot is None:
+                yield row.fed
+
+    def copied(self, ended: EndedTransaction) -> Iterator[Fed]:
+        """See Feed."""
+        for copy in self._copies.of(ended):
+            for segment in self._segments_of(copy):
+                for row in self._rows(segment.first_seq, segment.last_seq):
+                    if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
+                        yield row.fed
+
+    def is_copied(self, relation_oid: int, ended: EndedTransaction) -> bool:
+        """See Feed."""
+        return self._copies.contain(relation_oid, ended)
+
+    def _segments_of(self, copy: TableCopy) -> list[Segment]:
+        chunks, places = self._log.index.located("snapshots")
+        numbers = chunks["number"].to_numpy()
+        found = places[(numbers >= copy.first_chunk) & (numbers <= copy.last_chunk)]
+        return [self._log.segments[place] for place in sorted(set(found.tolist()))]
+
+    def _rows(self, first: int, last: int) -> Iterator["_Row"]:
         seq = first
         while seq <= last:
             segment = self._log.segment(seq)
             number = (seq - segment.first_seq) // _WINDOW
-            start = segment.first_seq + number * _WINDOW
-            yield from (fed for fed in self._window(segment.first_seq, number) if seq <= fed.seq <= last)
-            seq = min(start + _WINDOW, segment.last_seq + 1)
+            yield from self._window(segment.first_seq, number)
+            seq = min(segment.first_seq + (number + 1) * _WINDOW, segment.last_seq + 1)
 
-    def _read_window(self, first_seq: int, number: int) -> list[Fed]:
+    def _read_window(self, first_seq: int, number: int) -> list["_Row"]:
         segment = self._log.segment(first_seq)
         table = self._log.table(segment).slice(number * _WINDOW, _WINDOW)
         layout = segment.options.layout()
-        return [_fed(entry, layout) for entry in table_entries(table, segment.name) if entry.snapshot is None]
+        return [_Row(_fed(entry, layout), entry.snapshot) for entry in table_entries(table, segment.name)]
 
-    def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:
-        return self._history.descriptions[self._history.index(relation_oid, seq, stream_xid)]
 
-    def tables(self) -> Sequence[tuple[str, str, Sequence[str]]]:
-        latest = {each.relation.relation_oid: each.relation for each in self._history.descriptions}
-        return [(r.namespace or "pg_catalog", r.name, [c.name for c in r.columns]) for r in latest.values()]
+class _Row(NamedTuple):
+    fed: Fed
+    snapshot: int | None
+    """The chunk that it was copied with."""
 
 
 def _fed(entry: LogEntry, layout: Mapping[str, Any]) -> Fed:
     try:
-        message = engine(**layout | entry.states).parse(entry.payload)
+        message = engine(**{**layout, **entry.states}).parse(entry.payload)
     except PgoutputError as error:
         raise explain(entry, error) from error
-    return Fed(entry.seq, entry.wal_start, message, entry.in_stream)
+    return Fed(entry.seq, entry.wal_start, message, entry.scope)
 
 
 def _ended(row: Mapping[str, Any]) -> EndedTransaction:

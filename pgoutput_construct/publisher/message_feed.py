@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pgoutput_construct.publisher.feed import About, Fed, Feed
 from pgoutput_construct.stream.logged import EndedTransaction
-from pgoutput_construct.stream.relations import Description, RelationHistory
+from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage, StreamState
 from pgoutput_construct.stream.transactions import TransactionReader
 from pgoutput_construct.wire.messages import PgoutputMessage
@@ -29,44 +29,44 @@ class MessageFeed(Feed):
         self.about = about
         self.growing = growing
         self._fed: list[Fed] = []
+        self._count = 0
         self._state = StreamState()
         self._reader = TransactionReader()
-        self._history = RelationHistory()
+        self.history = RelationHistory()
         self._position = Lsn(0)
         for lsn, message in messages:
             self.add(lsn, message)
 
     def add(self, lsn: Lsn, message: PgoutputMessage) -> None:
         """Add the next message; raise ProtocolError where it cannot come."""
-        seq, stream_xid = len(self._fed), self._state.stream_xid
-        in_stream = self._state.in_stream
+        seq, stream_xid = self._count, self._state.stream_xid
         control = ControlMessage(seq, stream_xid, message)
-        self._state.follow(message)
+        # In this order, since other threads read meanwhile: what has ended is there, and described.
+        del self._fed[seq:]
+        self._fed.append(Fed(seq, lsn, message, stream_xid))
+        self.history.read(control)
         self._reader.read(control)
-        self._history.read(control)
-        self._fed.append(Fed(seq, lsn, message, in_stream))
+        self._state.follow(message)
+        self._count += 1
         self._position = max(self._position, lsn, *(Lsn(each.end_lsn or 0) for each in self._reader.ended[-1:]))
 
     def __len__(self) -> int:
-        return len(self._fed)
+        return self._count
 
     @property
     def ended(self) -> Sequence[EndedTransaction]:
+        """See Feed."""
         return self._reader.ended
 
     @property
     def position(self) -> Lsn:
+        """See Feed."""
         return self._position
 
     def read(self, first: int, last: int) -> Iterator[Fed]:
+        """See Feed."""
         yield from self._fed[first : last + 1]
 
-    def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:
-        return self._history.descriptions[self._history.index(relation_oid, seq, stream_xid)]
-
-    def tables(self) -> Sequence[tuple[str, str, Sequence[str]]]:
-        latest = {each.relation.relation_oid: each.relation for each in self._history.descriptions}
-        return [(r.namespace or "pg_catalog", r.name, [c.name for c in r.columns]) for r in latest.values()]
-
     def refresh(self) -> bool:
+        """See Feed."""
         return self.growing

@@ -1,15 +1,16 @@
 """A transaction as one client asked for it: streamed or whole, prepared or committed, with the relations it lacks."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from pgoutput_construct.publisher.feed import Fed, Feed
-from pgoutput_construct.stream.logged import ABORTED, COMMITTED, EndedTransaction, LoggedTransaction
+from pgoutput_construct.publisher.feed import COPIED, Fed, Feed
+from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction, LoggedTransaction
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import CHANGES, ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["Outgoing", "Renderer"]
+__all__ = ["Outgoing", "Renderer", "in_scope", "tables_of"]
 
 
 class Outgoing(NamedTuple):
@@ -36,40 +37,48 @@ class Renderer:
     def render(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         """Yield the messages of a transaction; none where the client did not ask for it."""
         transaction = ended.transaction
-        if ended.outcome == ABORTED or (ended.outcome != COMMITTED and not self._prepares(transaction)):
+        if ended.outcome == COPIED:
+            yield from self._copied(ended)
+        elif (ended.outcome != COMMITTED and not self._prepares(transaction)) or (
+            self._options.origin == "none" and self._has_origin(transaction)
+        ):
             return
-        if self._options.origin == "none" and self._has_origin(transaction):
-            return
-        if transaction.streamed and self._options.streaming != "off":
+        elif transaction.streamed and self._options.streaming != "off":
             yield from self._streamed(ended)
         elif self._prepares(transaction):
             yield from self._prepared(ended)
         else:
-            yield from self._whole(ended)
+            yield from self._whole(ended, self._changes(ended))
 
     def _prepares(self, transaction: LoggedTransaction) -> bool:
         return transaction.gid is not None and self._options.two_phase
 
-    def _whole(self, ended: EndedTransaction) -> Iterator[Outgoing]:
+    def _whole(self, ended: EndedTransaction, changes: Iterator[Outgoing]) -> Iterator[Outgoing]:
         lsn, end, time = _numbers(ended)
         yield Outgoing(lsn, m.Begin(lsn, time, ended.transaction.xid))
-        yield from self._changes(ended.transaction)
+        yield from changes
         yield Outgoing(end, m.Commit(lsn, end, time))
+
+    def _copied(self, ended: EndedTransaction) -> Iterator[Outgoing]:
+        """Yield copied rows as a transaction; a table that was served before is emptied for them."""
+        rows = self._described(self._feed.copied(ended), ended.transaction.xid, self._known, in_stream=False)
+        is_first = ended is self._feed.ended[0]
+        yield from self._whole(ended, rows if is_first else _replacing(rows))
 
     def _prepared(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         prepare = self._prepare(ended)
         numbers = prepare.prepare_lsn, prepare.end_lsn, prepare.prepare_time, prepare.xid, prepare.gid
         yield Outgoing(prepare.prepare_lsn, m.BeginPrepare(*numbers))
-        yield from self._changes(ended.transaction)
+        yield from self._changes(ended)
         yield Outgoing(prepare.end_lsn, m.Prepare(*numbers))
         yield self._last(ended)
 
     def _streamed(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         transaction, known = ended.transaction, dict[int, int]()
         for number, (first, last) in enumerate(transaction.spans):
-            changes = list(self._feed.read(first, last))
             yield Outgoing(Lsn(0), m.StreamStart(transaction.xid, int(number == 0)))
-            yield from self._described(self._wanted(changes, transaction), transaction, known, in_stream=True)
+            wanted = self._wanted(self._feed.read(first, last), ended)
+            yield from self._described(wanted, transaction.xid, known, in_stream=True)
             yield Outgoing(Lsn(0), m.StreamStop())
         if self._prepares(transaction):
             prepare = self._prepare(ended)
@@ -96,53 +105,70 @@ class Renderer:
         first = transaction.spans[0][0]
         return any(isinstance(fed.message, m.Origin) for fed in self._feed.read(first, first + 1))
 
-    def _changes(self, transaction: LoggedTransaction) -> Iterator[Outgoing]:
-        for first, last in transaction.spans:
-            wanted = self._wanted(self._feed.read(first, last), transaction)
-            yield from self._described(wanted, transaction, self._known, in_stream=False)
+    def _changes(self, ended: EndedTransaction) -> Iterator[Outgoing]:
+        for first, last in ended.transaction.spans:
+            wanted = self._wanted(self._feed.read(first, last), ended)
+            yield from self._described(wanted, ended.transaction.xid, self._known, in_stream=False)
 
-    def _wanted(self, fed: Iterable[Fed], transaction: LoggedTransaction) -> Iterator[Fed]:
+    def _wanted(self, fed: Iterable[Fed], ended: EndedTransaction) -> Iterator[Fed]:
         """Yield what of a span the client gets: changes, origins, and messages where it asked for them."""
         for each in fed:
             cls = type(each.message)
             is_wanted = cls in CHANGES or cls is m.Origin or (cls is m.Message and self._options.messages)
-            if is_wanted and getattr(each.message, "xid", None) not in transaction.aborted:
-                yield each
+            if is_wanted and getattr(each.message, "xid", None) not in ended.transaction.aborted:
+                yield from self._beside_copies(each, ended)
+
+    def _beside_copies(self, fed: Fed, ended: EndedTransaction) -> Iterator[Fed]:
+        """Yield a message for the tables whose copies do not have it."""
+        tables = tables_of(fed.message)
+        left = tuple(oid for oid in tables if not self._feed.is_copied(oid, ended))
+        if left == tables:
+            yield fed
+        elif left:
+            changed: Any = fed.message
+            yield fed._replace(message=replace(changed, relation_oids=left))
 
     def _described(
-        self, wanted: Iterable[Fed], transaction: LoggedTransaction, known: dict[int, int], in_stream: bool
+        self, wanted: Iterable[Fed], top_xid: int, known: dict[int, int], in_stream: bool
     ) -> Iterator[Outgoing]:
-        scope = transaction.xid if transaction.streamed else None
         for fed in wanted:
-            xid = getattr(fed.message, "xid", None) or transaction.xid
-            for oid in _tables(fed.message):
-                description = self._feed.description(oid, fed.seq, scope)
+            xid = getattr(fed.message, "xid", None) or top_xid
+            for oid in tables_of(fed.message):
+                description = self._feed.description(oid, fed.seq, fed.scope)
                 if known.get(oid) != description.seq:
                     known[oid] = description.seq
-                    for message in (*description.types.values(), description.relation):
-                        yield Outgoing(Lsn(0), _in_scope(message, xid if in_stream else None), in_stream)
-            yield Outgoing(fed.lsn, _in_scope(fed.message, xid if in_stream else None), in_stream)
+                    describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
+                    for message in describing:
+                        yield Outgoing(Lsn(0), in_scope(message, xid if in_stream else None), in_stream)
+            yield Outgoing(fed.lsn, in_scope(fed.message, xid if in_stream else None), in_stream)
 
 
 def _numbers(ended: EndedTransaction) -> tuple[Lsn, Lsn, Timestamp]:
     return Lsn(ended.commit_lsn or 0), Lsn(ended.end_lsn or 0), Timestamp(ended.time or 0)
 
 
-def _tables(message: m.PgoutputMessage) -> tuple[int, ...]:
+def _replacing(rows: Iterable[Outgoing]) -> Iterator[Outgoing]:
+    """Yield copied rows, each table emptied before its first one."""
+    emptied = set[int]()
+    for outgoing in rows:
+        for oid in tables_of(outgoing.message):
+            if oid not in emptied:
+                emptied.add(oid)
+                yield Outgoing(Lsn(0), m.Truncate(options=0, relation_oids=(oid,)))
+        yield outgoing
+
+
+def tables_of(message: m.PgoutputMessage) -> tuple[int, ...]:
     """Return the OIDs of the tables that a change is about."""
-    if type(message) not in CHANGES:
-        return ()
-    return getattr(message, "relation_oids", None) or (message.relation_oid,)  # type: ignore[union-attr]
+    match message:
+        case m.Truncate():
+            return message.relation_oids
+        case m.Insert() | m.Update() | m.Delete():
+            return (message.relation_oid,)
+    return ()
 
 
-def _in_scope(message: m.PgoutputMessage, xid: int | None) -> m.PgoutputMessage:
+def in_scope(message: m.PgoutputMessage, xid: int | None) -> m.PgoutputMessage:
     """Return a message with the xid that it has in a stream, or without one."""
-    if not hasattr(message, "xid") or message.xid == xid:
-        return message
-    return _replace(message, xid=xid)
-
-
-def _replace(message: m.PgoutputMessage, **changes: int | None) -> m.PgoutputMessage:
-    from dataclasses import replace
-
-    return replace(message, **changes)  # type: ignore[arg-type]
+    changed: Any = message
+    return message if getattr(message, "xid", xid) == xid else replace(changed, xid=xid)

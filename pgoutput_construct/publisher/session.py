@@ -96,6 +96,10 @@ class Session:
         self._writer.write(data)
         await self._writer.drain()
 
+    def abort(self) -> None:
+        """Drop the connection without a word."""
+        self._writer.transport.abort()
+
     async def _begin(self) -> None:
         """Go from the first bytes to the first ReadyForQuery."""
         startup = await self._startup()
@@ -198,7 +202,7 @@ class Session:
 
     async def _command(self, command: Command) -> None:
         run = _COMMANDS[type(command)]
-        await run(self, command)  # type: ignore[arg-type]
+        await run(self, command)
 
     async def _identify(self, command: IdentifySystem) -> None:
         about, position = self.publisher.feed.about, self.publisher.feed.position

@@ -1,11 +1,10 @@
 """A publisher in a thread of its own, for programs that do something else meanwhile."""
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine
 from threading import Thread
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from pgoutput_construct.publisher.feed import Feed
 from pgoutput_construct.publisher.server import Publisher, Settings
@@ -51,10 +50,10 @@ class ThreadedPublisher:
 
     def until_served(self, timeout: float) -> None:
         """Wait until a client has confirmed all that there was; raises TimeoutError after ``timeout`` seconds."""
-        future: Future[None] = asyncio.run_coroutine_threadsafe(self._publisher.until_served(), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._publisher.until_served(), self._loop)
         future.result(timeout)
 
-    def _run(self, work: "asyncio._CoroutineLike[None]") -> None:
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
 
     def _end(self) -> None:

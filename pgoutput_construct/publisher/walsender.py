@@ -5,6 +5,7 @@ Source: ``walsender.c`` of PostgreSQL (WalSndLoop(), ProcessRepliesIfAny(), WalS
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.errors import DecodeError
@@ -12,6 +13,7 @@ from pgoutput_construct.publisher.commands import StartReplication
 from pgoutput_construct.publisher.cursor import Chunk, Cursor
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.request import asked
+from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.engine import build_frame, parse_frame
@@ -38,10 +40,33 @@ class WalSender:
         self._slot = slot
         start = max(int(command.start), slot.confirmed)
         options = asked(command, self._publisher.feed.about)
-        self._cursor = Cursor(self._publisher.feed, options, start)
-        self._heard = self._spoken = time.monotonic()
+        feed = self._publisher.feed
+        make = feed.cursor if isinstance(feed, Script) else partial(Cursor, feed)
+        self._cursor = make(options, start, slot.copied if slot.confirmed else feed.copied_until)
+        self._heard = time.monotonic()
         self._asked_to_reply = False
-        self._told_position = Lsn(0)
+        self._sent = Lsn(start)
+        """End of the last transaction that the client has been sent; a keepalive must not say more, since a client
+        confirms what a keepalive says when it has nothing left to apply."""
+        self._told = Lsn(0)
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes to the client."""
+        await self._session.write(data)
+
+    def abort(self) -> None:
+        """Drop the connection without a word."""
+        self._session.abort()
+        raise ConnectionResetError("cut on purpose")
+
+    def move_clock(self, seconds: float) -> None:
+        """Let the server's clock be wrong by so many seconds."""
+        self._cursor.clock = seconds
+
+    async def keepalive(self, asks: bool) -> None:
+        """Send a keepalive, which may ask for a reply at once."""
+        frame = PrimaryKeepalive(self._sent, Timestamp.now(), int(asks))
+        await self._session.send(m.CopyData(build_frame(frame)))
 
     async def run(self) -> None:
         """Stream until the client ends its side."""
@@ -80,18 +105,22 @@ class WalSender:
         self._publisher.confirmed(self._slot)
         self._asked_to_reply = False
         if frame.reply_requested:
-            await self._keepalive(asks=False)
+            await self.keepalive(asks=False)
 
     async def _send(self) -> None:
         rate = self._publisher.settings.rate
         most = None if rate is None else max(rate // _RATE_PARTS, 1)
         while True:
+            position = self._publisher.feed.position  # asked before: more may come meanwhile
             chunk = await asyncio.to_thread(self._cursor.next_chunk, most)
             if chunk is None:
-                await self._wait()
+                await self._wait(max(self._cursor.position, position))
             else:
-                await self._session.write(chunk.data)
-                self._spoken = time.monotonic()
+                await self.write(chunk.data)
+                self._sent = max(self._sent, chunk.position)
+                self._slot.copied = max(self._slot.copied, self._cursor.copied)
+                if chunk.fault is not None:
+                    await chunk.fault.show(self)
                 await self._pause(chunk, rate)
             await self._look_at_the_clock()
 
@@ -99,12 +128,12 @@ class WalSender:
         if rate is not None:
             await asyncio.sleep(chunk.changes / rate)
 
-    async def _wait(self) -> None:
+    async def _wait(self, position: Lsn) -> None:
         """Tell the client once how far everything is sent, then look for more."""
-        position = max(self._cursor.position, self._publisher.feed.position)
-        if position != self._told_position:
-            self._told_position = position
-            await self._keepalive(asks=False)
+        self._sent = max(self._sent, position)
+        if self._told != self._sent:
+            self._told = self._sent
+            await self.keepalive(asks=False)
         await self._publisher.more(_POLL_SECONDS)
 
     async def _look_at_the_clock(self) -> None:
@@ -115,9 +144,4 @@ class WalSender:
             raise Refusal("57P05", "terminating walsender process due to replication timeout", fatal=True)
         if timeout and silent > timeout / 2 and not self._asked_to_reply:
             self._asked_to_reply = True
-            await self._keepalive(asks=True)
-
-    async def _keepalive(self, asks: bool) -> None:
-        frame = PrimaryKeepalive(self._told_position or self._cursor.position, Timestamp.now(), int(asks))
-        await self._session.send(m.CopyData(build_frame(frame)))
-        self._spoken = time.monotonic()
+            await self.keepalive(asks=True)

@@ -1,4 +1,4 @@
-"""For tests of consumers of pgoutput: Hypothesis strategies of messages and whole streams under every option."""
+"""For tests of consumers of pgoutput: strategies of messages and whole streams, and a publisher for their clients."""
 
 from pgoutput_construct.extras import needing
 
@@ -12,16 +12,19 @@ with needing("testing"):
         options_and_messages,
         payloads,
     )
+    from pgoutput_construct.testing.publisher import TestPublisher, publisher
     from pgoutput_construct.testing.streams import Sent, streams
 
 __all__ = [
     "ParseOptions",
     "Sent",
+    "TestPublisher",
     "damaged",
     "frames",
     "messages",
     "options",
     "options_and_messages",
     "payloads",
+    "publisher",
     "streams",
 ]

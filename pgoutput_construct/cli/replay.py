@@ -1,0 +1,44 @@
+"""``pgoutput replay``: a change log into a PostgreSQL, by its own subscription."""
+
+import click
+
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.params import LOG, LSN, TIME
+from pgoutput_construct.cli.progress import progress_line
+from pgoutput_construct.cli.values import printable
+from pgoutput_construct.cli.words import counted
+from pgoutput_construct.extras import require
+from pgoutput_construct.wire import Lsn, Timestamp
+
+__all__ = ["replay_command"]
+
+
+@click.command("replay", short_help="Bring a change log into a PostgreSQL.")
+@click.argument("log", type=LOG)
+@click.option("--into", required=True, metavar="DSN", help="The server: a connection string of libpq, or a URL.")
+@click.option("--until-lsn", type=LSN, help="Up to the commit at this position.")
+@click.option("--until-time", type=TIME, help="Up to the last commit by this time.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="This machine, as the server sees it.")
+def replay_command(log: str, into: str, until_lsn: Lsn | None, until_time: Timestamp | None, host: str) -> None:
+    """Bring the change log LOG into an empty PostgreSQL, to the state of its end or of an earlier commit.
+
+    LOG is served as a publisher does, and the server's own subscription applies it. Tables that are not there are
+    created as the log describes them; those that are there must be empty. Types that are not built in must be there.
+    The subscription is dropped in the end.
+
+    \b
+    Examples:
+      pgoutput replay changelog/ --into dbname=copy
+      pgoutput replay changelog/ --into service=copy --until-time 2026-01-31T12:00+00:00
+    """
+    require(*COMMANDS["replay"].extras)
+    from pgoutput_construct.publisher.replay import replay
+
+    if until_lsn is not None and until_time is not None:
+        raise click.UsageError("give --until-lsn or --until-time, not both")
+    with progress_line() as show:
+        until = until_time if until_lsn is None else until_lsn
+        done = replay(log, into, until, host=host, on_progress=lambda here, end: show(f"at {here} of {end}"))
+    click.echo(f"{counted(done.transactions, 'transaction')}, up to {done.lsn}")
+    for name, rows in done.tables.items():
+        click.echo(printable(f"{name}: {counted(rows, 'row')}{', created' if name in done.created else ''}"))

@@ -1,0 +1,170 @@
+"""``pgoutput serve``: a change log, or lines of JSON, as a server that anyone can subscribe to."""
+
+import asyncio
+import signal
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.params import SECONDS
+from pgoutput_construct.cli.readers import is_log
+from pgoutput_construct.cli.values import printable
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.extras import require
+
+if TYPE_CHECKING:
+    from pgoutput_construct.publisher import Feed, Publisher
+
+__all__ = ["serve_command"]
+
+
+@click.command("serve", short_help="Serve a change log as a PostgreSQL publisher.")
+@click.argument("source")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--port", type=click.IntRange(0, 65535), default=5433, show_default=True, help="The port; 0: a free one.")
+@click.option("--user", help="Who may connect.  [default: anyone]")
+@click.option(
+    "--password-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file whose first line is the password.  [default: none is asked for]",
+)
+@click.option(
+    "--auth",
+    type=click.Choice(["scram-sha-256", "password"]),
+    default="scram-sha-256",
+    show_default=True,
+    help="How a client proves that it has the password.",
+)
+@click.option("--ssl-cert", type=click.Path(exists=True, dir_okay=False), help="A certificate: TLS is offered with it.")
+@click.option("--ssl-key", type=click.Path(exists=True, dir_okay=False), help="Its private key.")
+@click.option("--rate", type=click.IntRange(min=1), help="Changes a second for each client.  [default: as it reads]")
+@click.option(
+    "--slots",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file of the slots' positions.  [default: beside SOURCE, with the suffix .slots.json]",
+)
+@click.option("--strict-slots", is_flag=True, help="Refuse a slot that was not created before.")
+@click.option("--until-served", is_flag=True, help="End when a client has confirmed all that there is at the start.")
+@click.option(
+    "--wal-sender-timeout",
+    type=SECONDS,
+    default=60.0,
+    show_default=True,
+    help="After so many silent seconds a client is disconnected.",
+)
+@click.option("--max-connections", type=click.IntRange(min=1), default=100, show_default=True, help="Clients at once.")
+@click.option("--server-version", default=18, show_default=True, help="The PostgreSQL that lines of JSON stand for.")
+def serve_command(
+    source: str,
+    host: str,
+    port: int,
+    user: str | None,
+    password_file: Path | None,
+    auth: str,
+    ssl_cert: str | None,
+    ssl_key: str | None,
+    rate: int | None,
+    slots: Path | None,
+    strict_slots: bool,
+    until_served: bool,
+    wal_sender_timeout: float,
+    max_connections: int,
+    server_version: int,
+) -> None:
+    """Serve SOURCE, a change log or lines of pgoutput decode, to subscriptions and other clients of replication.
+
+    A client gets what it asks for: protocol version, streaming, two_phase and origin as in START_REPLICATION, from
+    the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a capture
+    adds meanwhile is served, too. Initial table synchronization is not: subscribe WITH (copy_data = false).
+
+    \b
+    Examples:
+      pgoutput serve changelog/ --port 5433
+      psql -c "CREATE SUBSCRIPTION shop CONNECTION 'host=127.0.0.1 port=5433' PUBLICATION shop WITH (copy_data = false)"
+      pgoutput decode changes.hex | pgoutput serve - --until-served
+    """
+    require(*COMMANDS["serve"].extras)
+    from pgoutput_construct.publisher import Publisher, Settings
+
+    if (ssl_cert is None) != (ssl_key is None):
+        raise click.UsageError("--ssl-cert and --ssl-key belong together")
+    password = _password(password_file)
+    settings = Settings(
+        host=host,
+        port=port,
+        method="trust" if password is None else "password" if auth == "password" else "scram-sha-256",
+        user=user,
+        password=password,
+        tls=_tls(ssl_cert, ssl_key),
+        slots_file=slots or _beside(source),
+        creates_slots=not strict_slots,
+        rate=rate,
+        wal_sender_timeout=wal_sender_timeout,
+        max_connections=max_connections,
+    )
+    feed = _feed(source, server_version)
+    publisher = Publisher(feed, settings, lambda line: click.echo(printable(line), err=True))
+    asyncio.run(_serve(publisher, until_served))
+
+
+async def _serve(publisher: "Publisher", until_served: bool) -> None:
+    """Serve until a signal comes, or all is served."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await publisher.start()
+    for line in _greeting(publisher):
+        click.echo(line)
+    waiting = {asyncio.create_task(stop.wait())}
+    if until_served:
+        waiting.add(asyncio.create_task(publisher.until_served()))  # type: ignore[arg-type]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await publisher.stop()
+
+
+def _greeting(publisher: "Publisher") -> list[str]:
+    about, settings = publisher.feed.about, publisher.settings
+    named = ", ".join(about.publications) or "any"
+    connection = f"host={settings.host} port={publisher.port} dbname={about.database}"
+    return [
+        f"listening on {settings.host}:{publisher.port}",
+        printable(f"{len(publisher.feed.ended):,} transactions of {len(publisher.feed.tables())} tables"),
+        printable(f"subscribe: CONNECTION '{connection}' PUBLICATION {named} WITH (copy_data = false)"),
+    ]
+
+
+def _feed(source: str, server_version: int) -> "Feed":
+    if is_log(source):
+        from pgoutput_construct.publisher.log_feed import LogFeed
+
+        return LogFeed(source)
+    from pgoutput_construct.cli.json_feed import json_feed
+
+    return json_feed(source, server_version)
+
+
+def _password(file: Path | None) -> str | None:
+    if file is None:
+        return None
+    lines = file.read_text("utf-8").splitlines()
+    if not lines or not lines[0]:
+        raise PgoutputError(f"{file}: the first line is the password, and it is empty")
+    return lines[0]
+
+
+def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
+    if certificate is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def _beside(source: str) -> Path | None:
+    path = Path(source)
+    return path.with_name(f"{path.name}.slots.json") if source != "-" and path.exists() else None

@@ -1,0 +1,166 @@
+"""A change log into a PostgreSQL, by that server's own subscription to a publisher of the log."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import psycopg
+import pyarrow.compute as pc
+from psycopg.sql import SQL, Identifier, Literal
+
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.publisher.log_feed import LogFeed
+from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.tables import TargetTable, create_tables, target_tables
+from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.stream.logged import EndedTransaction
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.wire.types import Lsn, Timestamp
+
+__all__ = ["ReplayError", "Replayed", "replay"]
+
+_NAME: Final = "pgoutput_replay"
+_SECONDS: Final = 0.2
+
+
+class ReplayError(PgoutputError):
+    """A log could not be brought into a server; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What was brought into a server."""
+
+    lsn: Lsn
+    """The position behind the last transaction."""
+    transactions: int
+    """Transactions, and copies of tables."""
+    created: tuple[str, ...]
+    """The tables that were created."""
+    tables: Mapping[str, int]
+    """The rows that each table has now, by its name in SQL."""
+
+
+class _ReplayFeed(LogFeed):
+    """A log whose tables have one name for all of its time: the last one."""
+
+    def _open(self, log: ChangeLog) -> None:
+        super()._open(log)
+        self.targets = target_tables(self.history.descriptions, log.index)
+        self._names = {table.relation_oid: table for table in self.targets}
+
+    def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:
+        found, table = super().description(relation_oid, seq, stream_xid), self._names[relation_oid]
+        relation = replace(found.relation, namespace=table.namespace, name=table.name)
+        return replace(found, relation=relation)
+
+    def is_copied(self, relation_oid: int, ended: EndedTransaction) -> bool:
+        # Another table has the name now.
+        return relation_oid not in self._names or super().is_copied(relation_oid, ended)
+
+
+def replay(
+    log: Address,
+    into: str,
+    until: Lsn | Timestamp | None = None,
+    *,
+    host: str = "127.0.0.1",
+    on_progress: Callable[[Lsn, Lsn], None] | None = None,
+) -> Replayed:
+    """Bring a change log into a PostgreSQL, whose subscription applies it; return what is there then.
+
+    Tables that are not there are created as the log describes them, with all columns that they had; those that are
+    there must be empty.
+
+    Args:
+        log: The log's address.
+        into: The server: a connection string of libpq. Its user may create subscriptions.
+        until: Up to which commit: a position in the WAL, or a time; None: up to the end of the log.
+        host: The address of this machine as the server sees it: it connects to a port that is opened here.
+        on_progress: Called with the position that the server has reached, and the one at which it is done.
+
+    Raises ReplayError for tables that have rows, for a server that cannot apply what it gets, and for one that is too
+    old; PgoutputError for a log that cannot be read.
+    """
+    feed = _ReplayFeed(log, _position(ChangeLog(log), until))
+    with psycopg.connect(into, autocommit=True) as connection:
+        created = create_tables(connection, feed.targets)
+        _check_empty(connection, feed.targets)
+        settings = Settings(host=host, wal_sender_timeout=0)
+        end = max((ended.end_lsn or 0 for ended in feed.ended), default=0)
+        told: list[str] = []
+        publications = feed.about.publications or (_NAME,)
+        with (
+            ThreadedPublisher(feed, settings, told.append) as running,
+            _subscription(connection, running.dsn, publications),
+        ):
+            while not _is_there(running, end):
+                _check_errors(connection, told)
+                if on_progress is not None:
+                    on_progress(_reached(running), Lsn(end))
+        tables = {table.identifier.as_string(connection): _count(connection, table) for table in feed.targets}
+    return Replayed(Lsn(end), len(feed.ended), tuple(created), tables)
+
+
+def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
+    if not isinstance(until, Timestamp):
+        return log.complete_lsn if until is None else until
+    ended = log.transactions()
+    by_then = ended.filter(pc.less_equal(ended["commit_time"], int(until)))
+    return pc.max(by_then["commit_lsn"]).as_py() or 0
+
+
+def _check_empty(connection: psycopg.Connection[Any], tables: list[TargetTable]) -> None:
+    for table in tables:
+        if connection.execute(SQL("SELECT FROM {} LIMIT 1").format(table.identifier)).fetchone() is not None:
+            name = table.identifier.as_string(connection)
+            raise ReplayError(f"{name} has rows: replay into an empty table, or drop it, and it is created")
+
+
+@contextmanager
+def _subscription(connection: psycopg.Connection[Any], dsn: str, publications: Sequence[str]) -> Iterator[None]:
+    if connection.info.server_version < 150000:
+        raise ReplayError("the server is older than PostgreSQL 15, which does not tell of errors of subscriptions")
+    create = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (copy_data = false)")
+    try:
+        names = SQL(", ").join(map(Identifier, publications))
+        connection.execute(create.format(Identifier(_NAME), Literal(dsn), names))
+    except psycopg.errors.DuplicateObject as error:
+        raise ReplayError(f"a replay is under way, or was cut off: DROP SUBSCRIPTION {_NAME}") from error
+    try:
+        yield
+    finally:
+        connection.execute(SQL("DROP SUBSCRIPTION {}").format(Identifier(_NAME)))
+
+
+def _is_there(running: ThreadedPublisher, end: int) -> bool:
+    if not end:
+        return True
+    try:
+        running.until_served(_SECONDS)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _reached(running: ThreadedPublisher) -> Lsn:
+    slot = running.publisher.slots.get(_NAME)
+    return Lsn(slot.confirmed if slot else 0)
+
+
+def _check_errors(connection: psycopg.Connection[Any], told: Sequence[str]) -> None:
+    refused = [line for line in told if line.startswith("refused")]
+    if refused:
+        raise ReplayError(f"the server asks for what is not served: {refused[0]}")
+    query = "SELECT apply_error_count FROM pg_stat_subscription_stats WHERE subname = %s"
+    row = connection.execute(query, (_NAME,)).fetchone()
+    if row and row[0]:
+        raise ReplayError("the server could not apply a change: its log says which, and why")
+
+
+def _count(connection: psycopg.Connection[Any], table: TargetTable) -> int:
+    row = connection.execute(SQL("SELECT count(*) FROM {}").format(table.identifier)).fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,111 @@
+"""The tables of a log in another server: what creates them, out of what the log says of them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
+
+from pgoutput_construct.changelog.facts import TableReading, table_readings
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.wire.messages import RelationColumn
+from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
+
+__all__ = ["TargetTable", "create_tables", "target_tables"]
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    """A table as its latest name has it, with all columns that it had."""
+
+    relation_oid: int
+    namespace: str
+    name: str
+    columns: Mapping[str, tuple[RelationColumn, Description]]
+    """Each column as it was described last, and by what."""
+    key: tuple[str, ...]
+    """The columns of its replica identity; none: the whole row."""
+    older: Mapping[str, str] = field(default_factory=dict)
+    """What rows have, as text, that are older than a column: changes of that time do not say it."""
+
+    @property
+    def identifier(self) -> Composable:
+        """Its name in SQL."""
+        return Identifier(self.namespace, self.name)
+
+
+def target_tables(descriptions: Iterable[Description], index: SegmentIndex) -> list[TargetTable]:
+    """Return the tables that the descriptions of a log, in their order, are about; ``index`` is the log's.
+
+    Of tables that had the same name the last one has it: the others were dropped, or renamed unseen.
+    """
+    by_oid: dict[int, list[Description]] = {}
+    for description in descriptions:
+        by_oid.setdefault(description.relation.relation_oid, []).append(description)
+    by_name: dict[tuple[str, str], TargetTable] = {}
+    readings = {oid: several[-1] for oid, several in table_readings(index).items()}
+    for several in sorted(by_oid.values(), key=lambda several: several[-1].seq):
+        table = _table(several, readings.get(several[-1].relation.relation_oid))
+        by_name[table.namespace, table.name] = table
+    return list(by_name.values())
+
+
+def _table(descriptions: Sequence[Description], reading: TableReading | None) -> TargetTable:
+    latest = descriptions[-1].relation
+    columns = {column.name: (column, each) for each in descriptions for column in each.relation.columns}
+    is_full = latest.replica_identity == RelationReplicaIdentity.FULL
+    key = () if is_full else tuple(c.name for c in latest.columns if c.flags & RelationColumnFlags.KEY)
+    read = reading.columns if reading else ()
+    older = {column.name: column.missing for column in read if column.missing is not None}
+    return TargetTable(latest.relation_oid, latest.namespace or "pg_catalog", latest.name, columns, key, older)
+
+
+def create_tables(connection: psycopg.Connection[Any], tables: Iterable[TargetTable]) -> list[str]:
+    """Create the tables that are not there, and their schemas; return the names of those that were created.
+
+    Raises PgoutputError for a column whose type the server does not have.
+    """
+    created = []
+    for table in tables:
+        name = table.identifier.as_string(connection)
+        if connection.execute("SELECT to_regclass(%s)", (name,)).fetchone() == (None,):
+            for statement in _statements(connection, table):
+                connection.execute(statement)
+            created.append(name)
+    return created
+
+
+def _statements(connection: psycopg.Connection[Any], table: TargetTable) -> Iterator[Composed]:
+    columns: list[Composable] = []
+    for name, described in table.columns.items():
+        default = SQL(" DEFAULT {}").format(Literal(table.older[name])) if name in table.older else SQL("")
+        columns.append(SQL("{} {}{}").format(Identifier(name), SQL(_type(connection, table, *described)), default))
+    if table.key:
+        columns.append(SQL("PRIMARY KEY ({})").format(SQL(", ").join(map(Identifier, table.key))))
+    yield SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(table.namespace))
+    yield SQL("CREATE TABLE {} ({})").format(table.identifier, SQL(", ").join(columns))
+    if not table.key:
+        yield SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(table.identifier)
+
+
+def _type(
+    connection: psycopg.Connection[Any], table: TargetTable, column: RelationColumn, description: Description
+) -> str:
+    """Return the SQL name of a column's type."""
+    if column.type_oid < FIRST_USER_OID:
+        query = "SELECT pg_catalog.format_type(%s, %s)"
+        row = connection.execute(query, (column.type_oid, column.type_modifier)).fetchone()
+        return str(row[0]) if row else ""
+    known = description.types.get(column.type_oid)
+    name = Identifier(known.namespace or "pg_catalog", known.name).as_string(connection) if known else ""
+    if not known or connection.execute("SELECT to_regtype(%s)", (name,)).fetchone() == (None,):
+        told = name or f"of OID {column.type_oid}"
+        raise PgoutputError(
+            f"{table.namespace}.{table.name}.{column.name}: the server has no type {told}: create it, or the table, "
+            "and begin again"
+        )
+    return name

@@ -1,0 +1,17 @@
+"""A fixture for pytest: ``pytest_plugins = ["pgoutput_construct.testing.fixtures"]`` in a conftest.py brings it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pgoutput_construct.testing.publisher import TestPublisher
+from pgoutput_construct.testing.publisher import publisher as serving
+
+__all__ = ["publisher"]
+
+
+@pytest.fixture
+def publisher() -> Iterator[TestPublisher]:
+    """A publisher on a free port, for one test."""
+    with serving() as running:
+        yield running

@@ -1,0 +1,128 @@
+"""Invented tables and their changes, in rows of Python values, as the messages that a server would send."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.builtin_types import FIRST_USER_OID, TYPE_NAMES
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.protocol import (
+    DeleteOldKind,
+    RelationColumnFlags,
+    RelationReplicaIdentity,
+    TruncateOptions,
+    UpdateOldKind,
+)
+
+__all__ = ["Change", "InventedTable", "text_of"]
+
+Row = Mapping[str, Any]
+"""Values by column; ``pgoutput_construct.UNCHANGED`` for one that is not sent."""
+
+
+class Change(NamedTuple):
+    """A change of a table, as a message without its transaction."""
+
+    table: "InventedTable"
+    message: m.PgoutputMessage
+
+
+@dataclass(frozen=True, eq=False)
+class InventedTable:
+    """A table that exists in a test only."""
+
+    name: str
+    columns: Mapping[str, str]
+    """The built-in type of each column."""
+    key: Sequence[str] = ()
+    """The columns of its replica identity; none: REPLICA IDENTITY FULL."""
+    namespace: str = "public"
+    oid: int = FIRST_USER_OID
+    modifiers: Mapping[str, int] = field(default_factory=dict)
+    """Type modifiers, as atttypmod in pg_attribute."""
+
+    @property
+    def relation(self) -> m.Relation:
+        """What describes it."""
+        identity = RelationReplicaIdentity.DEFAULT if self.key else RelationReplicaIdentity.FULL
+        return m.Relation(
+            relation_oid=self.oid,
+            namespace=self.namespace,
+            name=self.name,
+            replica_identity=identity.value,
+            columns=tuple(self._column(name) for name in self.columns),
+        )
+
+    def insert(self, row: Row) -> Change:
+        """Return the insert of a row; columns that it does not have are NULL."""
+        return Change(self, m.Insert(relation_oid=self.oid, new=self._tuple(row)))
+
+    def update(self, row: Row, old: Row | None = None) -> Change:
+        """Return an update to ``row``; ``old`` is the row before it, needed without a key and where the key changes."""
+        if not self.key:
+            kind: str | None = UpdateOldKind.ROW.value
+            before: m.TupleData | None = self._tuple(self._needed(old))
+        else:
+            kind = UpdateOldKind.KEY.value if old is not None else None
+            before = None if old is None else self._tuple({name: old[name] for name in self.key})
+        new = self._tuple(row)
+        return Change(self, m.Update(relation_oid=self.oid, old_kind=kind, old=before, new=new))
+
+    def delete(self, old: Row) -> Change:
+        """Return the delete of a row; of a table with a key the key is enough."""
+        kind = (DeleteOldKind.KEY if self.key else DeleteOldKind.ROW).value
+        row = {name: old[name] for name in self.key} if self.key else old
+        return Change(self, m.Delete(relation_oid=self.oid, old_kind=kind, old=self._tuple(row)))
+
+    def truncate(self, *others: "InventedTable", restart_identity: bool = False) -> Change:
+        """Return a truncate of this table, and of others with it."""
+        options = TruncateOptions.RESTART_IDENTITY if restart_identity else TruncateOptions(0)
+        oids = (self.oid, *(other.oid for other in others))
+        return Change(self, m.Truncate(options=int(options), relation_oids=oids))
+
+    def _column(self, name: str) -> m.RelationColumn:
+        if self.columns[name] not in TYPE_NAMES:
+            raise PgoutputError(f"{self.columns[name]!r} is no built-in type: write one such as text or int4")
+        is_key = name in self.key or not self.key
+        flags = int(RelationColumnFlags.KEY) if is_key else 0
+        oid, modifier = TYPE_NAMES[self.columns[name]].oid, self.modifiers.get(name, -1)
+        return m.RelationColumn(flags=flags, name=name, type_oid=oid, type_modifier=modifier)
+
+    def _needed(self, old: Row | None) -> Row:
+        if old is None:
+            raise PgoutputError(f"{self.name} has REPLICA IDENTITY FULL: say the old row")
+        return old
+
+    def _tuple(self, row: Row) -> m.TupleData:
+        unknown = [name for name in row if name not in self.columns]
+        if unknown:
+            raise PgoutputError(f"{self.name} has no column {unknown[0]!r}: it has {', '.join(self.columns)}")
+        return tuple(text_of(row.get(name)) for name in self.columns)
+
+
+_BOOLEANS: Final = {True: b"t", False: b"f"}
+
+
+def text_of(value: Any) -> m.Unchanged | bytes | None:
+    """Return a Python value as a message has it, in text format as psycopg dumps it; raise PgoutputError."""
+    if value is None or value is m.UNCHANGED:
+        return value
+    if isinstance(value, bool):
+        return _BOOLEANS[value]
+    if isinstance(value, bytes):
+        return b"\\x" + value.hex().encode("ascii")
+    if isinstance(value, str | int):
+        return str(value).encode("utf-8", "surrogateescape")
+    return _dumped(value)
+
+
+def _dumped(value: Any) -> bytes:
+    from psycopg.adapt import PyFormat, Transformer
+    from psycopg.errors import ProgrammingError
+
+    try:
+        dumped = Transformer().get_dumper(value, PyFormat.TEXT).dump(value)
+    except ProgrammingError as error:
+        raise PgoutputError(f"{value!r:.80} cannot be a value: {error}") from error
+    return b"" if dumped is None else bytes(dumped)

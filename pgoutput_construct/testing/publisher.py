@@ -1,0 +1,268 @@
+"""A publisher for tests: a client of replication meets what it should, and what it should not, without a server.
+
+>>> with testing.publisher() as publisher:
+...     orders = publisher.table("orders", {"id": "int4", "note": "text"}, key=["id"])
+...     publisher.commit([orders.insert({"id": 1, "note": "first"})])
+...     my_client(publisher.dsn)
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pgoutput_construct.publisher.faults import Fault
+from pgoutput_construct.publisher.feed import About
+from pgoutput_construct.publisher.script import Script
+from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.slots import Slot
+from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
+from pgoutput_construct.testing.invented import Change, InventedTable
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.protocol import MessageFlags, StreamStartFirstSegment
+from pgoutput_construct.wire.types import Lsn, Timestamp
+
+__all__ = ["TestPublisher", "publisher"]
+
+_START: Final = 0x1000000
+_RECORD: Final = 0x40
+"""Bytes of WAL that an invented record takes."""
+_FIRST: Final = int(StreamStartFirstSegment.FIRST_SEGMENT)
+_LATER: Final = int(StreamStartFirstSegment.LATER_SEGMENT)
+
+
+@contextmanager
+def publisher(
+    *,
+    port: int = 0,
+    server_version: int = 180000,
+    publications: Sequence[str] = (),
+    database: str = "postgres",
+    **settings: Any,
+) -> Iterator["TestPublisher"]:
+    """Serve what a test commits, on a port of 127.0.0.1, while the context is open.
+
+    Args:
+        port: Where it listens; 0: at a free port, see ``TestPublisher.dsn``.
+        server_version: The PostgreSQL that it stands for, such as 160004.
+        publications: The publications that it has; none: any that a client names.
+        database: The database that it stands for.
+        settings: More of ``pgoutput_construct.publisher.Settings``: ``method``, ``user``, ``password``, ``rate``,
+            ``wal_sender_timeout`` and others.
+    """
+    about = About(server_version, "7000000000000000000", database, 1, tuple(publications), {}, binary=False)
+    script = Script(about)
+    with ThreadedPublisher(script, Settings(port=port, **settings)) as running:
+        yield TestPublisher(running, script)
+
+
+class TestPublisher:
+    """A publisher whose stream a test invents; what it commits is served at once."""
+
+    __test__ = False  # not a class of tests
+
+    def __init__(self, running: ThreadedPublisher, script: Script) -> None:
+        self._running = running
+        self._script = script
+        self._lsn = _START
+        self._xid = 700
+        self._oid = FIRST_USER_OID
+        self._described = set[int]()
+        self._in_stream: dict[int, set[int]] = {}
+
+    @property
+    def dsn(self) -> str:
+        """A connection string of libpq, without a password."""
+        return self._running.dsn
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._running.publisher.port
+
+    def slot(self, name: str) -> Slot | None:
+        """Return a slot, and in it the position that its client has confirmed; None where there is none."""
+        return self._running.publisher.slots.get(name)
+
+    def create_slot(self, name: str, **options: Any) -> Slot:
+        """Make a slot, as CREATE_REPLICATION_SLOT does; a client that begins with one that there is not makes it."""
+        return self._running.publisher.slots.create(name, **options)
+
+    def table(
+        self, name: str, columns: Mapping[str, str], key: Sequence[str] = (), namespace: str = "public"
+    ) -> InventedTable:
+        """Invent a table.
+
+        Args:
+            name: Its name.
+            columns: The built-in type of each column, such as ``{"id": "int4"}``.
+            key: The columns of its replica identity; none: REPLICA IDENTITY FULL.
+            namespace: Its schema.
+        """
+        self._oid += 2
+        return InventedTable(name, columns, key, namespace, self._oid)
+
+    def commit(
+        self,
+        changes: Sequence[Change] = (),
+        *,
+        streamed: bool = False,
+        prepared: str | None = None,
+        rolled_back: Sequence[Change] = (),
+        origin: str | None = None,
+    ) -> Lsn:
+        """Serve a transaction; return the position behind its end, which a client that has it confirms.
+
+        Args:
+            changes: What ``InventedTable.insert`` and the others return.
+            streamed: Send it while it runs, to clients that ask for that.
+            prepared: Prepare it under this name first, for clients that ask for that.
+            rolled_back: Changes of a subtransaction that is rolled back: only a streamed transaction sends them.
+            origin: The replication origin that it comes from.
+        """
+        if streamed:
+            return self._commit_streamed(changes, prepared, rolled_back)
+        xid = self._next_xid()
+        if prepared is None:
+            return self._commit_plain(changes, xid, origin)
+        self.prepare(changes, prepared, xid)
+        return self.commit_prepared(prepared, xid)
+
+    def prepare(self, changes: Sequence[Change], gid: str, xid: int | None = None) -> int:
+        """Serve a transaction up to its PREPARE; return its xid."""
+        xid = self._next_xid() if xid is None else xid
+        start, end = self._record()
+        now = Timestamp.now()
+        self._add(start, m.BeginPrepare(start, end, now, xid, gid))
+        self._changes(changes)
+        self._add(end, m.Prepare(start, end, now, xid, gid))
+        return xid
+
+    def commit_prepared(self, gid: str, xid: int) -> Lsn:
+        """Serve a COMMIT PREPARED; return the position behind it."""
+        start, end = self._record()
+        self._add(end, m.CommitPrepared(start, end, Timestamp.now(), xid, gid))
+        return end
+
+    def interleaved(self, *transactions: Sequence[Change]) -> Lsn:
+        """Serve streamed transactions whose segments alternate; return the position behind the last of them."""
+        xids = [self._next_xid() for _ in transactions]
+        for place in range(max(map(len, transactions), default=0)):
+            for xid, changes in zip(xids, transactions, strict=True):
+                if place < len(changes):
+                    self._segment(xid, changes[place : place + 1], is_first=place == 0)
+        end = Lsn(self._lsn)
+        for xid, changes in zip(xids, transactions, strict=True):
+            end = self._stream_commit(xid) if changes else end
+        return end
+
+    def message(self, prefix: str, content: bytes, transactional: bool = True) -> Lsn:
+        """Serve a message of pg_logical_emit_message(), of any size; return the position behind it."""
+        flags = int(MessageFlags.TRANSACTIONAL) if transactional else 0
+        start, end = self._record()
+        sent = m.Message(flags=flags, lsn=end, prefix=prefix, content=content)
+        if not transactional:
+            self._add(end, sent)
+            return end
+        self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
+        self._add(end, sent)
+        self._add(end, m.Commit(start, end, Timestamp.now()))
+        return end
+
+    def stray_stream_abort(self) -> None:
+        """Serve the abort of a transaction that was never streamed, as PostgreSQL 18 does now and then."""
+        xid = self._next_xid()
+        self._add(Lsn(self._lsn), m.StreamAbort(xid, xid))
+
+    def abort_of_unknown_subtransaction(self, xid: int) -> None:
+        """Serve the abort of a subtransaction that sent nothing."""
+        self._add(Lsn(self._lsn), m.StreamAbort(xid, self._next_xid()))
+
+    def describe(self, table: InventedTable) -> None:
+        """Serve what describes a table, though it was served before: in a transaction that does nothing else."""
+        start, end = self._record()
+        self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
+        self._add(Lsn(0), table.relation)
+        self._add(end, m.Commit(start, end, Timestamp.now()))
+
+    def undescribed(self, change: Change) -> Lsn:
+        """Serve a change whose Relation comes behind it, which no server does; return the position behind both."""
+        start, end = self._record()
+        self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
+        self._add(end, change.message)
+        self._add(Lsn(0), change.table.relation)
+        self._add(end, m.Commit(start, end, Timestamp.now()))
+        return end
+
+    def send(self, message: m.PgoutputMessage, lsn: Lsn | None = None) -> None:
+        """Serve one message as it is; raise ProtocolError where it cannot come."""
+        self._add(Lsn(self._lsn) if lsn is None else lsn, message)
+
+    def fault(self, name: str, **arguments: Any) -> None:
+        """Let a fault show before whatever is served next, once.
+
+        The names are the keys of ``pgoutput_construct.publisher.faults.FAULTS``: cut, cut inside a message, stall
+        (``seconds``), keepalive storm (``count``), keepalive that demands a reply, empty payload, clock going back
+        (``seconds``), error (``sqlstate``, ``message``).
+        """
+        self._script.fault(Fault(name, arguments))
+
+    def _commit_plain(self, changes: Sequence[Change], xid: int, origin: str | None) -> Lsn:
+        start, end = self._record()
+        now = Timestamp.from_datetime(datetime.now(UTC))
+        self._add(start, m.Begin(start, now, xid))
+        if origin is not None:
+            self._add(Lsn(0), m.Origin(Lsn(0), origin))
+        self._changes(changes)
+        self._add(end, m.Commit(start, end, now))
+        return end
+
+    def _commit_streamed(self, changes: Sequence[Change], gid: str | None, rolled_back: Sequence[Change]) -> Lsn:
+        xid = self._next_xid()
+        self._segment(xid, changes[:1])
+        if rolled_back:
+            subxid = self._next_xid()
+            self._segment(xid, rolled_back, subxid=subxid, is_first=False)
+            self._add(Lsn(self._lsn), m.StreamAbort(xid, subxid))
+            del self._in_stream[xid]  # PostgreSQL describes the tables again (cleanup_rel_sync_cache())
+        if changes[1:]:
+            self._segment(xid, changes[1:], is_first=False)
+        if gid is None:
+            return self._stream_commit(xid)
+        start, end = self._record()
+        self._add(end, m.StreamPrepare(start, end, Timestamp.now(), xid, gid))
+        return self.commit_prepared(gid, xid)
+
+    def _segment(self, xid: int, changes: Sequence[Change], is_first: bool = True, subxid: int | None = None) -> None:
+        self._add(Lsn(0), m.StreamStart(xid, _FIRST if is_first else _LATER))
+        self._changes(changes, subxid or xid, self._in_stream.setdefault(xid, set()))
+        self._add(Lsn(0), m.StreamStop())
+
+    def _stream_commit(self, xid: int) -> Lsn:
+        start, end = self._record()
+        self._add(end, m.StreamCommit(xid, start, end, Timestamp.now()))
+        self._described |= self._in_stream.pop(xid, set())
+        return end
+
+    def _changes(self, changes: Sequence[Change], xid: int | None = None, described: set[int] | None = None) -> None:
+        from dataclasses import replace
+
+        known = self._described if described is None else described
+        for table, message in changes:
+            if table.oid not in known:
+                known.add(table.oid)
+                self._add(Lsn(0), replace(table.relation, xid=xid))
+            changed: Any = message
+            self._add(self._record()[0], replace(changed, xid=xid))
+
+    def _add(self, lsn: Lsn, message: m.PgoutputMessage) -> None:
+        self._script.add(lsn, message)
+
+    def _record(self) -> tuple[Lsn, Lsn]:
+        start, self._lsn = self._lsn, self._lsn + _RECORD
+        return Lsn(start), Lsn(self._lsn)
+
+    def _next_xid(self) -> int:
+        self._xid += 1
+        return self._xid

@@ -1,0 +1,67 @@
+"""A real PostgreSQL that subscribes to a publisher."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.sql import SQL, Identifier, Literal
+
+from pgoutput_construct.demo.server import EmbeddedServer
+
+__all__ = ["Subscriber", "database"]
+
+_SECONDS = 20.0
+
+
+@contextmanager
+def database(server: EmbeddedServer, name: str) -> Iterator[psycopg.Connection[Any]]:
+    """Yield a connection to a new database, which is dropped in the end."""
+    with server.connect() as admin:
+        admin.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+        try:
+            with psycopg.connect(server.dsn, dbname=name, autocommit=True) as connection:
+                yield connection
+        finally:
+            admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+
+
+class Subscriber:
+    """A subscription in a database of its own."""
+
+    def __init__(self, server: EmbeddedServer, connection: psycopg.Connection[Any], publisher: str, name: str) -> None:
+        self.server = server
+        self.connection = connection
+        self.publisher = publisher
+        self.name = name
+
+    def subscribe(self, options: str = "", publications: str = "shop") -> None:
+        """Subscribe; the tables are there."""
+        given = ", ".join(filter(None, ["copy_data = false", options]))
+        command = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (" + given + ")")
+        self.connection.execute(
+            command.format(Identifier(self.name), Literal(self.publisher), Identifier(publications))
+        )
+
+    def wait(self, lsn: int) -> None:
+        """Wait until everything before a position is applied; raise AssertionError after a while."""
+        deadline = time.monotonic() + _SECONDS
+        while time.monotonic() < deadline:
+            query = "SELECT latest_end_lsn - '0/0' >= %s FROM pg_stat_subscription WHERE subname = %s AND relid IS NULL"
+            if (True,) in self.connection.execute(query, (lsn, self.name)).fetchall():
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"{self.name} has not come to {lsn:#x} in {_SECONDS} seconds: {self.server.log[-2000:]}")
+
+    def unsubscribe(self, keeps_slot: bool = False) -> None:
+        """Drop the subscription, and with it the slot unless that is kept; what it confirms last has been sent then."""
+        if keeps_slot:
+            alter = SQL("ALTER SUBSCRIPTION {} {}")
+            for change in ("DISABLE", "SET (slot_name = NONE)"):
+                self.connection.execute(alter.format(Identifier(self.name), SQL(change)))
+        self.connection.execute(SQL("DROP SUBSCRIPTION {}").format(Identifier(self.name)))
+
+    def rows(self, table: str, columns: str = "*") -> Sequence[Any]:
+        """Return the rows of a table, sorted."""
+        return sorted(self.connection.execute(f"SELECT {columns} FROM {table}").fetchall())

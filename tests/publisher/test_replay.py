@@ -1,0 +1,124 @@
+"""A change log of a real server, brought into another database by PostgreSQL's own subscription, is equal to it."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.cli.group import cli
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.postgres.capture import capture
+from pgoutput_construct.publisher.replay import ReplayError, replay
+from tests.publisher.subscriber import database
+
+pytestmark = pytest.mark.server
+
+TABLES = """
+CREATE SCHEMA "Odd names";
+CREATE TYPE mood AS ENUM ('sad', 'ok');
+CREATE TABLE orders (id int PRIMARY KEY, note text, amount numeric(10,2), big text);
+CREATE TABLE "Odd names"."a table" ("a key" text PRIMARY KEY, at timestamptz, feeling mood);
+CREATE TABLE pairs (a int, b text); ALTER TABLE pairs REPLICA IDENTITY FULL;
+CREATE PUBLICATION shop FOR ALL TABLES;
+"""
+BEFORE = """
+INSERT INTO orders SELECT n, 'copied', n, repeat('x', 4000) FROM generate_series(1, 300) n;
+INSERT INTO pairs SELECT n, 'copied' FROM generate_series(1, 10) n;
+"""
+CHANGES = """
+INSERT INTO "Odd names"."a table" VALUES ('k', '2026-01-31 12:00+00', 'ok'), ('gone', NULL, NULL);
+UPDATE orders SET note = 'changed' WHERE id < 50;
+UPDATE orders SET id = id + 1000 WHERE id BETWEEN 60 AND 70;
+DELETE FROM orders WHERE id BETWEEN 200 AND 210; DELETE FROM "Odd names"."a table" WHERE "a key" = 'gone';
+UPDATE pairs SET b = 'changed' WHERE a > 5;
+BEGIN; INSERT INTO orders SELECT n, 'streamed', 1, 'y' FROM generate_series(2000, 4000) n;
+SAVEPOINT s; INSERT INTO pairs SELECT n, 'never' FROM generate_series(1, 1000) n; ROLLBACK TO s;
+DELETE FROM orders WHERE id = 2001; COMMIT;
+ALTER TABLE orders ADD COLUMN extra int DEFAULT 7; UPDATE orders SET extra = 8 WHERE id = 1;
+INSERT INTO orders (id, extra) VALUES (5000, 9);
+ALTER TABLE pairs RENAME TO couples; INSERT INTO couples VALUES (99, 'renamed');
+BEGIN; INSERT INTO couples VALUES (100, 'prepared'); PREPARE TRANSACTION 'replayed';
+INSERT INTO couples VALUES (101, 'between'); COMMIT PREPARED 'replayed';
+"""
+NAMES = ("orders", '"Odd names"."a table"', "couples")
+
+
+@pytest.fixture(scope="module")
+def recorded(server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """A log that was begun with a copy of rows, and the rows of the server in the end."""
+    log = tmp_path_factory.mktemp("replayed") / "log"
+    with database(server, "replay_source") as source:
+        for statement in (TABLES + BEFORE).split(";"):
+            source.execute(statement)
+        ready = threading.Event()
+        reading = threading.Thread(target=_capture, args=(source.info.dsn, log, ready))
+        reading.start()
+        ready.wait(60)
+        for statement in CHANGES.split(";"):
+            source.execute(statement)
+        row = source.execute("SELECT pg_current_wal_lsn()::text").fetchone()
+        source.execute("SELECT pg_logical_emit_message(true, 'end', '')")
+        assert row is not None
+        reading.join(60)
+        yield log, _rows(source)
+        source.execute("SELECT pg_drop_replication_slot('replayed')")
+
+
+def _capture(dsn: str, log: Path, ready: threading.Event) -> None:
+    options: Any = {"proto_version": 4, "streaming": "parallel", "two_phase": True, "create_slot": True}
+    capture(
+        dsn,
+        "replayed",
+        ["shop"],
+        log,
+        snapshot=True,
+        until_idle=5.0,
+        handle_signals=False,
+        on_progress=lambda progress: ready.set() if log.exists() and any(log.glob("segment-*")) else None,
+        **options,
+    )
+
+
+def _rows(connection: psycopg.Connection[Any]) -> dict[str, Any]:
+    query = "SELECT md5(string_agg(t::text, E'\\n' ORDER BY t::text)), count(*) FROM {} t"
+    return {name: connection.execute(query.format(name)).fetchone() for name in NAMES}
+
+
+def test_a_log_is_replayed(server: EmbeddedServer, recorded: tuple[Path, dict[str, Any]]) -> None:
+    """Tables are created where they are not there, and equal those of the server; a second replay is refused."""
+    log, expected = recorded
+    with database(server, "replay_target") as target:
+        target.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+        done = CliRunner().invoke(cli, ["replay", str(log), "--into", target.info.dsn])
+        assert done.exit_code == 0, done.output
+        assert '"public"."orders": ' in done.output
+        assert _rows(target) == expected
+        assert target.execute("SELECT count(*) FROM pg_subscription").fetchone() == (0,)
+        with pytest.raises(ReplayError, match="has rows: replay into an empty table"):
+            replay(log, target.info.dsn)
+
+
+def test_a_log_is_replayed_to_an_earlier_commit(server: EmbeddedServer, recorded: tuple[Path, dict[str, Any]]) -> None:
+    """Up to the first commit behind the copies there is what it left, and nothing of what came later."""
+    log, _ = recorded
+    first = ChangeLog(log).transactions()["commit_lsn"].to_pylist()
+    with database(server, "replay_earlier") as target:
+        target.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+        replay(log, target.info.dsn, first[0])
+        (table,) = (name for name in NAMES if name != "orders" and "Odd" in name)
+        assert target.execute(f"SELECT count(*) FROM {table}").fetchone() == (2,)
+        assert target.execute("SELECT count(*), min(note) FROM orders").fetchone() == (300, "copied")
+
+
+def test_a_type_that_the_server_lacks_is_named(server: EmbeddedServer, recorded: tuple[Path, dict[str, Any]]) -> None:
+    """A column of an enum that is not there is refused before anything is applied, with the remedy."""
+    log, _ = recorded
+    with database(server, "replay_lacking") as target:
+        done = CliRunner().invoke(cli, ["replay", str(log), "--into", target.info.dsn])
+        assert done.exit_code == 1
+        assert 'no type "public"."mood": create it' in done.output
