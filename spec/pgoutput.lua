@@ -1359,7 +1359,7 @@ COPY_DATA = {tag = 100, header = 5}
 
 QUERY = {tag = 81, header = 5}
 
--- Reads messages by their descriptions, and adds what it reads to a tree; without a tree it only checks.
+-- The fields that Wireshark knows: one for each place in a frame or message, with its name in filters.
 
 -- Each list, by what its rows are looked up by, too.
 local function index(rows, key)
@@ -1447,6 +1447,14 @@ function DEFINE.choice(element)
   element.tag = register(ProtoField.char(element.tag_abbr, element.tag_name, base.HEX, named, nil, element.about))
 end
 
+for _, described in ipairs({FRAMES, MESSAGES, PARTS}) do
+  for _, structure in ipairs(described) do
+    define_all(structure.elements)
+  end
+end
+
+-- Reads messages by their descriptions, and adds what it reads to a tree; without a tree it only checks.
+
 -- The bytes of one message, and how far they have been read.
 local Cursor = {}
 Cursor.__index = Cursor
@@ -1511,7 +1519,7 @@ local function read_element(cursor, element, path, label, tree)
   end
   local item, row = READ[element.kind](cursor, element, path, label, tree)
   local about = (row or element).about
-  if item and with_descriptions and about ~= "" then
+  if item and with_descriptions and about then
     item:append_text(" [" .. about .. "]")
   end
 end
@@ -1691,15 +1699,15 @@ local proto = Proto("pgoutput", "PostgreSQL Logical Replication")
 
 local function preference(option)
   if option.type == "number" then
-    return Pref.uint(option.name, option.newest, option.about)
+    return Pref.uint(option.name, option.newest, option.about or "")
   elseif option.type == "switch" then
-    return Pref.bool(option.name, true, option.about)
+    return Pref.bool(option.name, true, option.about or "")
   end
   local choices = {}
   for i, value in ipairs(option.values) do
     choices[i] = {i, value.name, i}
   end
-  return Pref.enum(option.name, #choices, option.about, choices, false)
+  return Pref.enum(option.name, #choices, option.about or "", choices, false)
 end
 
 for _, option in ipairs(OPTIONS) do
@@ -1918,11 +1926,6 @@ local malformed =
 local unexpected =
   ProtoExpert.new("pgoutput.unexpected", "Out of sequence", expert.group.SEQUENCE, expert.severity.WARN)
 
-for _, described in ipairs({FRAMES, MESSAGES, PARTS}) do
-  for _, structure in ipairs(described) do
-    define_all(structure.elements)
-  end
-end
 proto.fields = fields
 proto.experts = {malformed, unexpected}
 
@@ -1965,7 +1968,7 @@ end
 
 local function show_state(item, bytes, context, state)
   local shown = item:add(state_field, bytes:range(0, 0), state and state.name or ""):set_generated()
-  local text = state and string.format("%s (%s)", state.name, state.about) or "unknown"
+  local text = state and state.name .. (state.about and " (" .. state.about .. ")" or "") or "unknown"
   shown:set_text(string.format("state: %s; %s", text, options_in_words(context.given)))
 end
 

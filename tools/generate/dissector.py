@@ -1,4 +1,4 @@
-"""Emits the Wireshark dissector: the specifications as Lua tables, between the code in lua/ that reads by them."""
+"""Emits the Wireshark dissector: the specifications as Lua tables, and the code in lua/ that reads by them."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +12,8 @@ from tools.language import Message, Option, Spec
 __all__ = ["emit_dissector"]
 
 CODE = Path(__file__).with_name("lua")
-BEFORE, AFTER = ("reading",), ("options", "messages", "conversations")
+MODULES = ("fields", "reading", "options", "messages", "conversations")
+"""The code, in the order in which it stands behind the tables."""
 
 ABOUT = """\
 -- A Wireshark dissector of PostgreSQL's logical replication: the frames in CopyData, and the messages of pgoutput in
@@ -37,7 +38,7 @@ def emit_dissector(spec: Spec, frames: Spec, connection: Spec) -> str:
         ABOUT,
         f"local {', '.join(tables)}",
         *(f"{name} = {lua(rows)}" for name, rows in tables.items()),
-        *(CODE.joinpath(f"{name}.lua").read_text("utf-8").strip() for name in (*BEFORE, *AFTER)),
+        *(CODE.joinpath(f"{name}.lua").read_text("utf-8").strip() for name in MODULES),
     ]
     return "\n\n".join(chunks) + "\n"
 

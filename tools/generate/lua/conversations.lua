@@ -7,11 +7,6 @@ local malformed =
 local unexpected =
   ProtoExpert.new("pgoutput.unexpected", "Out of sequence", expert.group.SEQUENCE, expert.severity.WARN)
 
-for _, described in ipairs({FRAMES, MESSAGES, PARTS}) do
-  for _, structure in ipairs(described) do
-    define_all(structure.elements)
-  end
-end
 proto.fields = fields
 proto.experts = {malformed, unexpected}
 
@@ -54,7 +49,7 @@ end
 
 local function show_state(item, bytes, context, state)
   local shown = item:add(state_field, bytes:range(0, 0), state and state.name or ""):set_generated()
-  local text = state and string.format("%s (%s)", state.name, state.about) or "unknown"
+  local text = state and state.name .. (state.about and " (" .. state.about .. ")" or "") or "unknown"
   shown:set_text(string.format("state: %s; %s", text, options_in_words(context.given)))
 end
 

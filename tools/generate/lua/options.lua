@@ -4,15 +4,15 @@ local proto = Proto("pgoutput", "PostgreSQL Logical Replication")
 
 local function preference(option)
   if option.type == "number" then
-    return Pref.uint(option.name, option.newest, option.about)
+    return Pref.uint(option.name, option.newest, option.about or "")
   elseif option.type == "switch" then
-    return Pref.bool(option.name, true, option.about)
+    return Pref.bool(option.name, true, option.about or "")
   end
   local choices = {}
   for i, value in ipairs(option.values) do
     choices[i] = {i, value.name, i}
   end
-  return Pref.enum(option.name, #choices, option.about, choices, false)
+  return Pref.enum(option.name, #choices, option.about or "", choices, false)
 end
 
 for _, option in ipairs(OPTIONS) do
