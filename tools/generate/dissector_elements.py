@@ -1,6 +1,6 @@
 """The fields, choices and repeats of the specifications as rows of the dissector's tables."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -10,7 +10,7 @@ from tools.language.elements import Element, Structure
 
 __all__ = ["Names", "elements", "structure"]
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 
 TYPES = {"Lsn": "lsn", "Timestamp": "time"}
 """The types of numbers that are not shown as such, by their Python type."""
@@ -46,13 +46,13 @@ def elements(message: Structure, names: Names) -> Sequence[Row]:
 
 def _elements(inside: Structure, names: Names, owner: str) -> Iterator[Row]:
     for element, following in zip_longest(inside.elements, inside.elements[1:]):
-        row = _element(element, names, owner)
-        optional = isinstance(element, Choice) and element.optional and isinstance(following, Field)
-        yield row | {"before": following.constant_number} if optional else row
+        optional = isinstance(element, Choice) and element.optional
+        before = following.constant_number if optional and isinstance(following, Field) else None
+        yield _element(element, names, owner) | {"before": before}
 
 
 def _element(element: Element, names: Names, owner: str) -> Row:
-    about = {"name": element.name, "about": element.description}
+    about: Row = {"name": element.name, "about": element.description}
     match element:
         case Field(part=str(part)):
             node = {"kind": "part", **about, "part": part, "abbr": names.of(owner, element.name, "none")}
