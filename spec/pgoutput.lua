@@ -2046,10 +2046,29 @@ end
 
 -- Wireshark's own dissector of PostgreSQL puts the messages of a connection together: one item of its for each.
 local items_of_pgsql, streams = Field.new("pgsql"), Field.new("tcp.stream")
+local sequences, following = Field.new("tcp.seq"), Field.new("tcp.nxtseq")
+local NUMBERS = 4294967296 -- of TCP
+
+-- Forget the state where bytes of a side are missing: in the capture, or because frames are shown in another order.
+local function follow_bytes(conversation, side, some)
+  local sequence, after = sequences(), following()
+  if not sequence or not after then
+    return
+  end
+  local expected = conversation[side] or sequence.value
+  local ahead = (sequence.value - expected) % NUMBERS
+  if ahead ~= 0 and (some or ahead < NUMBERS / 2) then
+    local known = conversation.context
+    conversation.context = {given = known.given, logical = known.logical, assumed = known.assumed}
+  end
+  if some or (after.value - expected) % NUMBERS < NUMBERS / 2 then
+    conversation[side] = after.value
+  end
+end
 
 function proto.dissector(_, pinfo, tree)
   local items, stream = {items_of_pgsql()}, streams()
-  if #items == 0 or not stream then
+  if not stream or (#items == 0 and not conversations[stream.value]) then
     return
   end
   with_descriptions = proto.prefs.descriptions
@@ -2057,6 +2076,9 @@ function proto.dissector(_, pinfo, tree)
   local first = contexts[pinfo.number] == nil
   local here = contexts[pinfo.number] or {}
   contexts[pinfo.number] = here
+  if first then
+    follow_bytes(conversation, pinfo.src_port, #items > 0)
+  end
   for i, item in ipairs(items) do
     local visit = {tree = tree, names = names, first = first, relations = conversation.relations}
     visit.place = pinfo.number + i / 65536

@@ -19,6 +19,8 @@ class Said(NamedTuple):
     by_client: bool
     data: bytes
     connection: int = 0
+    lost: bool = False
+    """Whether it was sent, but not captured."""
 
 
 def write_pcap(path: Path, segments: Iterable[Said], port: int = PORT) -> Path:
@@ -34,11 +36,12 @@ def write_pcap(path: Path, segments: Iterable[Said], port: int = PORT) -> Path:
 
 def _packets(segments: Iterable[Said], port: int) -> Iterator[bytes]:
     sent: dict[tuple[int, bool], int] = {}
-    for by_client, data, connection in segments:
+    for by_client, data, connection, lost in segments:
         client = FIRST_CLIENT + connection
         source, target = (client, port) if by_client else (port, client)
         numbers = [1 + sent.get((connection, side), 0) for side in (by_client, not by_client)]
         tcp = struct.pack(">HHIIBBHHH", source, target, *numbers, 5 << 4, 0x18, 0xFFFF, 0, 0) + data
         ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, LOCALHOST, LOCALHOST)
-        yield ETHERNET + ip + tcp
+        if not lost:
+            yield ETHERNET + ip + tcp
         sent[connection, by_client] = sent.get((connection, by_client), 0) + len(data)
