@@ -80,9 +80,9 @@ def filter_names(home: Path) -> dict[str, str]:
 
 def _tshark(*arguments: str, **environment: str) -> str:
     command = ["tshark", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | environment)
-    assert "lua" not in done.stderr.lower(), done.stderr
-    return done.stdout
+    done = subprocess.run(command, capture_output=True, check=True, env=os.environ | environment)
+    assert b"lua" not in done.stderr.lower(), done.stderr
+    return done.stdout.decode("utf-8", "replace")  # it cuts what stands for bytes that are no UTF-8
 
 
 def _message(element: ElementTree.Element) -> ShownMessage:
