@@ -236,8 +236,11 @@ def test_compatibility_table_names_tests_that_exist() -> None:
 
 @pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)]+)\)", README))
 def test_links_lead_somewhere(target: str) -> None:
-    """Each relative link is a file of the project."""
-    assert (ROOT / target).exists()
+    """Each relative link is a file of the project, or a heading of one."""
+    path, _, heading = target.partition("#")
+    assert (ROOT / path).exists()
+    headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text("utf-8"), re.MULTILINE) if heading else []
+    assert not heading or heading in [each.lower().replace(" ", "-") for each in headings]
 
 
 @pytest.mark.parametrize("folder", re.findall(r"^\| `([\w/]+/)` \|", README, re.MULTILINE))

@@ -9,6 +9,7 @@ from typing import Any
 from tools.generate.builtin_types import emit_builtin_types
 from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
+from tools.generate.dissector import emit_dissector
 from tools.generate.kaitai import emit_kaitai
 from tools.generate.kernels import emit_kernels
 from tools.generate.messages import emit_messages
@@ -26,15 +27,17 @@ __all__ = ["OUTPUTS", "Output", "orphans", "render"]
 
 @dataclass(frozen=True)
 class Output:
-    """One generated file: its path, its specification, what emits it, and what loads the specification."""
+    """One generated file: its path, its specification, what emits it, what loads it, and other specifications."""
 
     path: str
     spec: str
-    emit: Callable[[Any], str]
+    emit: Callable[..., str]
     load: Callable[[Path], Any] = load
+    beside: tuple[str, ...] = ()
+    """Specifications of messages that the emitter needs, too."""
 
 
-SUFFIXES = (".py", ".md", ".json", ".jsonl", ".ksy")
+SUFFIXES = (".py", ".md", ".json", ".jsonl", ".ksy", ".lua")
 """The suffixes of generated files."""
 WIRE = "pgoutput_construct/wire"
 
@@ -72,6 +75,7 @@ OUTPUTS = (
     Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
     Output("pgoutput_construct/columnar/frame_kernels.py", "replication.yaml", emit_kernels),
+    Output("spec/pgoutput.lua", "pgoutput.yaml", emit_dissector, beside=("replication.yaml", "protocol.yaml")),
 )
 
 
@@ -79,7 +83,7 @@ def render(spec_folder: Path) -> Mapping[str, str]:
     """Return the text of every output by its path; raise SpecError for a broken specification."""
     loads = {output.spec: output.load for output in OUTPUTS}
     specs = {name: load(spec_folder / name) for name, load in loads.items()}
-    return {output.path: output.emit(specs[output.spec]) for output in OUTPUTS}
+    return {output.path: output.emit(*(specs[name] for name in (output.spec, *output.beside))) for output in OUTPUTS}
 
 
 def orphans(root: Path) -> list[str]:
