@@ -13,7 +13,7 @@ from tests.live.capture import SERVER_SETTINGS
 from tests.live.recording import STORE, Recording
 from tools.jars import LAKES, WAREHOUSE, missing_jars
 
-PROFILES = {"quick": 100, "ci": 500, "soak": 20000}
+PROFILES = {"quick": 100, "ci": 250, "soak": 20000}
 
 for _name, _examples in PROFILES.items():
     settings.register_profile(

@@ -15,7 +15,7 @@ from tools.generate.outputs import OUTPUTS
 from tools.language import SPEC, load
 
 ROOT = SPEC.parent
-LEFT_OUT = ("kernels.py",)
+LEFT_OUT = ("kernels.py", ".lua")
 """What the script does not use."""
 
 NEXT = max(PROTOCOL_VERSIONS) + 1

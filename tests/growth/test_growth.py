@@ -11,12 +11,16 @@ from tests.growth.project import Project, grow
 from tests.growth.recorded import digest_of
 from tests.live.recording import STORE, Recording
 from tests.spark.logs import write_recording
+from tests.wireshark.pcap import Said, write_pcap
+from tests.wireshark.sent import copy_data, start, stream
+from tests.wireshark.shown import NEEDS_TSHARK, shown
 
 HERE = Path(__file__).parent
 ALL = ("fields", "repeats", "options", "states", "envelope")
 """The changes in the order in which they are made: where two add a field to one place, the later one stands nearer."""
 CHECKS = (
     "messages",
+    "vectors",
     "old_messages",
     "options",
     "session",
@@ -104,6 +108,28 @@ def test_help_and_reference(grown: Project) -> None:
     page = (grown.spec / "reference.md").read_text("utf-8")
     assert all(words in page for words in ("Upsert", "stream_block", "change_number", "TruncatedTable", "digests"))
     assert "LsnRange" in (grown.spec / "reference-envelope.md").read_text("utf-8")
+
+
+@NEEDS_TSHARK
+def test_dissector(grown: Project, tmp_path: Path) -> None:
+    """Wireshark shows the fields of new messages, frames, options and states."""
+    done = grown.run(HERE / "traced.py")
+    assert done.returncode == 0, done.stderr
+    frames, messages = json.loads(done.stdout)
+    command = start("(proto_version '5', streaming 'eager', checksums 'row', timings 'true')")
+    sent = [Said(False, copy_data(bytes.fromhex(digits))) for _, digits, _ in frames]
+    segments = stream(command, [bytes.fromhex(digits) for _, digits, _ in messages]) + sent
+    found = shown(write_pcap(tmp_path / "grown.pcap", segments), dissector=grown.spec / "pgoutput.lua")
+    told = [message for message in found if message.name != "XLogData"]
+    assert [message.experts for message in told if message.experts] == []
+    assert [
+        [
+            message.name.replace(" ", ""),
+            message.data.hex(),
+            [[field.path, field.data.hex()] for field in message.fields],
+        ]
+        for message in told
+    ] == [*messages, *frames]
 
 
 @pytest.mark.spark

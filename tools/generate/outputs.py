@@ -9,12 +9,16 @@ from typing import Any
 from tools.generate.builtin_types import emit_builtin_types
 from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
+from tools.generate.dissector import emit_dissector
+from tools.generate.kaitai import emit_kaitai
 from tools.generate.kernels import emit_kernels
 from tools.generate.messages import emit_messages
 from tools.generate.protocol import emit_protocol
 from tools.generate.reference import emit_reference
 from tools.generate.reference_table import emit_fields
 from tools.generate.text import GENERATED
+from tools.generate.vectors import emit_vectors
+from tools.generate.vectors_schema import emit_vectors_schema
 from tools.language import load
 from tools.language.builtin_types import load_types
 
@@ -23,14 +27,18 @@ __all__ = ["OUTPUTS", "Output", "orphans", "render"]
 
 @dataclass(frozen=True)
 class Output:
-    """One generated file: its path, its specification, what emits it, and what loads the specification."""
+    """One generated file: its path, its specification, what emits it, what loads it, and other specifications."""
 
     path: str
     spec: str
-    emit: Callable[[Any], str]
+    emit: Callable[..., str]
     load: Callable[[Path], Any] = load
+    beside: tuple[str, ...] = ()
+    """Specifications of messages that the emitter needs, too."""
 
 
+SUFFIXES = (".py", ".md", ".json", ".jsonl", ".ksy", ".lua")
+"""The suffixes of generated files."""
 WIRE = "pgoutput_construct/wire"
 
 
@@ -40,6 +48,12 @@ def _layouts(spec: str, prefix: str, messages: str, union: str) -> Iterator[Outp
     yield Output(f"{WIRE}/{prefix}definitions.py", spec, partial(emit_definitions, messages=messages))
     yield Output(f"{WIRE}/{prefix}codec.py", spec, partial(emit_codec, messages=messages))
     yield Output(f"{WIRE}/{prefix}fields.py", spec, emit_fields)
+
+
+def _vectors(spec: str, name: str) -> Iterator[Output]:
+    """Yield the golden vectors of a specification, and their schema."""
+    yield Output(f"spec/{name}.jsonl", spec, emit_vectors)
+    yield Output(f"spec/{name}.schema.json", spec, emit_vectors_schema)
 
 
 INSIDE = ("the messages inside", "reference.md")
@@ -54,9 +68,14 @@ OUTPUTS = (
     Output("spec/reference.md", "pgoutput.yaml", partial(emit_reference, others=[AROUND, CONNECTION])),
     Output("spec/reference-envelope.md", "replication.yaml", partial(emit_reference, others=[INSIDE, CONNECTION])),
     Output("spec/reference-connection.md", "protocol.yaml", partial(emit_reference, others=[INSIDE, AROUND])),
+    *_vectors("pgoutput.yaml", "vectors"),
+    *_vectors("replication.yaml", "vectors-envelope"),
+    Output("spec/pgoutput.ksy", "pgoutput.yaml", emit_kaitai),
+    Output("spec/replication.ksy", "replication.yaml", emit_kaitai),
     Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
     Output("pgoutput_construct/columnar/frame_kernels.py", "replication.yaml", emit_kernels),
+    Output("spec/pgoutput.lua", "pgoutput.yaml", emit_dissector, beside=("replication.yaml", "protocol.yaml")),
 )
 
 
@@ -64,7 +83,7 @@ def render(spec_folder: Path) -> Mapping[str, str]:
     """Return the text of every output by its path; raise SpecError for a broken specification."""
     loads = {output.spec: output.load for output in OUTPUTS}
     specs = {name: load(spec_folder / name) for name, load in loads.items()}
-    return {output.path: output.emit(specs[output.spec]) for output in OUTPUTS}
+    return {output.path: output.emit(*(specs[name] for name in (output.spec, *output.beside))) for output in OUTPUTS}
 
 
 def orphans(root: Path) -> list[str]:
@@ -74,7 +93,7 @@ def orphans(root: Path) -> list[str]:
     for folder in ("pgoutput_construct", "spec"):
         for path in sorted((root / folder).rglob("*")):
             name = path.relative_to(root).as_posix()
-            if path.suffix in (".py", ".md", ".json") and name not in written and _is_generated(path):
+            if path.suffix in SUFFIXES and name not in written and _is_generated(path):
                 found.append(name)
     return found
 

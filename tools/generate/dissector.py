@@ -1,0 +1,95 @@
+"""Emits the Wireshark dissector: the specifications as Lua tables, and the code in lua/ that reads by them."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tools.generate.dissector_elements import Names, elements, structure
+from tools.generate.lua_text import lua
+from tools.generate.text import COMMAND, GENERATED
+from tools.language import Message, Option, Spec
+
+__all__ = ["emit_dissector"]
+
+CODE = Path(__file__).with_name("lua")
+MODULES = ("fields", "reading", "options", "messages", "conversations")
+"""The code, in the order in which it stands behind the tables."""
+
+ABOUT = """\
+-- A Wireshark dissector of PostgreSQL's logical replication: the frames in CopyData, and the messages of pgoutput in
+-- them. spec/README.md says how to install it."""
+
+
+def emit_dissector(spec: Spec, frames: Spec, connection: Spec) -> str:
+    """Return the dissector of messages, in frames, on a connection."""
+    mark = f"-- {GENERATED}{spec.file}, {frames.file} and {connection.file} by: {COMMAND}. Do not edit."
+    names = Names()
+    tables: Mapping[str, Any] = {
+        "FRAMES": [_message(frames, message, names) for message in frames.messages],
+        "MESSAGES": [_message(spec, message, names) for message in spec.messages],
+        "PARTS": [{"name": p.name, **structure(p, names)} for each in (frames, spec) for p in each.parts],
+        "STATES": [{"name": s.name, "about": s.description, "sets": list(s.sets)} for s in spec.states],
+        "OPTIONS": list(_options(spec)),
+        "COPY_DATA": _framing(connection, "CopyData"),
+        "QUERY": _framing(connection, "Query"),
+    }
+    chunks = [
+        mark,
+        ABOUT,
+        f"local {', '.join(tables)}",
+        *(f"{name} = {lua(rows)}" for name, rows in tables.items()),
+        *(CODE.joinpath(f"{name}.lua").read_text("utf-8").strip() for name in MODULES),
+    ]
+    return "\n\n".join(chunks) + "\n"
+
+
+def _message(spec: Spec, message: Message, names: Names) -> Mapping[str, Any]:
+    everywhere = tuple(state.name for state in spec.states)
+    return {
+        "tag": message.tag[0],
+        "name": message.name,
+        "class": message.class_name,
+        "group": message.group,
+        "needs": message.needs,
+        "option": _asked_by(spec, message),
+        "states": list(message.within or everywhere),
+        "enters": message.enters,
+        "elements": elements(message, names),
+    }
+
+
+def _asked_by(spec: Spec, message: Message) -> Mapping[str, Any] | None:
+    """Return the option that must be on for a message, and what it is where it is off."""
+    if message.option is None or message.unasked:
+        return None
+    option = next(each for each in spec.options if each.name == message.option)
+    return {"name": option.name, "off": option.values[0].name if option.values else "off"}
+
+
+def _options(spec: Spec) -> Iterator[Mapping[str, Any]]:
+    """Yield the protocol version and the options that decide the layout."""
+    newest = max((version.version for version in spec.versions), default=1)
+    for option in spec.options:
+        if option.name == "proto_version":
+            yield {"name": option.name, "type": "number", "default": 1, "newest": newest, "about": option.description}
+        elif option in spec.layout_options:
+            yield _option(option)
+
+
+def _option(option: Option) -> Mapping[str, Any]:
+    values = [{"name": value.name, "sets": list(value.sets)} for value in option.values]
+    return {
+        "name": option.name,
+        "type": option.type,
+        "default": option.values[0].name if option.values else None,
+        "values": values,
+        "sets": list(option.sets),
+        "about": option.description,
+    }
+
+
+def _framing(connection: Spec, name: str) -> Mapping[str, int]:
+    """Return the tag of a message of the connection, and where what is behind its length begins."""
+    message = next(each for each in connection.messages if each.class_name == name)
+    assert message.length is not None
+    return {"tag": message.tag[0], "header": len(message.tag) + (message.length.size or 0)}

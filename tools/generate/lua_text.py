@@ -1,0 +1,44 @@
+"""Values as the text of Lua tables."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import indent
+from typing import Any
+
+__all__ = ["lua"]
+
+WIDTH = 110
+
+
+def lua(value: Any) -> str:
+    """Return what Lua reads as this value; what is None, false or empty in a mapping is left out.
+
+    The keys of a mapping are numbers, or words that the emitter chose.
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return _quoted(value)
+    items = list(_pairs(value) if isinstance(value, Mapping) else map(lua, value))
+    line = "{" + ", ".join(items) + "}"
+    if len(line) <= WIDTH and "\n" not in line:
+        return line
+    return "{\n" + "".join(indent(item, "  ") + ",\n" for item in items) + "}"
+
+
+def _pairs(rows: Mapping[Any, Any]) -> Iterator[str]:
+    for key, value in rows.items():
+        if value is None or value is False or (isinstance(value, Mapping | Sequence) and not value):
+            continue
+        yield f"{key if isinstance(key, str) else f'[{key}]'} = {lua(value)}"
+
+
+def _quoted(text: str) -> str:
+    """Return a string literal; the words come from a specification."""
+    safe = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(letter if letter.isprintable() else _bytes(letter) for letter in safe) + '"'
+
+
+def _bytes(letter: str) -> str:
+    return "".join(f"\\{byte:03}" for byte in letter.encode("utf-8", "replace"))
