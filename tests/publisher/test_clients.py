@@ -19,7 +19,9 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
+from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.cli.lines import Decoded, format_line
+from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection import build_connection
@@ -228,9 +230,14 @@ def test_tls(tmp_path: Path) -> None:
     """With a certificate clients that ask for TLS have it; without one they are refused it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(_certificate(tmp_path))
-    with testing.publisher(tls=context, method="scram-sha-256", user="me", password="secret") as publisher:
+    known: dict[str, Any] = {"method": "scram-sha-256", "user": "me", "password": "secret"}
+    with testing.publisher(tls=context, publications=["shop"], **known) as publisher:
+        publisher.create_slot("secret")
         table = publisher.table("t", {"id": "int4", "big": "text"}, key=["id"])
-        publisher.commit([table.insert({"id": n, "big": "x" * 1000}) for n in range(3000)])
+        end = publisher.commit([table.insert({"id": n, "big": "x" * 1000}) for n in range(3000)])
+        dsn = psycopg.conninfo.make_conninfo(publisher.dsn, sslmode="require", password="secret")
+        capture(dsn, "secret", ["shop"], tmp_path / "log", until_lsn=end, duration=60, handle_signals=False)
+        assert ChangeLog(tmp_path / "log").complete_lsn >= end
         with psycopg.connect(publisher.dsn, sslmode="require", password="secret", autocommit=True) as connection:
             assert connection.pgconn.ssl_in_use
             assert connection.execute("SELECT 1").fetchone() == (1,)
