@@ -1,0 +1,76 @@
+"""Many scenarios as one stream, and a publisher of it."""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from pgoutput_construct.publisher.feed import About
+from pgoutput_construct.publisher.script import Script
+from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.testing.scenarios import Scenario, scenarios
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.types import Lsn
+
+__all__ = ["Batch", "serving"]
+
+Sent = tuple[Lsn, m.PgoutputMessage]
+_SEED: Final = "PGOUTPUT_SCENARIOS_SEED"
+"""The variable of the environment that makes the scenarios of an earlier run again."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Scenarios that follow each other in one stream."""
+
+    scenarios: Sequence[Scenario]
+    seed: int
+
+    @classmethod
+    def invent(cls, count: int) -> "Batch":
+        """Invent as many as asked."""
+        found: list[Scenario] = []
+        number = int(os.environ.get(_SEED, random.getrandbits(32)))
+
+        @seed(number)
+        @settings(max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+        @given(st.data())
+        def collect(data: st.DataObject) -> None:
+            found.append(data.draw(scenarios(len(found))))
+
+        collect()
+        return cls(found, number)
+
+    @property
+    def sent(self) -> list[Sent]:
+        """The stream."""
+        return [each for scenario in self.scenarios for each in scenario.sent]
+
+    @property
+    def end(self) -> Lsn:
+        """The position behind it."""
+        return self.scenarios[-1].end
+
+    def __str__(self) -> str:
+        counts = sum((scenario.counts for scenario in self.scenarios), Counter[str]())
+        transactions = sum(len(scenario.outcomes) for scenario in self.scenarios)
+        return (
+            f"{len(self.scenarios)} scenarios, {transactions} transactions, {counts.total()} messages "
+            f"({_SEED}={self.seed}): {dict(counts)}"
+        )
+
+
+@contextmanager
+def serving(sent: Iterable[Sent], server_version: int = 180000) -> Iterator[ThreadedPublisher]:
+    """Serve a stream as a server of some version."""
+    script = Script(About(server_version, "7000000000000000000", "postgres", 1, (), {}, binary=False))
+    for lsn, message in sent:
+        script.add(lsn, message)
+    with ThreadedPublisher(script) as publisher:
+        yield publisher
