@@ -129,7 +129,9 @@ class ScenarioChanges:
         """Send a message of the transaction: in a stream it has the top-level xid (ReorderBufferApplyMessage())."""
         lsn, flags = self.next_lsn(), int(MessageFlags.TRANSACTIONAL)
         xid = running.xid if in_stream else None
-        self.send(lsn, m.Message(xid=xid, flags=flags, lsn=lsn, prefix="inside", content=b"content"))
+        content = f"{running.xid} {lsn}"
+        self.send(lsn, m.Message(xid=xid, flags=flags, lsn=lsn, prefix="inside", content=content.encode()))
+        running.said += ["inside", content]
 
     def _describe(self, table: ScenarioTable, described: set[int], xid: int | None) -> None:
         if table.invented.oid in described:

@@ -41,6 +41,8 @@ class Running:
     """Tables that are its own as a whole."""
     described: set[int] = field(default_factory=set)
     """OIDs whose Relation its stream has had."""
+    said: list[str] = field(default_factory=list)
+    """What it says besides its changes: the name of its origin, and the prefixes and contents of messages."""
     prepare: dict[str, Any] = field(default_factory=dict)
     """What its Prepare said."""
 

@@ -47,6 +47,8 @@ class Scenario:
     """By table: the rows that it must hold in the end."""
     outcomes: tuple[Outcome, ...]
     """How the transactions ended, in the order of their ends."""
+    said: tuple[str, ...]
+    """What those that committed say besides changes: names of origins, and prefixes and contents of messages."""
 
     @property
     def end(self) -> Lsn:
@@ -82,7 +84,7 @@ def scenarios(draw: st.DrawFn, number: int = 0) -> Scenario:
         draw(st.sampled_from(machine.steps()))()
     machine.finish()
     tables, rows = tuple(machine.tables), machine.model.rows
-    return Scenario(number, tables, tuple(machine.sent), rows, tuple(machine.outcomes))
+    return Scenario(number, tables, tuple(machine.sent), rows, tuple(machine.outcomes), tuple(machine.said))
 
 
 class _Machine(ScenarioChanges):
@@ -93,6 +95,7 @@ class _Machine(ScenarioChanges):
         self.open: list[Running] = []
         self.prepared: list[Running] = []
         self.outcomes: list[Outcome] = []
+        self.said: list[str] = []
 
     def steps(self) -> list[Callable[[], None]]:
         """Return what can happen next."""
@@ -122,6 +125,7 @@ class _Machine(ScenarioChanges):
         self.send(lsn, m.Begin(final_lsn=lsn, commit_time=record["commit_time"], xid=running.xid))
         if self.draw(st.integers(0, 5)) == 5:
             self.send(Lsn(0), m.Origin(origin_lsn=lsn, name="elsewhere"))
+            running.said.insert(0, "elsewhere")
         self.sent += changes
         self.send(record["end_lsn"], m.Commit(**record))
         self.commit(running, None, record)
@@ -211,6 +215,7 @@ class _Machine(ScenarioChanges):
     def commit(self, running: Running, gid: str | None, record: dict[str, Any]) -> None:
         numbers = record["commit_lsn"], record["end_lsn"], record["commit_time"]
         self.outcomes.append(Outcome(running.xid, gid, COMMITTED, *numbers))
+        self.said += running.said
         self.model.commit(running)
 
     def message_outside(self) -> None:

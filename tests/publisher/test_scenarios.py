@@ -88,5 +88,3 @@ def test_a_server_applies_them(
     assert not found, f"{batch}\n" + "\n".join(found)
     assert target.execute("SELECT count(*) FROM pg_prepared_xacts").fetchone() == (0,)
     print(batch)
-
-
