@@ -53,7 +53,7 @@ COLUMN_TYPES: Final[Mapping[str, ColumnType]] = {
     "int8": ColumnType(st.integers(-(2**63), 2**63 - 1), struct.Struct("!q").pack),
     "bool": ColumnType(st.booleans(), struct.Struct("!?").pack),
     "bytea": ColumnType(st.binary(max_size=8), bytes, is_toasted=True),
-    "uuid": ColumnType(st.uuids(), lambda value: bytes(value.bytes)),
+    "uuid": ColumnType(st.uuids(), lambda value: bytes(value.bytes), text=str),
     "numeric": ColumnType(st.decimals(-(10**6), 10**6, places=3), is_toasted=True, may_be_key=False),
     "float8": ColumnType(st.floats(allow_nan=False).map(lambda f: f + 0.0), struct.Struct("!d").pack, may_be_key=False),
     "date": ColumnType(st.dates(date(1, 1, 1)), lambda value: struct.pack("!i", (value - date(2000, 1, 1)).days)),

@@ -1,10 +1,9 @@
-"""Many scenarios as one stream, and a publisher of it."""
+"""Many scenarios as one stream."""
 
 import os
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,12 +12,11 @@ from hypothesis import strategies as st
 
 from pgoutput_construct.publisher.feed import About
 from pgoutput_construct.publisher.script import Script
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from pgoutput_construct.testing.scenarios import Scenario, scenarios
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.types import Lsn
+from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["Batch", "serving"]
+__all__ = ["Batch", "Sent", "describing", "script_of"]
 
 Sent = tuple[Lsn, m.PgoutputMessage]
 _SEED: Final = "PGOUTPUT_SCENARIOS_SEED"
@@ -66,11 +64,17 @@ class Batch:
         )
 
 
-@contextmanager
-def serving(sent: Iterable[Sent], server_version: int = 180000) -> Iterator[ThreadedPublisher]:
-    """Serve a stream as a server of some version."""
+def script_of(sent: Iterable[Sent], server_version: int = 180000) -> Script:
+    """Return a stream as what a server of some version serves."""
     script = Script(About(server_version, "7000000000000000000", "postgres", 1, (), {}, binary=False))
     for lsn, message in sent:
         script.add(lsn, message)
-    with ThreadedPublisher(script) as publisher:
-        yield publisher
+    return script
+
+
+def describing(scenarios: Iterable[Scenario]) -> list[Sent]:
+    """Return a transaction that says which tables there are, as they are in the end, and nothing else."""
+    relations = [table.invented.relation for scenario in scenarios for table in scenario.tables]
+    lsn, end, time = Lsn(1), Lsn(2), Timestamp(1)
+    within: list[Sent] = [(Lsn(0), relation) for relation in relations]
+    return [(lsn, m.Begin(final_lsn=lsn, commit_time=time, xid=500)), *within, (end, m.Commit(lsn, end, time))]

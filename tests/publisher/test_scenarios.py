@@ -2,21 +2,27 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Literal
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.publisher.script import Script
+from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.testing.scenario_tables import ScenarioTable
 from pgoutput_construct.testing.scenarios import Scenario
-from tests.publisher.batches import Batch, Sent, serving
+from tests.publisher.batches import Batch, Sent, describing, script_of
+from tests.publisher.reading import expected, feed_of, payloads_of, read
 from tests.publisher.subscriber import Subscriber, database
 
 pytestmark = pytest.mark.server
 
-COUNT: Final = int(os.environ.get("PGOUTPUT_SCENARIOS", 40))
+COUNT: Final = int(os.environ.get("PGOUTPUT_SCENARIOS", "40"))
 """Scenarios of a run; ``tools/soak`` asks for more."""
 ASKED: Final = (
     (180000, "streaming = parallel, two_phase = true"),
@@ -26,6 +32,7 @@ ASKED: Final = (
     (130000, "streaming = off"),
 )
 """The server that the publisher stands for, which says the protocol version, and the options of the subscription."""
+_NUMBERS: Final = ("int4", "int8")
 
 
 @pytest.fixture(scope="module")
@@ -44,36 +51,38 @@ def target(server: EmbeddedServer, batch: Batch) -> Iterator[psycopg.Connection[
 
 
 @pytest.fixture(autouse=True)
-def _empty(target: psycopg.Connection[Any], batch: Batch) -> Iterator[None]:
+def _emptied(target: psycopg.Connection[Any], batch: Batch) -> Iterator[None]:
+    """Empty the tables behind each test."""
     yield
+    for (gid,) in target.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
+        target.execute(SQL("ROLLBACK PREPARED {}").format(Literal(gid)))
     tables = [table.in_sql for scenario in batch.scenarios for table in scenario.tables]
     target.execute(f"TRUNCATE {', '.join(tables)}")
 
 
-def differences(connection: psycopg.Connection[Any], scenario: Scenario) -> list[str]:
-    """Return where the tables of a subscriber are not those of a scenario."""
-    found = []
-    for table in scenario.tables:
-        names = list(table.invented.columns)
-        rows = connection.execute(f"SELECT {', '.join(map(_quoted, names))} FROM {table.in_sql}").fetchall()
-        expected = [tuple(row[name] for name in names) for row in scenario.rows[table.name]]
-        if sorted(rows, key=repr) != sorted(expected, key=repr):
-            found.append(f"{table.in_sql} has {rows}, not {expected}, behind {scenario.sent}")
-    return found
+def _different(connection: psycopg.Connection[Any], batch: Batch) -> list[Scenario]:
+    """Return the scenarios whose tables a subscriber has with other rows."""
+    return [each for each in batch.scenarios if any(_is_different(connection, each, table) for table in each.tables)]
 
 
-def _quoted(name: str) -> str:
-    return f'"{name}"'
+def _is_different(connection: psycopg.Connection[Any], scenario: Scenario, table: ScenarioTable) -> bool:
+    names = list(table.invented.columns)
+    columns = ", ".join(f'"{name}"' for name in names)
+    rows = connection.execute(f"SELECT {columns} FROM {table.in_sql}").fetchall()
+    expected = [tuple(row[name] for name in names) for row in scenario.rows[table.name]]
+    if sorted(rows, key=repr) == sorted(expected, key=repr):
+        return False
+    print(f"{table.in_sql} has {rows}, not {expected}")
+    return True
 
 
-def applied(server: EmbeddedServer, target: psycopg.Connection[Any], sent: list[Sent], end: int, asked: Any) -> None:
-    """Let a server subscribe to a stream and apply it."""
-    version, options = asked
-    with serving(sent, version) as publisher:
+@contextmanager
+def subscription(server: EmbeddedServer, target: psycopg.Connection[Any], script: Script) -> Iterator[Subscriber]:
+    """Yield a subscriber to a script, whose subscription is dropped in the end."""
+    with ThreadedPublisher(script) as publisher:
         subscriber = Subscriber(server, target, publisher.dsn, "scenarios")
-        subscriber.subscribe(options)
         try:
-            subscriber.wait(end)
+            yield subscriber
         finally:
             subscriber.unsubscribe()
 
@@ -83,8 +92,81 @@ def test_a_server_applies_them(
     server: EmbeddedServer, target: psycopg.Connection[Any], batch: Batch, asked: tuple[int, str]
 ) -> None:
     """However it asks for the stream, its tables are those of the model."""
-    applied(server, target, batch.sent, batch.end, asked)
-    found = [each for scenario in batch.scenarios for each in differences(target, scenario)]
-    assert not found, f"{batch}\n" + "\n".join(found)
-    assert target.execute("SELECT count(*) FROM pg_prepared_xacts").fetchone() == (0,)
-    print(batch)
+    version, options = asked
+    with subscription(server, target, script_of(batch.sent, version)) as subscriber:
+        subscriber.subscribe(options)
+        subscriber.wait(batch.end)
+        assert target.execute("SELECT count(*) FROM pg_prepared_xacts").fetchone() == (0,)
+    different = _different(target, batch)
+    assert not different, f"{batch}\n{different}"
+
+
+def test_a_subscription_made_without_a_connection(
+    server: EmbeddedServer, target: psycopg.Connection[Any], batch: Batch
+) -> None:
+    """It learns of the tables later, and gets what the publisher has from then on."""
+    script = script_of(describing(batch.scenarios))
+    with subscription(server, target, script) as subscriber:
+        subscriber.subscribe_unconnected("streaming = parallel, two_phase = true")
+        for lsn, message in batch.sent:
+            script.add(lsn, message)
+        subscriber.wait(batch.end)
+    assert not _different(target, batch), str(batch)
+
+
+@pytest.mark.parametrize("cls", [pgo.Insert, pgo.Update])
+def test_a_wrong_value_is_seen(
+    server: EmbeddedServer, target: psycopg.Connection[Any], batch: Batch, cls: type
+) -> None:
+    """PostgreSQL has other rows where a byte of a value is another one, and in no other scenario."""
+    scenario, wrong = next(_wrong_values(batch, cls))
+    sent = [each for other in batch.scenarios for each in (wrong if other is scenario else other.sent)]
+    with subscription(server, target, script_of(sent)) as subscriber:
+        subscriber.subscribe("streaming = on")
+        subscriber.wait(batch.end)
+    assert _different(target, batch) == [scenario]
+
+
+def _wrong_values(batch: Batch, cls: type) -> Iterator[tuple[Scenario, list[Sent]]]:
+    """Yield scenarios with a wrong value, which this package makes other rows of."""
+    for scenario in batch.scenarios:
+        for seq, (lsn, message) in enumerate(scenario.sent):
+            if type(message) is cls:
+                sent = [*scenario.sent[:seq], (lsn, _wrong_value(scenario, message)), *scenario.sent[seq + 1 :]]
+                if _rows_of(sent) not in (None, expected([scenario]).rows):
+                    yield scenario, sent
+
+
+def _wrong_value(scenario: Scenario, message: Any) -> Any:
+    """Return a change whose new row has a wrong byte at the end of each number in binary format."""
+    tables = {table.invented.oid: table for table in scenario.tables}
+    kinds = tables[message.relation_oid].invented.columns.values()
+    new = [_wrong_number(value) if kind in _NUMBERS else value for value, kind in zip(message.new, kinds, strict=False)]
+    return replace(message, new=tuple(new))
+
+
+def _wrong_number(value: Any) -> Any:
+    return pgo.Binary(value[:-1] + bytes([value[-1] ^ 1])) if isinstance(value, pgo.Binary) else value
+
+
+def _rows_of(sent: list[Sent]) -> Any:
+    positions, messages = zip(*sent, strict=True)
+    try:
+        return read(feed_of(payloads_of(messages), positions)).rows
+    except StopIteration:
+        return None
+
+
+def test_a_wrong_prepare_is_refused(server: EmbeddedServer, target: psycopg.Connection[Any], batch: Batch) -> None:
+    """A Prepare that is not where its Begin Prepare says: this package takes it, PostgreSQL does not."""
+    sent = [(lsn, _misplaced(message)) for lsn, message in batch.sent]
+    with subscription(server, target, script_of(sent)) as subscriber:
+        subscriber.subscribe("streaming = on, two_phase = true, disable_on_error = true")
+        subscriber.wait_for_error()
+    assert "incorrect prepare LSN" in server.log
+
+
+def _misplaced(message: Any) -> Any:
+    return (
+        replace(message, prepare_lsn=pgo.Lsn(message.prepare_lsn + 1)) if isinstance(message, pgo.Prepare) else message
+    )

@@ -42,6 +42,7 @@ UNCHECKED: Mapping[type, set[str]] = {
 
 
 def reading_of(messages: Sequence[m.PgoutputMessage], positions: Sequence[pgo.Lsn]) -> Reading:
+    """Return what messages come to."""
     return read(feed_of(payloads_of(messages), positions))
 
 
