@@ -98,6 +98,17 @@ class Slots:
             with self._lock:
                 self._write()
 
+    def keep_two_phase(self, slot: Slot, asked: bool) -> bool:
+        """Tell whether prepared transactions are sent: once a client has asked, the slot does it from then on.
+
+        A subscription asks when its slot is made, and not again (CreateDecodingContext()).
+        """
+        if asked and not slot.two_phase:
+            with self._lock:
+                slot.two_phase = True
+                self._write()
+        return slot.two_phase
+
     def forget_temporary(self, names: list[str]) -> None:
         """Remove the temporary slots of a connection that ends."""
         with self._lock:

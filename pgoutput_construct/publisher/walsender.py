@@ -5,6 +5,7 @@ Source: ``walsender.c`` of PostgreSQL (WalSndLoop(), ProcessRepliesIfAny(), WalS
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.errors import DecodeError
@@ -39,6 +40,8 @@ class WalSender:
         self._slot = slot
         start = max(int(command.start), slot.confirmed)
         options = asked(command, self._publisher.feed.about)
+        two_phase = self._publisher.slots.keep_two_phase(slot, options.two_phase)
+        options = replace(options, two_phase=two_phase)
         feed = self._publisher.feed
         self._cursor = feed.cursor(options, start) if isinstance(feed, Script) else Cursor(feed, options, start)
         self._heard = time.monotonic()

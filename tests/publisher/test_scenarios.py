@@ -26,7 +26,7 @@ COUNT: Final = int(os.environ.get("PGOUTPUT_SCENARIOS", "40"))
 """Scenarios of a run; ``tools/soak`` asks for more."""
 ASKED: Final = (
     (180000, "streaming = parallel, two_phase = true"),
-    (180000, "streaming = on, binary = true"),
+    (180000, "streaming = on, two_phase = true, binary = true"),
     (150000, "streaming = off, two_phase = true"),
     (140000, "streaming = on"),
     (130000, "streaming = off"),
@@ -164,6 +164,26 @@ def test_a_wrong_prepare_is_refused(server: EmbeddedServer, target: psycopg.Conn
         subscriber.subscribe("streaming = on, two_phase = true, disable_on_error = true")
         subscriber.wait_for_error()
     assert "incorrect prepare LSN" in server.log
+
+
+def test_a_wrong_rollback_is_seen(server: EmbeddedServer, target: psycopg.Connection[Any], batch: Batch) -> None:
+    """What was not prepared at the time that a Rollback Prepared says stays prepared."""
+    sent = _up_to_rollback(batch)
+    lsn, rollback = sent[-1]
+    assert isinstance(rollback, pgo.RollbackPrepared), str(batch)
+    sent[-1] = lsn, replace(rollback, prepare_time=pgo.Timestamp(rollback.prepare_time + 1))
+    with subscription(server, target, script_of(sent)) as subscriber:
+        subscriber.subscribe("two_phase = true")
+        subscriber.wait(lsn)
+        prepared = target.execute("SELECT gid FROM pg_prepared_xacts").fetchall()
+    assert any(gid.endswith(f"_{rollback.xid}") for (gid,) in prepared), f"{prepared}: {batch}"
+
+
+def _up_to_rollback(batch: Batch) -> list[Sent]:
+    """Return a stream up to its first Rollback Prepared."""
+    sent = batch.sent
+    last = next(seq for seq, (_, message) in enumerate(sent) if isinstance(message, pgo.RollbackPrepared))
+    return sent[: last + 1]
 
 
 def _misplaced(message: Any) -> Any:
