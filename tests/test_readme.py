@@ -10,7 +10,8 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,9 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.postgres.capture import capture
 from tests.live.recording import Recording
+from tests.publisher.subscriber import Subscriber, database
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,7 +31,9 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-PROGRAM, TESTING, PIPELINE, BATCH, TABLES, _SUBMITTED, _PIPELINE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PROGRAM, TESTING, PUBLISHER, PIPELINE, BATCH, TABLES, _SUBMITTED, _PIPELINE = re.findall(
+    r"```python\n(.*?)```", README, re.DOTALL
+)
 """The blocks of code, in their order; a new one needs a test."""
 
 
@@ -46,6 +51,65 @@ def test_testing_example_runs() -> None:
     """The test of a consumer runs, against our own session."""
     names: dict[str, Any] = {"pgo": pgo}
     exec(compile(TESTING, "README.md", "exec"), names)
+
+
+@pytest.mark.server
+def test_publisher_example_runs(server18: EmbeddedServer) -> None:
+    """The test of a client runs, and PostgreSQL's own subscription is the client."""
+    with database(server18, "readme_client") as connection:
+        connection.execute("CREATE TABLE orders (id int PRIMARY KEY, note text)")
+        subscriber = Subscriber(server18, connection, "", "mine")
+
+        def my_client(dsn: str) -> None:
+            subscriber.publisher = dsn
+            subscriber.subscribe()
+            _until(lambda: subscriber.rows("orders") == [(1, "second")] or 1 / 0)
+            subscriber.unsubscribe(keeps_slot=True)
+
+        exec(compile(PUBLISHER, "README.md", "exec"), {"my_client": my_client})
+
+
+@pytest.mark.server
+def test_page_of_the_publisher_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
+    """A log is served by the command as it stands, and three lines of SQL bring its rows into another database."""
+    page = README[README.index("## Serve a stream") : README.index("## Tables that follow")]
+    served, replayed = (line.strip() for line in page.splitlines() if line.startswith("    pgoutput "))
+    create, subscribe, select = re.findall(r"^(?:CREATE|SELECT).*;", page, re.MULTILINE)
+    with database(server18, "readme_source") as source, database(server18, "readme_copy") as target:
+        source.execute(f"{create} INSERT INTO orders VALUES (1, 5.25); CREATE PUBLICATION shop FOR TABLE orders")
+        source.execute("SELECT pg_create_logical_replication_slot('served', 'pgoutput')")
+        source.execute("INSERT INTO orders VALUES (2, 6.50); UPDATE orders SET total = 7 WHERE id = 2")
+        capture(source.info.dsn, "served", ["shop"], tmp_path / "changelog", until_idle=1.0, handle_signals=False)
+        source.execute("SELECT pg_drop_replication_slot('served')")
+        process = _pgoutput(served, tmp_path)
+        try:
+            target.execute(create)
+            _until(lambda: target.execute(subscribe))
+            _until(lambda: target.execute(select).fetchall() == [(2, Decimal("7.00"))] or 1 / 0)
+            target.execute("DROP SUBSCRIPTION copy")
+            target.execute("DROP TABLE orders")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+            line = replayed.replace('"dbname=copy"', shlex.quote(target.info.dsn)).replace("2026-", "9999-")
+            assert _pgoutput(line, tmp_path).wait(60) == 0
+            assert target.execute(select).fetchall() == [(2, Decimal("7.00"))]
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _until(done: Callable[[], object], seconds: float = 30) -> None:
+    """Wait until something raises no error any more."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            done()
+        except Exception:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return
 
 
 @pytest.mark.server

@@ -14,20 +14,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["VERSIONS", "missing_environment", "python_with"]
+__all__ = ["FOLDER", "VERSIONS", "missing_environment", "python_with"]
 
 VERSIONS: Final = ("4.2", "4.3")
 """The versions of PySpark that are supported beside the one that everything else is tested with."""
 
 _CLONE: Final = Path(__file__).parents[1]
-_FOLDER: Final = Path(os.environ.get("PGOUTPUT_ENVIRONMENTS") or Path.home() / ".cache" / "pgoutput_construct")
+FOLDER: Final = Path(os.environ.get("PGOUTPUT_ENVIRONMENTS") or Path.home() / ".cache" / "pgoutput_construct")
+"""Where environments, and other things that tests fetch, are kept."""
 _STAMP: Final = "installed.txt"
 _TESTS: Final = ("tests/spark/source", "tests/spark/test_versions.py")
 
 
 def python_with(version: str) -> Path:
     """Return the Python of the environment with a version of PySpark, whether it is there or not."""
-    return _FOLDER / f"pyspark-{version}" / "bin" / "python"
+    return FOLDER / f"pyspark-{version}" / "bin" / "python"
 
 
 def missing_environment(version: str) -> str:

@@ -6,12 +6,13 @@ from pgoutput_construct.changelog.columns import parts_of
 from pgoutput_construct.changelog.described import Sent
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import builder_after
+from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.reader import ChangeLog
 
 __all__ = ["index_as_of", "last_settled"]
 
 
-def index_as_of(log: ChangeLog, seq: int) -> SegmentIndex:
+def index_as_of(log: ChangeLog, seq: int) -> LogIndex:
     """Return the index of a log as of a seq: transactions that ended by then, copies, facts and descriptions.
 
     It has a row for each segment up to that of ``seq``. Where this is amid a segment, and something ended or was told
@@ -19,15 +20,15 @@ def index_as_of(log: ChangeLog, seq: int) -> SegmentIndex:
     """
     segment = log.segment(seq)
     place = log.segments.place(seq)
-    index = SegmentIndex(log.index.table.slice(0, place + 1))
+    index = log.index.slice(0, place + 1)
     if last_settled(log.index.one(place), segment.last_seq) <= seq:
         return index
     builder = builder_after(log.segments[:place], _sent(index))
     rows = log.table(segment).slice(0, seq - segment.first_seq + 1)
     for part in parts_of(rows, segment.options.layout()):
         builder.add(part)
-    complete = index.one(place - 1).complete_lsn if place else 0
-    return SegmentIndex.concat([SegmentIndex(index.table.slice(0, place)), builder.finish(complete)])
+    before = index.slice(0, place)
+    return LogIndex.concat([before, builder.finish(before.complete_lsn if place else 0)])
 
 
 def last_settled(index: SegmentIndex, seq: int) -> int:

@@ -142,7 +142,7 @@ class _Compaction:
         with ThreadPoolExecutor(self.store.reads_at_once) as pool:
             table = pa.concat_tables(pool.map(read_segment, group))
         # What is open and in force at the end is in the last one's own footer.
-        indexes = SegmentIndex.concat([indexes_of(group[:-1]), index_of(group[-1])])
+        indexes = SegmentIndex.concat([indexes_of(group[:-1]).whole(), index_of(group[-1])])
         index = merge_indexes(indexes, index_of(before) if before else None)
         last = group[-1]
         written = write_segment(self.store, table, last.options, last.position, index, _GROUP_ROWS)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import Numbers
-from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.needed import Need
 from pgoutput_construct.changelog.registry import RegisteredReader
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -30,7 +30,7 @@ class Cut(NamedTuple):
 
 
 def find_cut(
-    index: SegmentIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader], needs: Sequence[Need] = ()
+    index: LogIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader], needs: Sequence[Need] = ()
 ) -> Cut:
     """Find the segments that hold only what ended before a position, and what keeps some of them all the same."""
     starts = index.table["first_seq"].to_pylist()
@@ -64,22 +64,25 @@ def _crossed(starts: list[int], first: Numbers, last: Numbers) -> Numbers:
     return np.cumsum(steps)[: len(starts)]
 
 
-def _ended_before(index: SegmentIndex, before: Lsn | Timestamp) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _ended_before(index: LogIndex, before: Lsn | Timestamp) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     """Tell of each segment whether all that ended in it did so before a position, or at it."""
-    column = index.table["transactions"].combine_chunks()
     name = "commit_time" if isinstance(before, Timestamp) else "end_lsn"
     latest = np.full(len(index), _INT64_MIN, np.int64)
-    # Without the option streaming=parallel an abort does not say its position, nor its time.
-    ends = pc.list_flatten(column).field(name).fill_null(_INT64_MIN)
-    np.maximum.at(latest, pc.list_parent_indices(column).to_numpy(), ends.to_numpy())
+    for first, part in index.parts():
+        transactions, places = part.located("transactions")
+        # Without the option streaming=parallel an abort does not say its position, nor its time.
+        np.maximum.at(latest, first + places, transactions[name].fill_null(_INT64_MIN).to_numpy())
     if not isinstance(before, Timestamp):
         latest = np.maximum(latest, index.table["complete_lsn"].to_numpy())
     return latest <= int(before)
 
 
-def _lasting(index: SegmentIndex) -> tuple[Numbers, Numbers, pa.ChunkedArray]:
-    """Return where transactions begin and end, those without an outcome too, and their xids."""
-    ended, opened = index.transactions, index.open
+def _lasting(index: LogIndex) -> tuple[Numbers, Numbers, pa.ChunkedArray]:
+    """Return where transactions begin and end that lie in several segments, and their xids; also a few others.
+
+    Those without an outcome are among them.
+    """
+    ended, opened = index.marked, index.open  # the others are each in one segment
     ended = ended.filter(pc.greater(pc.list_value_length(ended["spans"]), 0))
     begins = pc.struct_field(pc.list_element(ended["spans"], 0), "first").to_numpy()
     first = np.concatenate([begins, opened["first_seq"].to_numpy()])

@@ -168,14 +168,17 @@ class SegmentIndex:
 
     def entries(self, name: str, of: slice | None = None) -> pa.Table:
         """Return the entries of a column of lists (``COLUMNS``) as a table, of all segments or of some."""
-        column = self.table[name] if of is None else self.table[name][of]
-        return pa.Table.from_struct_array(pc.list_flatten(column))
+        return pa.Table.from_struct_array(pc.list_flatten(self._lists(name, of)))
 
     def located(self, name: str) -> tuple[pa.Table, NDArray[np.int64]]:
         """Return the entries of a column of lists as a table, and the place of the segment that each is of."""
         # The entries of many segments are in many pieces: as one piece they would be copied.
-        counts = pc.list_value_length(self.table[name]).fill_null(0).to_numpy()
-        return self.entries(name), np.repeat(np.arange(len(self)), counts)
+        lists = self._lists(name, None)
+        counts = pc.list_value_length(lists).fill_null(0).to_numpy()
+        return pa.Table.from_struct_array(pc.list_flatten(lists)), np.repeat(np.arange(len(self)), counts)
+
+    def _lists(self, name: str, of: slice | None) -> pa.ChunkedArray:
+        return self.table[name] if of is None else self.table[name][of]
 
     @property
     def transactions(self) -> pa.Table:
@@ -184,6 +187,11 @@ class SegmentIndex:
         Times are microseconds since 2000-01-01 UTC. What a lost connection left half in the log is not among them.
         """
         return self.entries("transactions")
+
+    @property
+    def marked(self) -> pa.Table:
+        """Those of the transactions that planning needs, and perhaps others: see ``LogIndex.marked``."""
+        return self.transactions
 
     @property
     def open(self) -> pa.Table:

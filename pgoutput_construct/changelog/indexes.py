@@ -1,33 +1,107 @@
 """The index of a whole log, out of its footers; of segments of format 1, which have none, out of their payloads."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
 from types import MappingProxyType
+from typing import Final
 
-from pgoutput_construct.changelog.block import NO_XID, Block
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog.block import NO_XID, Block, Numbers
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.columns import parts_of
 from pgoutput_construct.changelog.described import Sent
+from pgoutput_construct.changelog.ended import Ended, Stretch
 from pgoutput_construct.changelog.footer import DAMAGE, Segment, damaged, read_footer
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.listed import Listing, Run
+from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.names import SegmentName
 from pgoutput_construct.changelog.reading import read_segment
+from pgoutput_construct.changelog.store import LogStore
+from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["builder_after", "index_of", "indexes_of"]
 
 
-def indexes_of(listing: Listing) -> SegmentIndex:
+_FOOTERS: Final = 4
+"""Indexes of footers that are unpacked at a time."""
+
+
+def indexes_of(listing: Listing) -> LogIndex:
     """Return the index of consecutive segments; raises ChangeLogError for a damaged one.
 
-    Those of format 1 are read as a whole, and must come first.
+    Those of format 1 are read as a whole, and must come first. The transactions stay in manifests and footers.
     """
     runs = list(listing.runs())
     old = [run for run in runs if isinstance(run, Segment) and _has_none(run)]
-    return SegmentIndex.concat([*_computed(old), *map(_index_of_run, runs[len(old) :])])
+    return LogIndex.concat([*_computed(old), *_known(listing.store, runs[len(old) :])])
 
 
-def _index_of_run(run: Run | Segment) -> SegmentIndex:
-    return index_of(run) if isinstance(run, Segment) else run.manifest.index(run.rows)
+def _known(store: LogStore, runs: Iterable[Run | Segment]) -> Iterator[LogIndex]:
+    for is_footer, together in groupby(runs, lambda run: isinstance(run, Segment)):
+        parts = [*together]
+        if not is_footer:
+            yield from (_of_manifest(store, run) for run in parts if isinstance(run, Run))
+            continue
+        segments = [part for part in parts if isinstance(part, Segment)]
+        for first in range(0, len(segments), _FOOTERS):
+            some = segments[first : first + _FOOTERS]
+            ended = Ended(tuple(Stretch(_Footer(segment), 0, 1) for segment in some))
+            index = LogIndex.over(SegmentIndex.concat(map(index_of, some)), ended)
+            # As slices of what was unpacked its columns would keep all of it.
+            yield replace(index, table=index.table.take(np.arange(len(index))))
+
+
+@dataclass(frozen=True)
+class _Footer:
+    """The transactions of one segment, in its footer."""
+
+    segment: Segment
+
+    def read(self, first: int, end: int) -> pa.ChunkedArray:
+        """Return them."""
+        return index_of(self.segment).table["transactions"][first:end]
+
+
+def _of_manifest(store: LogStore, run: Run) -> LogIndex:
+    index = run.manifest.index(run.rows)
+    bounds = index.table["first_seq"].to_numpy(), index.table["last_seq"].to_numpy()
+    return LogIndex(index.table, Ended.of(_Lasting(store, index.ended, *bounds), len(index)))
+
+
+@dataclass(frozen=True)
+class _Lasting:
+    """The transactions that a manifest has, also when it is replaced by another one: then segments say the same."""
+
+    store: LogStore
+    ended: Ended
+    first_seqs: Numbers
+    last_seqs: Numbers
+
+    def read(self, first: int, end: int) -> pa.ChunkedArray:
+        """Return those of some segments; raise ChangeLogError where they were pruned since, or are damaged."""
+        try:
+            return self.ended[first:end].lists()
+        except ChangeLogError:
+            return self._anew(first, end)
+
+    def _anew(self, first: int, end: int) -> pa.ChunkedArray:
+        """Read them from the footers of the segments that have them now: compaction may have put these together."""
+        begin, last = int(self.first_seqs[first]), int(self.last_seqs[end - 1])
+        listing = list_log(self.store)
+        if not listing or listing[0].first_seq > begin:
+            raise ChangeLogError(f"{self.store}: seq {begin} was pruned since the log was opened: open it again")
+        segments = listing[listing.place(begin) : listing.place(last) + 1]
+        footers = SegmentIndex.concat(index_of(replace(segment, index=None)) for segment in segments)
+        column = pa.concat_arrays(footers.table["transactions"].chunks)
+        seqs = pc.struct_field(column.flatten(), "seq").to_numpy()
+        offsets = np.searchsorted(seqs, np.append(self.first_seqs[first:end], last + 1)).astype(np.int32)
+        return pa.chunked_array([pa.ListArray.from_arrays(pa.array(offsets), column.flatten())])
 
 
 def _has_none(segment: Segment) -> bool:

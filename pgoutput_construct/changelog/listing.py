@@ -70,14 +70,19 @@ def _listed(store: LogStore, end: int, known: Listing) -> Listing:
 
 
 def _manifests(store: LogStore, files: Mapping[str, int], known: Listing) -> tuple[Manifest, ...]:
-    """Read the manifests; one inside another is left out, and so is a damaged one: the footers say the same."""
-    names = manifest_names(files)
-    ends = accumulate((name.last_seq for name in names), max, initial=-1)
-    wanted = [name for name, end in zip(names, ends, strict=False) if name.last_seq > end]
+    """Read the manifests; one inside another is left out, and so is a damaged one: those inside it say the same."""
+    names, read = manifest_names(files), dict[str, Manifest | None]()
     kept = {(manifest.name, manifest.size): manifest for manifest in known.manifests}
-    with ThreadPoolExecutor(store.reads_at_once) as pool:
-        read = pool.map(lambda name: kept.get((name, files[name.name])) or _manifest(store, name.name), wanted)
-        return tuple(manifest for manifest in read if manifest is not None)
+    while True:
+        ends = accumulate((name.last_seq for name in names), max, initial=-1)
+        wanted = [name for name, end in zip(names, ends, strict=False) if name.last_seq > end]
+        new = [name for name in wanted if name.name not in read]
+        with ThreadPoolExecutor(store.reads_at_once) as pool:
+            found = pool.map(lambda name: kept.get((name, files[name.name])) or _manifest(store, name.name), new)
+            read |= {name.name: manifest for name, manifest in zip(new, found, strict=True)}
+        names = [name for name in names if read.get(name.name, name) is not None]
+        if all(read[name.name] is not None for name in new):
+            return tuple(manifest for name in wanted if (manifest := read[name.name]) is not None)
 
 
 def _manifest(store: LogStore, name: str) -> Manifest | None:

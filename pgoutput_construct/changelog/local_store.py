@@ -65,8 +65,8 @@ class LocalStore(LogStore):
         path = self.directory / name
         temporary = path.with_name(f".{path.name.lstrip('.')}.tmp")
         with self.explained("cannot be written", name):
-            if path.parent != self.directory:
-                path.parent.mkdir(exist_ok=True)
+            for folder in reversed(Path(name).parents[:-1]):
+                (self.directory / folder).mkdir(exist_ok=True)  # never the directory: it may be on another machine
             with self._replacing(path, temporary) as file:
                 yield file
 

@@ -3,6 +3,9 @@
 A manifest is a cache: what it says of a segment counts when the segment is there with the size that it had, whatever
 became of the others; a damaged one is left out. It is written whole and never changed. What only matters of the last
 segment of a log (``LEFT_OUT``) is in its own footer alone.
+
+The transactions come first in the file, in blocks (``changelog/blocks.py``) that few readers need; then all else, as
+Arrow's stream; the length of that and its CRC-32 are at the end.
 """
 
 import json
@@ -18,8 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import Numbers
+from pgoutput_construct.changelog.blocks import PLACES, Blocks, write_blocks
+from pgoutput_construct.changelog.ended import Ended
 from pgoutput_construct.changelog.footer import DAMAGE, Position, Segment, footer_content, options_of
-from pgoutput_construct.changelog.index import COLUMNS, INDEX_SCHEMA, SegmentIndex
+from pgoutput_construct.changelog.index import COLUMNS, SegmentIndex
+from pgoutput_construct.changelog.log_index import LOG_SCHEMA, LogIndex
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
@@ -39,14 +45,20 @@ _SCHEMA: Final = pa.schema(
         ("checks", pa.list_(pa.int64())),
         ("options", pa.string()),
         ("footer", pa.string()),
-        *(field for field in INDEX_SCHEMA if field.name not in LEFT_OUT),
+        *((name, pa.int64()) for name in PLACES),
+        *(field for field in LOG_SCHEMA if field.name not in LEFT_OUT),
     ]
 )
 _OWN: Final = ("name", "size", "payload_bytes", "first_seq", "last_seq")
 """Fields of a segment that are columns."""
 _DESCRIBED: Final = ("footer", "checks", "complete_lsn", "events", *_OWN)
 """Columns that describe a segment, beside its options."""
+_END: Final = b"%016x%08x"
+"""What a file ends with: the length of Arrow's stream before it, and its CRC-32."""
+_END_BYTES: Final = 24
 _CHECK_BYTES: Final = 8
+_TAIL_BYTES: Final = 2**16
+"""What is read of a file at first; mostly it is enough."""
 
 
 class ManifestName(NamedTuple):
@@ -63,6 +75,8 @@ class Manifest:
 
     table: pa.Table = field(repr=False)
     """A row a segment: what its footer says, options and what is rarely there as JSON, and its index."""
+    ended: Ended
+    """The transactions of the segments."""
     size: int = 0
     """Bytes of the file that it was read from, 0 for none."""
 
@@ -75,13 +89,16 @@ class Manifest:
         columns["checks"] = pa.array([list(segment.checks.values()) for segment in segments], pa.list_(pa.int64()))
         columns["options"] = pa.array([json.dumps(content.pop("options"), sort_keys=True) for content in contents])
         columns["footer"] = pa.array([_rest_of(content) for content in contents])
-        arrays = (columns[field.name] if field.name in columns else index.table[field.name] for field in _SCHEMA)
-        return cls(pa.table(list(arrays), _SCHEMA))
+        columns |= {name: pa.array(np.zeros(len(segments), np.int64)) for name in PLACES}  # it is in no file yet
+        known = LogIndex.over(index)
+        arrays = (columns[field.name] if field.name in columns else known.table[field.name] for field in _SCHEMA)
+        return cls(pa.table(list(arrays), _SCHEMA), known.ended)
 
     @classmethod
     def concat(cls, manifests: Iterable["Manifest"]) -> "Manifest":
         """Put manifests of consecutive segments together."""
-        return cls(pa.concat_tables([manifest.table for manifest in manifests]))
+        parts = list(manifests)
+        return cls(pa.concat_tables([part.table for part in parts]), Ended.concat(part.ended for part in parts))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -140,23 +157,29 @@ class Manifest:
         values: list[Any] = (pc.list_value_length(column) if name == "events" else column).to_pylist()
         return values
 
-    def index(self, rows: slice) -> SegmentIndex:
+    def index(self, rows: slice) -> LogIndex:
         """Return the index of some of the segments; the columns LEFT_OUT have nothing."""
         part = self.table[rows]
         nothing = {name: pa.nulls(part.num_rows, pa.list_(COLUMNS[name])) for name in LEFT_OUT}
-        columns = [nothing[name] if name in nothing else part[name] for name in INDEX_SCHEMA.names]
-        return SegmentIndex(pa.table(columns, INDEX_SCHEMA))
+        columns = [nothing[name] if name in nothing else part[name] for name in LOG_SCHEMA.names]
+        return LogIndex(pa.table(columns, LOG_SCHEMA), self.ended[rows])
 
     def write(self, store: LogStore) -> ManifestName:
-        """Write it, with its checksum at the end."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
-            stream.write_table(self.table.combine_chunks())
-        content = sink.getvalue()
+        """Write it, with its checksums; of the transactions only some are in memory at a time."""
         with store.writing(self.name.name) as file:
+            places = write_blocks(file, self.ended, self.numbers("ended"))
+            columns = [places.get(name, self.table[name]) for name in _SCHEMA.names]
+            content = _stream(pa.table(columns, _SCHEMA))
             file.write(content)
-            file.write(b"%08x" % zlib.crc32(content))
+            file.write(_END % (len(content), zlib.crc32(content)))
         return self.name
+
+
+def _stream(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_table(table.combine_chunks())
+    return sink.getvalue()
 
 
 def _rest_of(content: dict[str, Any]) -> str:
@@ -174,15 +197,31 @@ def manifest_names(names: Iterable[str]) -> list[ManifestName]:
 
 
 def read_manifest(store: LogStore, name: str) -> Manifest:
-    """Read a manifest; raise ChangeLogError for a damaged one, MissingFileError where it is not there."""
-    content = memoryview(store.read(name))
+    """Read a manifest but for its blocks; raise ChangeLogError for damage, MissingFileError where it is not there."""
+    content, check, size = _read(store, name)
     try:
-        if bytes(content[-_CHECK_BYTES:]) != b"%08x" % zlib.crc32(content[:-_CHECK_BYTES]):
+        if b"%08x" % zlib.crc32(content) != check:
             raise ValueError("its checksum does not match")
-        table = pa.ipc.open_stream(pa.BufferReader(pa.py_buffer(content[:-_CHECK_BYTES]))).read_all()
+        table = pa.ipc.open_stream(pa.BufferReader(content)).read_all()
         if not table.schema.equals(_SCHEMA) or not table.num_rows:
             raise ValueError(f"its columns are {table.schema.names}")
     except DAMAGE as error:
         place = store.place(name)
         raise ChangeLogError(f"{place}: damaged: {error}; remove it: the log's segments say the same") from error
-    return Manifest(table, len(content))
+    return Manifest(table, Ended.of(Blocks(store, name, table.select(PLACES)), table.num_rows), size)
+
+
+def _read(store: LogStore, name: str) -> tuple[bytes, bytes, int]:
+    """Return the stream in a file, the checksum that it says it has, and the size of the file."""
+    with store.explained("cannot be read", name), store.open(name) as file:
+        size = file.size()
+        file.seek(max(0, size - _TAIL_BYTES))
+        tail = file.read()
+        try:
+            length = int(tail[-_END_BYTES:-_CHECK_BYTES], 16)
+        except ValueError:  # it is no manifest, or of an earlier version: nothing has its checksum
+            length = 0
+        if len(tail) < length + _END_BYTES <= size:
+            file.seek(size - length - _END_BYTES)
+            tail = file.read()
+    return tail[-length - _END_BYTES : -_END_BYTES], tail[-_CHECK_BYTES:], size

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.planning import committed_spans
+from pgoutput_construct.changelog.log_index import LogIndex
+from pgoutput_construct.changelog.planning import committed, lost_ends, spans_of
 from pgoutput_construct.changelog.wholeness import begun_without_copy, present_copies
 from pgoutput_construct.columnar.descriptions import copy_scope
 
@@ -27,7 +27,7 @@ class Need(NamedTuple):
     """Why."""
 
 
-def needs_of(index: SegmentIndex) -> Iterator[Need]:
+def needs_of(index: LogIndex) -> Iterator[Need]:
     """Yield from where on the state of each table needs a log; of those that the log does not hold as a whole, nothing.
 
     With a copy these are the copy's pieces, and the transactions that its snapshot did not see: some may have come
@@ -46,19 +46,20 @@ def needs_of(index: SegmentIndex) -> Iterator[Need]:
             yield Need(seq, oid, f"the state of {name} needs all since its first row")
 
 
-def _unseen(index: SegmentIndex, snapshots: set[Snapshot]) -> dict[Snapshot, int]:
+def _unseen(index: LogIndex, snapshots: set[Snapshot]) -> dict[Snapshot, int]:
     """Return where the first transaction begins that each snapshot did not see, or the segment that may have it."""
-    spans = committed_spans(index)
-    xids, seqs = np.asarray(spans.xid), np.asarray(spans.first_seq)
     complete, starts = (index.table[name].to_numpy() for name in ("complete_lsn", "first_seq"))
-    found = {}
-    for snapshot in snapshots:
-        transaction = seqs[snapshot.invisible(xids)].min(initial=_NEVER)
-        found[snapshot] = min(int(transaction), int(starts[complete > snapshot.lsn].min(initial=_NEVER)))
+    found = {each: int(starts[complete > each.lsn].min(initial=_NEVER)) for each in snapshots}
+    lost = lost_ends(index)
+    for _, part in index.parts() if snapshots else ():
+        spans = spans_of(committed(part.transactions, lost))
+        xids, seqs = np.asarray(spans.xid), np.asarray(spans.first_seq)
+        for each in snapshots:
+            found[each] = min(found[each], int(seqs[each.invisible(xids)].min(initial=_NEVER)))
     return found
 
 
-def _first_pieces(index: SegmentIndex, copies: dict[int, TableCopy]) -> dict[int, int]:
+def _first_pieces(index: LogIndex, copies: dict[int, TableCopy]) -> dict[int, int]:
     """Return where the first piece of each copy stands: it begins with what describes its rows."""
     sent = index.entries("descriptions")
     chunks = copy_scope(0) - sent["stream_xid"].fill_null(0).to_numpy()

@@ -16,7 +16,7 @@ from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
 
-__all__ = ["LostEnd", "committed", "committed_spans", "lost_ends", "relation_history", "spans_of"]
+__all__ = ["LostEnd", "committed", "committed_spans", "lost_ends", "relation_history", "run_spans", "spans_of"]
 
 LostEnd: TypeAlias = tuple[int, int]
 """Where a log was begun anew, and the position in the WAL up to which what had ended before still counts."""
@@ -27,6 +27,14 @@ _INT64_MAX: Final = 2**63 - 1
 def committed_spans(index: SegmentIndex) -> Spans:
     """Return where the committed transactions of a log stand."""
     return spans_of(committed(index.transactions, lost_ends(index)))
+
+
+def run_spans(index: SegmentIndex) -> Spans:
+    """Return where those of the committed transactions stand in which runs of the index's ``rows`` begin or end.
+
+    These are some of each segment, however many there are; a few others are among them.
+    """
+    return spans_of(committed(index.marked, lost_ends(index)))
 
 
 def committed(transactions: pa.Table, lost: Iterable[LostEnd] = ()) -> pa.Table:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+import pyarrow.compute as pc
+
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.compact import lock_for_maintenance
 from pgoutput_construct.changelog.cut import find_cut
@@ -143,8 +145,9 @@ def _note(store: LogStore, done: Prune, listing: Listing) -> None:
     A plan hides nothing: a prune that is killed before it has looked for readers takes nothing from them.
     """
     earlier = replace(read_pruned(store), planned=0)
-    ended = indexes_of(listing[: done.segments]).transactions["commit_time"]
-    last = max(ended.drop_null().to_pylist(), default=earlier.time)
+    parts = indexes_of(listing[: done.segments]).parts()
+    times = [pc.max(part.transactions["commit_time"]).as_py() for _, part in parts]
+    last = max((time for time in times if time is not None), default=earlier.time)
     write_pruned(store, replace(earlier, planned=done.first_seq))
     for reader in readers(store):
         if reader.next_seq < done.first_seq and not reader.has_expired(time.time()):

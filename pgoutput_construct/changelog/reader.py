@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.events import LogEvent, events_of
 from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import indexes_of
 from pgoutput_construct.changelog.listed import Listing
 from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.reading import read_segment
@@ -93,7 +93,7 @@ class ChangeLog:
         return list_log(self.store, known)
 
     @cached_property
-    def index(self) -> SegmentIndex:
+    def index(self) -> LogIndex:
         """What is to be known without the payloads; raises ChangeLogError for a damaged footer."""
         return indexes_of(self.segments)
 

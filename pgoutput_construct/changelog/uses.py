@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.copies import Snapshot, copies_of
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.planning import committed_spans
+from pgoutput_construct.changelog.planning import run_spans
 from pgoutput_construct.changelog.usage import COPIED
 from pgoutput_construct.wire import Lsn
 
@@ -58,7 +58,7 @@ def uses_of(index: SegmentIndex) -> dict[int, Use]:
 
 
 def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Iterator[tuple[int, Use]]:
-    spans = committed_spans(index)
+    spans = run_spans(index)
     if not len(rows) or not len(spans.first_seq):
         return
     first, last, lsn, top = (

@@ -12,11 +12,13 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.block import NO_XID, Block
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.columns import parts_of
+from pgoutput_construct.changelog.commit_numbers import NUMBERS
 from pgoutput_construct.changelog.footer import Segment, read_footer
 from pgoutput_construct.changelog.index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog.indexes import builder_after, index_of
 from pgoutput_construct.changelog.listed import Listing
 from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.manifest import LEFT_OUT, manifest_names, read_manifest
 from pgoutput_construct.changelog.names import chosen
 from pgoutput_construct.changelog.note import Note, read_note
@@ -178,11 +180,22 @@ class _Verification:
                     footer = read_footer(self.store, known[segment.name], segment.size)
                 except ChangeLogError:
                     continue  # it was said above
-                wrong = differences(index_of(footer), manifest.index(slice(row, row + 1)), without=LEFT_OUT)
+                try:
+                    wrong = _wrong(index_of(footer), manifest.index(slice(row, row + 1)))
+                except ChangeLogError as error:
+                    self.problem(str(error))
+                    break
                 if wrong or footer != segment:
                     said = ", ".join(wrong) or "footer"
                     place = self.store.place(name.name)
                     self.problem(f"{place}: not what {segment.name} says of itself: {said}; remove it: it is a cache")
+
+
+def _wrong(index: SegmentIndex, known: LogIndex) -> list[str]:
+    """Name the columns that a manifest has otherwise than the index of a segment."""
+    said, found = (each.table.select(["ended", *NUMBERS, "marked"]) for each in (known, LogIndex.over(index)))
+    derived = [name for name in found.column_names if said[name].to_pylist() != found[name].to_pylist()]
+    return [*differences(index, known, without=LEFT_OUT), *derived]
 
 
 def differences(

@@ -1,6 +1,6 @@
 """What a log lacks: tables that it does not hold from their first row on, and such that changed behind its back."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
@@ -11,16 +11,17 @@ from pgoutput_construct.changelog.described import described
 from pgoutput_construct.changelog.facts import (
     PublicationReading,
     TableReading,
+    covers,
     publication_readings,
     table_readings,
 )
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.lineage import lineage_of
-from pgoutput_construct.changelog.planning import committed_spans
+from pgoutput_construct.changelog.planning import run_spans
 from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.wire.messages import Truncate
 
-__all__ = ["IncompleteTableWarning", "Lack", "begun_without_copy", "lacks_of", "present_copies"]
+__all__ = ["IncompleteTableWarning", "Lack", "begun_without_copy", "lacks_of", "present_copies", "whole_tables"]
 
 _TRUNCATES = tag_table({Truncate})
 
@@ -66,6 +67,32 @@ def lacks_of(index: SegmentIndex) -> list[Lack]:
             lacks.append(Lack(oid, names.get(oid, str(oid)), stale.reason, stale.remedy, stale.seq))
     lacks += _unsent(published, names)
     return sorted(lacks, key=lambda lack: (lack.stale_since is not None, lack.name))
+
+
+def whole_tables(index: SegmentIndex, lacks: Iterable[Lack]) -> frozenset[int]:
+    """Return the OIDs of the tables of which a log has every row, given what it ``lacks``.
+
+    These are the others, as far as the log knows what is published of them, and while all publications that have one
+    publish its inserts and updates: without them it has rows that nobody said. It may have rows too many, where deletes
+    are not published.
+    """
+    readings, copies = publication_readings(index), {copy.relation_oid: copy for copy in present_copies(index)}
+    known = {oid for reading in readings if reading.captured for oid in reading.tables}
+    found = known - {lack.relation_oid for lack in lacks}
+    return frozenset(oid for oid in found if all(map(_is_whole, _in_force(readings, oid, copies.get(oid)))))
+
+
+def _in_force(readings: Sequence[PublicationReading], oid: int, copy: TableCopy | None) -> Iterator[PublicationReading]:
+    """Yield the readings of publications that say what was sent of a table, after a copy of it."""
+    for place, reading in enumerate(readings):
+        later = (each for each in readings[place + 1 :] if each.name == reading.name)
+        is_past = copy is not None and any(covers(copy.snapshot, each.snapshot) for each in later)
+        if reading.captured and oid in reading.tables and not is_past:
+            yield reading
+
+
+def _is_whole(reading: PublicationReading) -> bool:
+    return reading.operations >= {"insert", "update"}
 
 
 def present_copies(index: SegmentIndex) -> Iterator[TableCopy]:
@@ -130,7 +157,7 @@ def _truncated(index: SegmentIndex) -> dict[int, int]:
     """Return where a committed transaction has emptied tables last: from then on the log has all of them."""
     rows = index.entries("rows")
     rows = rows.filter(look_up(rows["tag"].to_numpy(), _TRUNCATES))
-    spans = committed_spans(index)
+    spans = run_spans(index)
     first, last = np.asarray(spans.first_seq), np.asarray(spans.last_seq)
     seqs, xids, oids = (rows[name].to_numpy() for name in ("first_seq", "xid", "oid"))
     places = np.searchsorted(first, seqs, "right") - 1

@@ -17,6 +17,7 @@ from pgoutput_construct.wire import Timestamp
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.wholeness import Lack
+    from pgoutput_construct.spark.phases import OnMissing
     from pgoutput_construct.spark.warehouse import Batch
 
 __all__ = ["replicate_command"]
@@ -42,6 +43,13 @@ _NAMED: Final = 8
     "--workers", type=click.IntRange(min=1), default=4, show_default=True, help="How many tables are written at a time."
 )
 @click.option(
+    "--on-missing",
+    type=click.Choice(("error", "report")),
+    default="error",
+    show_default=True,
+    help="What becomes of a change of a row that must be there and is not: an error, or a file in DIR/missing.",
+)
+@click.option(
     "--grace",
     type=SECONDS,
     default=600.0,
@@ -61,6 +69,7 @@ def replicate_command(
     keep_dropped: bool,
     interval: float,
     workers: int,
+    on_missing: "OnMissing",
     grace: float,
     master: str,
 ) -> None:
@@ -74,6 +83,9 @@ def replicate_command(
     Tables are altered, renamed, copied again and removed as they are at their source.
 
     Delta Lake and Iceberg need jars, which Spark fetches from Maven Central, once. Iceberg's catalog is DIR itself.
+
+    An update or delete of a row that must be there, and is not, is an error of its table, which stays as it is; with
+    --on-missing report all goes on, and DIR/missing/schema.table has these changes as Parquet.
 
     Ctrl-C or SIGTERM ends after the batch that is under way; a second one at once, which loses nothing either.
 
@@ -118,6 +130,7 @@ def replicate_command(
             keep_dropped=keep_dropped,
             interval=interval,
             workers=workers,
+            on_missing=on_missing,
             grace=grace,
             on_batch=report,
             stop=lambda: bool(wishes),
@@ -135,6 +148,12 @@ class _Report:
         """Tell of one."""
         if batch.tables or batch.removed:
             LOGGER.info("%s", _described(batch))
+        for table, count in batch.missing.items():
+            LOGGER.warning(
+                "%s: %s of rows that are not there: see missing/ in the warehouse",
+                printable(table),
+                counted(count, "change"),
+            )
         warn_of_lacks([lack for lack in batch.lacks if lack not in self._lacks])
         self._lacks = batch.lacks
 

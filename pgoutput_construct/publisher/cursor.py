@@ -1,10 +1,13 @@
 """How far a client has been sent what a publisher serves: chunks of bytes, ready for its socket."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pgoutput_construct.publisher.feed import Feed
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.publisher.feed import COPIED, Feed
 from pgoutput_construct.publisher.rendering import Outgoing, Renderer
+from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.wire.connection import build_connection
 from pgoutput_construct.wire.connection_messages import CopyData
 from pgoutput_construct.wire.engine import build_frame, engine
@@ -40,12 +43,18 @@ class Chunk(NamedTuple):
 class Cursor:
     """Goes through a feed for one client."""
 
-    def __init__(self, feed: Feed, options: ReplicationOptions, after: int) -> None:
-        """Begin behind the transactions that ended at, or before, the position ``after``."""
+    def __init__(self, feed: Feed, options: ReplicationOptions, after: int, copied: int = -1) -> None:
+        """Begin behind the transactions that ended at, or before, the position ``after``.
+
+        The client has been served the copies of tables up to the seq ``copied`` that stand before that.
+        """
         self._feed = feed
+        self._generation = feed.generation
+        self.copied = copied
+        """Up to which seq copies of tables have been served, or will be."""
         self._renderer = Renderer(feed, options)
         self._after = after
-        self._place = 0
+        self._place = self._end = 0
         layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
         self._engines = {inside: engine(**layout, in_stream=inside) for inside in (False, True)}
         self._current: Iterator[Outgoing] = iter(())
@@ -73,19 +82,36 @@ class Cursor:
 
     def _begin_next(self) -> bool:
         """Begin the next transaction; tell whether there is one."""
-        ended = self._feed.ended
         if self._place:
-            self.position = max(self.position, Lsn(ended[self._place - 1].end_lsn or 0))
+            self.position = max(self.position, Lsn(self._end))
+        ended = self._feed.ended
+        self._find_place(ended)
         while self._place < len(ended):
             following = ended[self._place]
             self._fault = self._feed.next_fault(following.seq)
             if self._fault is not None:
                 return False
             self._place += 1
-            if (following.end_lsn or 0) > self._after:
+            self._end = following.end_lsn or 0
+            if self._end > self._after:
                 self._current = self._renderer.render(following)
                 return True
         return False
+
+    def _find_place(self, ended: Sequence[EndedTransaction]) -> None:
+        """Find the place again among transactions that have changed: a table was copied anew."""
+        passed = max(self._end, self._after)
+        missed = [each for each in ended if each.outcome == COPIED and (each.end_lsn or 0) <= passed]
+        if any(each.seq > self.copied for each in missed):
+            raise ChangeLogError(
+                "a table was copied anew at a place that this client has passed: empty its tables, and begin with "
+                "another slot"
+            )
+        self.copied = max(self.copied, self._feed.copied_until)
+        if self._generation != self._feed.generation:
+            self._generation = self._feed.generation
+            ends = (place for place, each in enumerate(ended) if (each.end_lsn or 0) > self._end)
+            self._place = next(ends, len(ended))
 
     def _encoded(self, outgoing: Outgoing) -> bytes:
         payload = self._engines[outgoing.in_stream].build(outgoing.message)

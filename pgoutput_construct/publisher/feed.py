@@ -54,6 +54,10 @@ class Feed(ABC):
     about: About
     history: RelationHistory
     """What describes the rows, at each place."""
+    generation: int = 0
+    """It changes when what has ended is no longer what it was, with more behind it."""
+    copied_until: int = -1
+    """The seq of the latest copy of a table."""
 
     @property
     @abstractmethod

@@ -23,6 +23,11 @@ class Copied(NamedTuple):
     """Before which of the log's transactions, in the order of their ends."""
     copies: tuple[TableCopy, ...]
 
+    @property
+    def seq(self) -> int:
+        """Where the log says that the last of them is complete."""
+        return max(copy.seq for copy in self.copies)
+
 
 class LogCopies:
     """The latest copy of each table.
@@ -56,19 +61,28 @@ class LogCopies:
     def merged(self) -> Iterator[EndedTransaction]:
         """Yield the transactions of the log with the copies at their places."""
         begin = 0
-        for number, group in enumerate(self.groups):
+        for group in self.groups:
             yield from self._ended[begin : group.place]
-            yield self._transaction(number, group)
+            yield self._transaction(group)
             begin = group.place
         yield from self._ended[begin:]
 
-    def _transaction(self, number: int, group: Copied) -> EndedTransaction:
+    @property
+    def until(self) -> int:
+        """The seq of the latest copy, -1 for none."""
+        return max((group.seq for group in self.groups), default=-1)
+
+    def of(self, ended: EndedTransaction) -> tuple[TableCopy, ...]:
+        """Return the copies that are served as a transaction."""
+        return next(group.copies for group in self.groups if group.seq == ended.seq)
+
+    def _transaction(self, group: Copied) -> EndedTransaction:
         """Return copies as a transaction that ends inside the commit record of the one before which it is served."""
         if group.place < len(self._ended):
             lsn = (self._ended[group.place].commit_lsn or 0) + 1
         else:
             lsn = max(copy.snapshot.lsn for copy in group.copies)
-        return EndedTransaction(number, COPIED, LoggedTransaction(_NO_XID), lsn, lsn, 0)
+        return EndedTransaction(group.seq, COPIED, LoggedTransaction(_NO_XID), lsn, lsn, 0)
 
     def contain(self, relation_oid: int, ended: EndedTransaction) -> bool:
         """Tell whether a copy that was served before has what a transaction did to a table."""

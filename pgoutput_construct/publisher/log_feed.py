@@ -58,8 +58,13 @@ class LogFeed(Feed):
         rows = committed(log.index.transactions, lost_ends(log.index))
         if self._until is not None:
             rows = rows.filter(pc.less_equal(rows["commit_lsn"], self._until))
-        self._copies = LogCopies(log.index, [_ended(row) for row in rows.to_pylist()], self._until)
-        self._ended = list(self._copies.merged())
+        copies = LogCopies(log.index, [_ended(row) for row in rows.to_pylist()], self._until)
+        if copies.until != self.copied_until:
+            self.generation += 1
+        self._copies, self.copied_until = copies, copies.until
+        self._ended = list(copies.merged())
+        # Last, since clients are told that all before this has been sent to them.
+        self._position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))
 
     @property
     def ended(self) -> Sequence[EndedTransaction]:
@@ -69,7 +74,7 @@ class LogFeed(Feed):
     @property
     def position(self) -> Lsn:
         """See Feed."""
-        return self._log.complete_lsn if self._until is None else Lsn(min(self._until, self._log.complete_lsn))
+        return self._position
 
     def refresh(self) -> bool:
         """See Feed: a capture may write more."""
@@ -89,7 +94,7 @@ class LogFeed(Feed):
 
     def copied(self, ended: EndedTransaction) -> Iterator[Fed]:
         """See Feed."""
-        for copy in self._copies.groups[ended.seq].copies:
+        for copy in self._copies.of(ended):
             for segment in self._segments_of(copy):
                 for row in self._rows(segment.first_seq, segment.last_seq):
                     if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:

@@ -29,6 +29,7 @@ class MessageFeed(Feed):
         self.about = about
         self.growing = growing
         self._fed: list[Fed] = []
+        self._count = 0
         self._state = StreamState()
         self._reader = TransactionReader()
         self.history = RelationHistory()
@@ -38,16 +39,19 @@ class MessageFeed(Feed):
 
     def add(self, lsn: Lsn, message: PgoutputMessage) -> None:
         """Add the next message; raise ProtocolError where it cannot come."""
-        seq, stream_xid = len(self._fed), self._state.stream_xid
+        seq, stream_xid = self._count, self._state.stream_xid
         control = ControlMessage(seq, stream_xid, message)
-        self._state.follow(message)
-        self._reader.read(control)
-        self.history.read(control)
+        # In this order, since other threads read meanwhile: what has ended is there, and described.
+        del self._fed[seq:]
         self._fed.append(Fed(seq, lsn, message, stream_xid))
+        self.history.read(control)
+        self._reader.read(control)
+        self._state.follow(message)
+        self._count += 1
         self._position = max(self._position, lsn, *(Lsn(each.end_lsn or 0) for each in self._reader.ended[-1:]))
 
     def __len__(self) -> int:
-        return len(self._fed)
+        return self._count
 
     @property
     def ended(self) -> Sequence[EndedTransaction]:

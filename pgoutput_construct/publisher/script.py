@@ -33,12 +33,12 @@ class Script(MessageFeed):
         due = (each for at in sorted(self._faults) if at <= seq for each in self._faults[at])
         return next((each for each in due if not each.shown), None)
 
-    def cursor(self, options: ReplicationOptions, after: int) -> Cursor:
+    def cursor(self, options: ReplicationOptions, after: int, copied: int = -1) -> Cursor:
         """See Feed: as it stands, or transaction by transaction for a client that asked for something else."""
         streams = any(each.transaction.streamed for each in self.ended)
         prepares = any(each.transaction.gid is not None for each in self.ended)
         as_asked = (options.streaming != "off" or not streams) and (options.two_phase or not prepares)
-        return (ScriptCursor if as_asked else Cursor)(self, options, after)
+        return (ScriptCursor if as_asked else Cursor)(self, options, after, copied)
 
 
 class ScriptCursor(Cursor):
@@ -46,8 +46,8 @@ class ScriptCursor(Cursor):
 
     _feed: Script
 
-    def __init__(self, feed: Script, options: ReplicationOptions, after: int) -> None:
-        super().__init__(feed, options, after)
+    def __init__(self, feed: Script, options: ReplicationOptions, after: int, copied: int = -1) -> None:
+        super().__init__(feed, options, after, copied)
         self._options = options
         self._seq = 0
         self._known: dict[tuple[int | None, int], int] = {}
@@ -65,13 +65,11 @@ class ScriptCursor(Cursor):
         return had
 
     def _begin_next(self) -> bool:
-        if fault := self._feed.next_fault(self._seq):
-            self._fault = fault
-            return False
-        if self._seq >= len(self._feed):
-            return False
         self._ends |= {each.seq: each.end_lsn or 0 for each in self._feed.ended[len(self._ends) :]}
         self.position = max(self.position, Lsn(self._ends.get(self._seq - 1, 0)))
+        self._fault = self._feed.next_fault(self._seq)
+        if self._fault is not None or self._seq >= len(self._feed):
+            return False
         fed = next(self._feed.read(self._seq, self._seq))
         self._current = self._sent(fed) if self._seq not in self._had else iter(())
         self._seq += 1

@@ -58,6 +58,7 @@ class Session:
         self._writer = writer
         self._conversation = Conversation("server", _STARTUP_BYTES)
         self._replicates = False
+        self._reads = ""
 
     async def run(self) -> None:
         """Serve the client until it goes; its mistakes end at most its own connection."""
@@ -77,6 +78,8 @@ class Session:
             pass
         finally:
             self.publisher.slots.forget_temporary(self.temporary)
+            if self._reads:
+                self.publisher.told(f"slot {self._reads}: its client has gone")
 
     async def receive(self) -> m.ConnectionMessage:
         """Return the client's next message."""
@@ -254,7 +257,9 @@ class Session:
         with slots.acquired(command.slot, self.process_id) as slot:
             sender = WalSender(self, slot, command)
             await self.send(m.CopyBothResponse(0, ()))
+            self._reads = slot.name
             await sender.run()
+            self._reads = ""
 
     async def _result(self, result: Result) -> None:
         await self.send(*result.messages())

@@ -30,6 +30,8 @@ class Slot:
     temporary: bool = False
     confirmed: int = 0
     """The position up to which its client has confirmed everything; it never goes back."""
+    copied: int = -1
+    """Copies of tables up to this seq of a change log have been served, or will be, at their places."""
 
 
 class Slots:

@@ -6,6 +6,7 @@ Source: ``walsender.c`` of PostgreSQL (WalSndLoop(), ProcessRepliesIfAny(), WalS
 import asyncio
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.errors import DecodeError
@@ -42,11 +43,16 @@ class WalSender:
         options = asked(command, self._publisher.feed.about)
         two_phase = self._publisher.slots.keep_two_phase(slot, options.two_phase)
         options = replace(options, two_phase=two_phase)
+        self._asked = f"proto_version={options.proto_version}, streaming={options.streaming}"
         feed = self._publisher.feed
-        self._cursor = feed.cursor(options, start) if isinstance(feed, Script) else Cursor(feed, options, start)
+        make = feed.cursor if isinstance(feed, Script) else partial(Cursor, feed)
+        self._cursor = make(options, start, slot.copied if slot.confirmed else feed.copied_until)
         self._heard = time.monotonic()
         self._asked_to_reply = False
-        self._told_position = Lsn(0)
+        self._sent = Lsn(start)
+        """End of the last transaction that the client has been sent; a keepalive must not say more, since a client
+        confirms what a keepalive says when it has nothing left to apply."""
+        self._told = Lsn(0)
 
     async def write(self, data: bytes) -> None:
         """Send bytes to the client."""
@@ -63,11 +69,12 @@ class WalSender:
 
     async def keepalive(self, asks: bool) -> None:
         """Send a keepalive, which may ask for a reply at once."""
-        frame = PrimaryKeepalive(self._told_position or self._cursor.position, Timestamp.now(), int(asks))
+        frame = PrimaryKeepalive(self._sent, Timestamp.now(), int(asks))
         await self._session.send(m.CopyData(build_frame(frame)))
 
     async def run(self) -> None:
         """Stream until the client ends its side."""
+        self._publisher.told(f"slot {self._slot.name}: a client reads from {self._sent} on, as {self._asked}")
         sending = asyncio.create_task(self._send())
         listening = asyncio.create_task(self._listen())
         try:
@@ -109,11 +116,14 @@ class WalSender:
         rate = self._publisher.settings.rate
         most = None if rate is None else max(rate // _RATE_PARTS, 1)
         while True:
+            position = self._publisher.feed.position  # asked before: more may come meanwhile
             chunk = await asyncio.to_thread(self._cursor.next_chunk, most)
             if chunk is None:
-                await self._wait()
+                await self._wait(max(self._cursor.position, position))
             else:
                 await self.write(chunk.data)
+                self._sent = max(self._sent, chunk.position)
+                self._slot.copied = max(self._slot.copied, self._cursor.copied)
                 if chunk.fault is not None:
                     await chunk.fault.show(self)
                 await self._pause(chunk, rate)
@@ -123,11 +133,11 @@ class WalSender:
         if rate is not None:
             await asyncio.sleep(chunk.changes / rate)
 
-    async def _wait(self) -> None:
+    async def _wait(self, position: Lsn) -> None:
         """Tell the client once how far everything is sent, then look for more."""
-        position = max(self._cursor.position, self._publisher.feed.position)
-        if position != self._told_position:
-            self._told_position = position
+        self._sent = max(self._sent, position)
+        if self._told != self._sent:
+            self._told = self._sent
             await self.keepalive(asks=False)
         await self._publisher.more(_POLL_SECONDS)
 

@@ -14,7 +14,7 @@ from pgoutput_construct.spark.replay import Current, Event, Row, Texts, replayed
 
 __all__ = ["FollowedRows", "followed", "split"]
 
-_SAID: Final = pa.schema([("_open", pa.list_(pa.string())), ("_lost", pa.bool_())])
+_SAID: Final = pa.schema([("_open", pa.list_(pa.string())), ("_lost", pa.bool_()), ("_missing", pa.int32())])
 
 
 def split(touched: DataFrame, layout: Layout) -> tuple[DataFrame, DataFrame]:
@@ -33,24 +33,27 @@ def split(touched: DataFrame, layout: Layout) -> tuple[DataFrame, DataFrame]:
 def followed(touched: DataFrame, layout: Layout) -> DataFrame:
     """Return what ``net_of`` does, for changes by ``_component``: they are replayed in their order, one by one."""
     pairs = [layout.place(name) for name in layout.unsent]
-    columns = [*layout.key, "_row", "_place", *pairs, "_was"]
+    columns = [*layout.key, "_row", "_place", "_at", *pairs, "_was"]
+    here = F.struct("_commit_lsn", "_seq")
     events = touched.select(
-        *(name for name in columns if name != "_place"),
-        F.struct("_commit_lsn", "_seq").alias("_place"),
+        *(name for name in columns if name not in ("_place", "_at")),
+        here.alias("_place"),
+        here.alias("_at"),
         "_component",
         layout.key_texts().alias("_key"),
         F.when(F.col("_moved") & ~F.col("_gone"), layout.key_texts("_was.")).alias("_former"),
         "_gone",
+        (F.col("_step") < 1).alias("_needs"),
         "_unchanged",
         F.lit(0).alias("_shape"),
         "_commit_lsn",
         "_seq",
     )
     places = {name: columns.index(pair) for name, pair in zip(layout.unsent, pairs, strict=True)}
-    was = columns.index("_was")
+    was, at = columns.index("_was"), columns.index("_at")
     # At one place a row takes from the one that it was before that one goes.
     order = ("_commit_lsn", "_seq", "_gone")
-    return replayed(events, columns, order, lambda: FollowedRows(places, was), _SAID)
+    return replayed(events, columns, order, lambda: FollowedRows(places, was, at), _SAID)
 
 
 @dataclass(slots=True)
@@ -62,20 +65,23 @@ class _Known:
     elsewhere: dict[int, int] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
     lost: bool = False
+    missing: int = 0
 
 
 class FollowedRows(Current):
     """Rows by their keys, those that are gone too; each with what it has from the row that it was before."""
 
-    def __init__(self, places: Mapping[str, int], was: int) -> None:
-        """Take the places, in what is fetched, of the columns that may be left out, and of the key before."""
+    def __init__(self, places: Mapping[str, int], was: int, at: int) -> None:
+        """Take the places, in what is fetched, of columns that may be left out, the key before, and ``_at``."""
         self._places = places
         self._was = was
+        self._at = at
         self._state: dict[Texts, _Known] = {}
 
     def rows(self) -> Iterable[Row]:
-        """Return a row for each key, with what is open of it, and whether it is lost."""
-        return [Row(each.event, each.elsewhere, (each.open, each.lost)) for each in self._state.values()]
+        """Return a row for each key, with what is open of it, whether it is lost, and how often none was there."""
+        known = self._state.values()
+        return [Row(each.event, each.elsewhere, (each.open, each.lost, each.missing)) for each in known]
 
     def change(self, number: int, event: Event) -> None:
         """Take in the next event."""
@@ -84,7 +90,16 @@ class FollowedRows(Current):
         for name in () if event.gone else event.unchanged or ():
             if name in self._places:
                 self._carry(name, known, before, number)
+        self._count(known, self._state.get(tuple(event.key)), event.needs)
         self._state[tuple(event.key)] = known
+
+    def _count(self, known: _Known, here: _Known | None, needs: bool) -> None:
+        if here is not None:
+            known.missing = here.missing
+            known.elsewhere[self._at] = here.elsewhere.get(self._at, here.event)
+        if needs and (here is None or here.gone):
+            known.missing += 1
+            known.elsewhere[self._at] = known.event
 
     def _carry(self, name: str, known: _Known, before: _Known | None, number: int) -> None:
         place = self._places[name]

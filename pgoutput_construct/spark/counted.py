@@ -1,5 +1,6 @@
 """The rows of a table whose identity is the full row: equal ones are counted, in the order of the changes."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -7,6 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.spark.alike import AlikeRows
+from pgoutput_construct.spark.demands import Demand
 from pgoutput_construct.spark.replay import replayed
 from pgoutput_construct.spark.rowwise import ORDER, Counted, component, events_of
 from pgoutput_construct.spark.schemas import column
@@ -17,18 +19,18 @@ __all__ = ["counted", "unfound_rows"]
 _SAID: Final = pa.schema([("_unfound", pa.bool_())])
 
 
-def counted(before: DataFrame | None, changes: DataFrame, table: Counted) -> DataFrame:
+def counted(before: DataFrame | None, changes: DataFrame, table: Counted, demand: Demand) -> DataFrame:
     """Return the rows after changes: the columns, ``_untyped``, ``_commit_lsn`` and ``_seq``, as ``before`` has them.
 
     Both have ``__shape``. A delete takes the oldest of the rows that are equal in the columns which it and they were
     described with, of rows that have more of them than others; or none. Rows before that no change takes away are
-    left as they are.
+    left as they are. A delete of none is an error where it is demanded that rows are there.
     """
     events, untouched = events_of(before, changes, table)
     single, mixed = _by_shape(events, table)
-    rows = _folded(single, table)
+    rows = _folded(single, table, demand)
     if mixed is not None:
-        rows = rows.unionAll(_unpacked(_replayed(mixed, table).where("NOT _unfound"), table))
+        rows = rows.unionAll(_unpacked(_found(_replayed(mixed, table), table, demand), table))
     if untouched is not None:
         rows = rows.unionAll(untouched.select(*map(column, table.names), "_untyped", "_commit_lsn", "_seq"))
     return rows
@@ -64,13 +66,20 @@ def _group(table: Counted) -> list[Column]:
     return [*values, (texts if len(table.shapes) > 1 else F.col("_texts")).alias("_known"), F.col("_shape")]
 
 
-def _folded(events: DataFrame, table: Counted) -> DataFrame:
+def _folded(events: DataFrame, table: Counted, demand: Demand) -> DataFrame:
     """Return the rows that are left where equal ones have one shape: they are groups, and their changes are counted."""
     others = [table.place(name) for name in table.names if name not in table.shared]
     changes = F.array_sort(F.collect_list(F.struct(*ORDER, *others, *(["_texts"] if others else []))))
     groups = events.groupBy(*_group(table)).agg(changes.alias("_changes"))
-    groups = groups.withColumn("_count", F.aggregate("_changes", F.lit(0), _counted_on)).where("_count > 0")
     came = F.filter("_changes", lambda change: change["_came"])
+    groups = groups.withColumn("_count", F.aggregate("_changes", F.lit(0), _counted_on))
+    is_left = F.col("_count") > 0
+    if demand.rows:
+        # One that found no row did not lower the count.
+        is_wrong = F.col("_count") > 2 * F.size(came) - F.size("_changes")
+        row = {name: restored(F.col(f"g{number}"), table.kinds[name]) for number, name in enumerate(table.own)}
+        is_left = F.when(is_wrong, demand.refuse_row(_unfound_at(), _shown(row))).otherwise(is_left)
+    groups = groups.where(is_left)
     last = F.slice(came, F.size(came) - F.col("_count") + 1, F.col("_count"))
     left = groups.withColumn("_one", F.explode(last))
     values, texts = dict[str, Column](), dict[str, Column]()
@@ -85,6 +94,32 @@ def _folded(events: DataFrame, table: Counted) -> DataFrame:
         "_one._commit_lsn",
         "_one._seq",
     )
+
+
+def _unfound_at() -> Column:
+    """Return where the first change stands that was to take a row away and found none."""
+    nothing = F.struct(F.lit(0).alias("count"), F.lit(None).cast("struct<_commit_lsn:bigint,_seq:bigint>").alias("at"))
+
+    def go_on(found: Column, change: Column) -> Column:
+        here = F.struct(change["_commit_lsn"].alias("_commit_lsn"), change["_seq"].alias("_seq"))
+        is_it = found["at"].isNull() & ~change["_came"] & (found["count"] == 0)
+        at = F.when(is_it, here).otherwise(found["at"])
+        return F.struct(_counted_on(found["count"], change).alias("count"), at.alias("at"))
+
+    return F.aggregate("_changes", nothing, go_on)["at"]
+
+
+def _found(events: DataFrame, table: Counted, demand: Demand) -> DataFrame:
+    """Leave out what found no row; refuse it where a row was to be there."""
+    if not demand.rows:
+        return events.where("NOT _unfound")
+    row = _shown({name: F.col(table.place(name)) for name in table.own})
+    refused = demand.refuse_row(F.struct("_commit_lsn", "_seq"), row)
+    return events.where(F.when(F.col("_unfound"), refused).otherwise(F.lit(True)))
+
+
+def _shown(row: Mapping[str, Column]) -> Column:
+    return F.to_json(F.struct(*(value.alias(name) for name, value in row.items())))
 
 
 def _counted_on(total: Column, change: Column) -> Column:
@@ -102,6 +137,7 @@ def _replayed(events: DataFrame, table: Counted) -> DataFrame:
             "_former": nothing,
             "_unchanged": nothing,
             "_gone": ~F.col("_came"),
+            "_needs": ~F.col("_came"),
         }
     )
     positions = [frozenset(place for place, name in enumerate(table.own) if name in shape) for shape in table.shapes]

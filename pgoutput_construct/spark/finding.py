@@ -145,7 +145,8 @@ def _identities(history: RelationHistory, usages: Iterable[Usage], columns: Colu
 
 def _shapes(usages: Iterable[Usage], columns: Columns) -> tuple[Shape, ...]:
     found = sorted((each.first, each.description) for each in usages if not each.copied)
-    shapes = [(first, frozenset(columns.names[index])) for first, index in found]
+    named = {index: frozenset(columns.names[index]) for index in {index for _, index in found}}
+    shapes = [(first, named[index]) for first, index in found]
     return tuple(shape for number, shape in enumerate(shapes) if not number or shapes[number - 1][1] != shape[1])
 
 

@@ -6,20 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of, whole_tables
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.opened import Opened, opened
-from pgoutput_construct.spark.phases import OnMissing, advance, missing_rows
+from pgoutput_construct.spark.phases import OnMissing, advance, check_on_missing, missing_rows
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
@@ -100,35 +99,38 @@ class OpenLog:
         """Return the current rows of the table ``name``, rebuilt from ``changes``: its own, or read back from Parquet.
 
         They are those of the latest copy, and what the changes that are not in it made of them, each replayed by the
-        replica identity that the table had then; see ``advance``. A change of a row that must be there and is not, and
-        that leaves a value open, makes an action fail with the change's position and the key; with ``on_missing``
-        ``report`` the value is null, and the change is among ``missing_rows``. (Where it leaves nothing open the state
-        is right without the row: an update says all of it, a delete takes nothing away.)
+        replica identity that the table had then; see ``advance``. A change of a row that must be there and is not makes
+        an action fail, with the table, the key and the change's position: any update and delete where the log has all
+        rows of the table (``is_whole``), of other tables those that leave a value open. (An update that says all of a
+        row that is older than the log is right without it, and a delete takes nothing away.) With ``on_missing``
+        ``report`` the row is as the update says, with null for what it leaves open, and the change is among
+        ``missing_rows``. ``changes`` must have each change once.
 
         Raises ChangeLogError where the state cannot be rebuilt, and where older changes were pruned and no copy came
         after them, unless ``changes`` are given: then they must have them. Warns (IncompleteTableWarning) of a table
         among ``lacks``. A table that was dropped has no rows.
         """
-        if on_missing not in get_args(OnMissing):
-            raise PgoutputError(f"on_missing is {on_missing!r}: it is one of {', '.join(get_args(OnMissing))}")
+        check_on_missing(on_missing)
         table, changes = self._of_state(name, changes)
         if table.dropped:
             return current_state(changes, (), table.replica_identity, table.current)
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
-        return advance(None, changes, table, self.reach(table), on_missing).drop("_commit_lsn", "_seq")
+        rows = advance(None, changes, table, self.reach(table), on_missing, is_whole=self.is_whole(table))
+        return rows.drop("_commit_lsn", "_seq")
 
-    def missing_rows(self, name: str, changes: DataFrame | None = None) -> DataFrame:
+    def missing_rows(self, name: str, changes: DataFrame | None = None, before: DataFrame | None = None) -> DataFrame:
         """Return the changes of rows that must be there and are not, as ``state`` with the same arguments meets them.
 
         Each update and delete of such a row is one row: ``_commit_lsn``, ``_seq`` and ``_op`` of the change, ``_row``
         (the key that it names, or the whole old row: texts by column), ``_unchanged`` (the columns that were left out,
         whose values are not known; ``state`` with ``on_missing="report"`` has null there). Of a table among ``lacks``
-        they are to be expected: the rows are older than the log. Raises ChangeLogError as ``state`` does.
+        they are to be expected: the rows are older than the log. ``before`` are the rows before the changes, as
+        ``advance`` returns them, None for none. Raises ChangeLogError as ``state`` does.
         """
         table, changes = self._of_state(name, changes)
-        return missing_rows(None, changes, table, self.reach(table))
+        return missing_rows(before, changes, table, self.reach(table))
 
     def _of_state(self, name: str, changes: DataFrame | None) -> tuple[Table, DataFrame]:
         """Return a table, and the changes that its state is built from: of one that was dropped, none."""
@@ -137,6 +139,17 @@ class OpenLog:
             changes = self.changes(name)
             self.check_kept(table)
         return table, changes.where("false") if table.dropped else changes
+
+    def is_whole(self, table: Table) -> bool:
+        """Tell whether the log has all rows of a table: a change of one that it does not have cannot be right.
+
+        So it is of a table that is not among ``lacks`` while its publications publish inserts and updates.
+        """
+        return table.relation_oid in self._whole
+
+    @cached_property
+    def _whole(self) -> frozenset[int]:
+        return whole_tables(self.opened.index, self.lacks)
 
     def reach(self, table: Table) -> tuple[int, int] | None:
         """Return what ``advance`` must know of how far the changes of a table are from its copy; see ``near``."""

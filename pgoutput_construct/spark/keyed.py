@@ -7,8 +7,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.chains import followed, split
+from pgoutput_construct.spark.demands import Demand
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.netting import net_of, touching
 from pgoutput_construct.spark.schemas import CHANGE, column
@@ -42,20 +42,21 @@ def net_rows(net: DataFrame, layout: Layout) -> DataFrame:
         F.when(is_there, F.struct(*key, texts.alias("_texts"))).alias("_key"),
         F.when(F.col("_row").isNull(), "delete").otherwise("upsert").alias("_op"),
         F.col("_open").alias("_unchanged"),
+        "_missing",
     )
 
 
 def advanced(
-    before: DataFrame | None, changes: DataFrame, layout: Layout, found: Survey, fails: bool, is_small: bool
+    before: DataFrame | None, changes: DataFrame, layout: Layout, found: Survey, demand: Demand, is_small: bool
 ) -> DataFrame:
     """Return the rows after changes: the columns, ``_untyped``, ``_commit_lsn`` and ``_seq``, as ``before`` has them.
 
-    Of ``before`` only rows that are touched are joined; if it ``is_small``, it goes the way of the changes. A value
-    that no row has makes an action fail where ``fails`` is true, else it is null.
+    Of ``before`` only rows that are touched are joined; if it ``is_small``, it goes the way of the changes. What is
+    demanded and is not so makes an action fail.
     """
     if before is None or is_small:
         all_changes = changes if before is None else changes.unionByName(_as_inserts(before, changes))
-        return _rows(netted(all_changes, layout, found), layout, fails)
+        return _rows(netted(all_changes, layout, found), layout, demand)
     net = netted(changes, layout, found)
     # It is joined with the rows before from several sides.
     net = net.localCheckpoint()
@@ -64,12 +65,15 @@ def advanced(
         F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
     )
     kept = stored.join(few(_keys(net, layout, "")), _same(layout, ""), "left_anti")
+    if demand.rows:
+        there = stored.join(few(_keys(net.where("_missing > 0"), layout, "")), _same(layout, ""), "left_semi")
+        net = _found(net, there, layout)
     if layout.unsent:
         needed = stored.join(
             few(_keys(net.where(F.size("_open") > 0), layout, "_was.")), _same(layout, ""), "left_semi"
         )
         net = _filled(net, needed, layout)
-    return kept.select("_stored.*").unionAll(_rows(net, layout, fails))
+    return kept.select("_stored.*").unionAll(_rows(net, layout, demand))
 
 
 def _as_inserts(rows: DataFrame, changes: DataFrame) -> DataFrame:
@@ -91,7 +95,7 @@ def _as_they_are(rows: DataFrame) -> DataFrame:
     return rows
 
 
-def _keys(rows: DataFrame, layout: Layout, prefix: str, *others: str) -> DataFrame:
+def _keys(rows: DataFrame, layout: Layout, prefix: str, *others: str | Column) -> DataFrame:
     """Return keys under names of their own, and other columns."""
     return rows.select(*(F.col(prefix + name).alias(f"net_{name}") for name in layout.key), *others)
 
@@ -102,11 +106,14 @@ def _same(layout: Layout, prefix: str) -> Column:
     return reduce(and_, (a.eqNullSafe(b) if layout.has_texts else a == b for a, b in pairs))
 
 
-def _rows(net: DataFrame, layout: Layout, fails: bool) -> DataFrame:
-    rows = net.where(F.col("_row").isNotNull())
-    if fails and layout.unsent:
-        rows = rows.where(F.when(F.size("_open") > 0, _refusal(layout)).otherwise(F.lit(True)))
-    return rows.select(*_values(layout))
+def _rows(net: DataFrame, layout: Layout, demand: Demand) -> DataFrame:
+    key, is_row = _shown_key(layout), F.col("_row").isNotNull()
+    if demand.rows:
+        is_row = F.when(F.col("_missing") > 0, demand.refuse_row(F.col("_at"), key)).otherwise(is_row)
+    if demand.values and layout.unsent:
+        refused = demand.refuse_value(F.col("_place"), key, F.col("_open")[0])
+        is_row = F.when(F.col("_row").isNotNull() & (F.size("_open") > 0), refused).otherwise(is_row)
+    return net.where(is_row).select(*_values(layout))
 
 
 def _values(layout: Layout) -> list[Column]:
@@ -126,19 +133,13 @@ def _filled(net: DataFrame, needed: DataFrame, layout: Layout) -> DataFrame:
     return joined.withColumns({**filled, "_open": still})
 
 
-def _refusal(layout: Layout) -> Column:
-    # Named as an error of an executor is, so that plain_errors finds it.
-    key = F.to_json(F.struct(*(value.alias(name) for name, value in layout.key_values().items())))
-    return F.raise_error(
-        F.concat(
-            F.lit(f"{ChangeLogError.__module__}.{ChangeLogError.__name__}: commit "),
-            F.col("_place._commit_lsn"),
-            F.lit(", seq "),
-            F.col("_place._seq"),
-            F.lit(" in it: the update of the row "),
-            key,
-            F.lit(" does not send the TOASTed column '"),
-            F.col("_open")[0],
-            F.lit("', and the log does not have the row before it"),
-        )
-    ).cast("boolean")
+def _found(net: DataFrame, there: DataFrame, layout: Layout) -> DataFrame:
+    """Take it from what is missing of net changes where the row was there before."""
+    keys = _keys(there, layout, "", F.lit(1).alias("_there"))
+    joined = net.join(keys, _same(layout, ""), "left")
+    found = joined.withColumn("_missing", F.col("_missing") - F.coalesce("_there", F.lit(0)))
+    return found.select(*net.columns)
+
+
+def _shown_key(layout: Layout) -> Column:
+    return F.to_json(F.struct(*(value.alias(name) for name, value in layout.key_values().items())))

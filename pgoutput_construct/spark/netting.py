@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.spark.layout import Layout
-from pgoutput_construct.spark.survey import GONE, Survey, is_unsent, moves, place
+from pgoutput_construct.spark.survey import CAME, GONE, Survey, is_unsent, moves, place
 from pgoutput_construct.spark.values import BEFORE, NEW
 
 __all__ = ["net_of", "touching"]
@@ -14,7 +14,7 @@ def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
     """Return changes by the key that they touch: key, ``_op``, ``_gone``, ``_row`` and pairs, ``_unchanged``, place.
 
     A change of the key is there twice: the row with the old one is gone. ``_moved`` marks both, and ``_was`` is the old
-    one where changes are chained.
+    one where changes are chained. ``_step`` is 1 where a row comes under its key, -1 where it goes.
     """
     moved, left = F.lit(False), F.lit(False)
     changes = _narrowed(changes, layout)
@@ -30,6 +30,7 @@ def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
         "_op",
         gone.alias("_gone"),
         moved.alias("_moved"),
+        F.when(gone, -1).when((F.col("_op") == CAME) | moved, 1).otherwise(0).alias("_step"),
         "_unchanged",
         "_commit_lsn",
         "_seq",
@@ -66,13 +67,17 @@ def net_of(touched: DataFrame, layout: Layout) -> DataFrame:
     """Return one row a key: its ``_row``, null where it is gone, pairs, and where the last change of it stands.
 
     ``_open`` are the columns that no change has sent, of the row under the key ``_was``. It is that in the table
-    before the changes, unless ``_lost``: then no row can have been there.
+    before the changes, unless ``_lost``: then no row can have been there. ``_missing`` is how many changes found no row
+    under their key: the first may have found one that was there before. ``_at`` is where the last of them stands, or a
+    later change.
     """
     pairs = {name: layout.place(name) for name in layout.unsent}
     last = touched.groupBy(*layout.key).agg(
         F.max_by(F.struct("_row", place().alias("_place")), place()).alias("_last"),
         *(F.max_by(F.struct(pair, place().alias("place")), _sent(name)).alias(pair) for name, pair in pairs.items()),
         *([F.max(F.when(F.col("_gone"), place())).alias("_died")] if pairs else []),
+        F.sum("_step").alias("_steps"),
+        F.min(F.struct("_commit_lsn", "_seq", "_step")).alias("_first"),
     )
     return last.select(
         *layout.key,
@@ -81,7 +86,20 @@ def net_of(touched: DataFrame, layout: Layout) -> DataFrame:
         _open(layout).alias("_open"),
         layout.key_struct().alias("_was"),
         (F.col("_died").isNotNull() if pairs else F.lit(False)).alias("_lost"),
+        _missing().alias("_missing"),
+        _at().alias("_at"),
     )
+
+
+def _missing() -> Column:
+    # Rows come and go by turns: where more have gone than came, some were not there.
+    return F.when(F.col("_last._row").isNotNull(), 1).otherwise(0) - F.col("_steps")
+
+
+def _at() -> Column:
+    is_first = (F.col("_first._step") < 1) & (_missing() == 1)
+    first = F.struct("_first._commit_lsn", "_first._seq")
+    return F.when(is_first, first).otherwise(F.col("_last._place"))
 
 
 def _sent(name: str) -> Column:

@@ -7,8 +7,8 @@ import numpy as np
 
 from pgoutput_construct.changelog.as_of import index_as_of
 from pgoutput_construct.changelog.facts import table_readings
-from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.columnar import chosen_types
@@ -30,7 +30,7 @@ class Opened:
     log: ChangeLog
     as_of: int
     """Transactions that ended by this seq are there, and what else stands in the log up to it."""
-    index: SegmentIndex
+    index: LogIndex
     plan: Plan
     tables: Mapping[str, Table]
     """All tables with committed changes or a copy, by their names: ``schema.table``, quoted where SQL needs it."""

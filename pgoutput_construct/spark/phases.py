@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import groupby, pairwise
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.counting import counting
+from pgoutput_construct.spark.demands import AS_IT_COMES, Demand, refuse
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.shapes import shapes_of, stored_rows, with_shapes
@@ -19,7 +20,7 @@ from pgoutput_construct.spark.tables import Identity, Place, Table
 from pgoutput_construct.spark.unfound import unfound
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["OnMissing", "advance", "find_phases", "missing_rows"]
+__all__ = ["OnMissing", "advance", "check_on_missing", "demand_of", "find_phases", "missing_rows"]
 
 OnMissing: TypeAlias = Literal["error", "report"]
 """What becomes of a change of a row that must be there and is not."""
@@ -45,6 +46,7 @@ def advance(
     on_missing: OnMissing = "error",
     seen: Seen | None = None,
     is_small: bool = False,
+    is_whole: bool = False,
 ) -> DataFrame:
     """Return the rows of a table after ``changes``: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
@@ -57,13 +59,27 @@ def advance(
     Without ``before`` the rows are those of the latest copy, and what the changes that count made of them. Changes
     are applied in phases, each by the identity the table had then. ``reach`` is as ``near`` returns it. An action
     fails when the log does not have the new key of a row: when its columns were renamed, or got their values from
-    ALTER TABLE, and the log does not say so; and when a change leaves a value open that no row has, unless
-    ``on_missing`` is ``report``: then it is null, and among ``missing_rows``. ``seen`` is what is known of the changes
+    ALTER TABLE, and the log does not say so; and when a change leaves a value open that no row has. Where ``is_whole``
+    says that the rows before and the changes, each of them once, are all that the table had (``OpenLog.is_whole``), it
+    fails for every update and delete of a row that is not there. With ``on_missing`` ``report`` these do not fail: a
+    value that no row has is null, and they are among ``missing_rows``. ``seen`` is what is known of the changes
     already. ``is_small`` says that the rows before are so few that shuffling them all costs less than looking for those
     that are touched. Raises ChangeLogError as ``find_phases`` does.
     """
-    rows, _ = _walk(before, changes, table, reach, seen, fails=on_missing == "error", is_small=is_small)
+    demand = demand_of(table, on_missing, is_whole)
+    rows, _ = _walk(before, changes, table, reach, seen, demand, is_small=is_small)
     return rows
+
+
+def check_on_missing(on_missing: str) -> None:
+    """Raise PgoutputError for what is no OnMissing."""
+    if on_missing not in get_args(OnMissing):
+        raise PgoutputError(f"on_missing is {on_missing!r}: it is one of {', '.join(get_args(OnMissing))}")
+
+
+def demand_of(table: Table, on_missing: OnMissing, is_whole: bool) -> Demand:
+    """Return what is asked of the changes of a table."""
+    return Demand(rows=is_whole, table=table.qualified) if on_missing == "error" else AS_IT_COMES
 
 
 def missing_rows(
@@ -75,7 +91,7 @@ def missing_rows(
     row, as JSON; ``_unchanged`` are the columns that were left out, and so are not known. A row that an update
     changes is there from then on.
     """
-    _, steps = _walk(before, changes, table, reach, None, fails=False)
+    _, steps = _walk(before, changes, table, reach, None, AS_IT_COMES)
     return reduce(lambda one, other: one.unionAll(other), map(unfound, steps))
 
 
@@ -85,8 +101,7 @@ def _walk(
     table: Table,
     reach: tuple[int, int] | None,
     seen: Seen | None,
-    *,
-    fails: bool,
+    demand: Demand,
     is_small: bool = False,
 ) -> tuple[DataFrame, list[Step]]:
     """Return the rows after changes, and the steps that lead to them, one a phase."""
@@ -106,7 +121,7 @@ def _walk(
         steps.append(
             Step(rows, mine, phase.key_columns, phase.replica_identity, columns, tuple(shapes), seen, is_small)
         )
-        left = stepped(steps[-1], fails=fails)
+        left = stepped(steps[-1], demand)
         left = left if end is None else with_shapes(left, table)
     assert left is not None
     return _placed(left, table), steps
@@ -170,13 +185,16 @@ def _between(changes: DataFrame, first: Place | None, end: Place | None) -> Data
 def _with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
     """Refuse, once an action reads them, rows that do not have the key by which the changes of a phase find them.
 
-    As columns, not as a filter: that would be asked of rows, too, which a join removes.
+    As columns, not as a filter: that would be asked of rows, too, which a join removes. And as columns that Spark
+    takes for random: of others it infers from a join that they are not null, and asks that of rows that went, before
+    (FilterExec.generatePredicateCode() tests that a field of a struct is there behind all else).
     """
+    is_always = F.monotonically_increasing_id() >= 0
     kinds = {field.name: field.dataType for field in rows.schema}
     for name in phase.key_columns:
         known = column(name).isNotNull() | F.array_contains(F.map_keys("_untyped"), name)
         refused = _refuse(table, phase, name).cast(kinds[name])
-        rows = rows.withColumn(name, F.when(known, column(name)).otherwise(refused))
+        rows = rows.withColumn(name, F.when(known, column(name)).otherwise(F.when(is_always, refused)))
     return rows
 
 
@@ -188,14 +206,14 @@ def _mixed(table: Table, one: Identity, other: Identity) -> ChangeLogError:
 
 
 def _refuse(table: Table, phase: Identity, name: str) -> Column:
-    # A key is never NULL in PostgreSQL. Named as an error of an executor is, so that plain_errors finds it.
+    # A key is never NULL in PostgreSQL.
     keys = ", ".join(phase.key_columns)
     text = (
         f"{table.qualified}: its replica identity became {_WORDS[phase.replica_identity]} ({keys}), and the log does "
         f"not have the value of {name!r} in a row that was there before: the column was renamed, or its value is from "
         f"ALTER TABLE; {_REMEDY.format(table.qualified)}"
     )
-    return F.raise_error(F.lit(f"{ChangeLogError.__module__}.{ChangeLogError.__name__}: {text}"))
+    return refuse(text)
 
 
 def _described(identity: Identity) -> str:

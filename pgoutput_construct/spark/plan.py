@@ -1,20 +1,17 @@
 """What an executor must know to find, on its own, the committed and the copied rows in any part of the log."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.block import NO_XID
 from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.planning import committed, lost_ends, relation_history, spans_of
+from pgoutput_construct.changelog.log_index import LogIndex
+from pgoutput_construct.changelog.planning import relation_history, run_spans
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.columnar.descriptions import find_descriptions
@@ -24,13 +21,11 @@ from pgoutput_construct.spark.rows import LoggedRows, timestamps
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
 
-__all__ = ["Numbers", "Plan", "Visible", "index_parts", "plan_of"]
+__all__ = ["Numbers", "Plan", "Visible", "plan_of"]
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_PART_TRANSACTIONS: Final = 50_000
-"""Transactions in a part of an index, as far as its segments let."""
 _OF_COPIES: Final = {"first_seq": 0, "position": 0, "xid": NO_XID, "commit_time": FIRST_TIMESTAMP - 1}
 """What copied rows have in the place of what spans say: their position is their seq, and they have no time."""
 
@@ -131,7 +126,7 @@ class Plan:
         return np.array([span << 32 | xid for span, xids in self.spans.aborted.items() for xid in xids], np.int64)
 
 
-def plan_of(log: ChangeLog, index: SegmentIndex | None = None) -> Plan:
+def plan_of(log: ChangeLog, index: LogIndex | None = None) -> Plan:
     """Return the plan of a log, from its index; raise ChangeLogError for what of it does not fit together.
 
     Of its transactions it has those in which runs of rows begin or end: some of each segment, however many there are.
@@ -141,30 +136,4 @@ def plan_of(log: ChangeLog, index: SegmentIndex | None = None) -> Plan:
     for fault in index.entries("faults").slice(0, 1).to_pylist():
         raise explain(log.entry(fault["seq"]), PgoutputError(fault["problem"]))
     copies = sorted((copy for copy in present_copies(index) if copy.rows), key=lambda copy: copy.first_chunk)
-    return Plan(_spans_of_runs(index), relation_history(index), tuple(copies))
-
-
-def index_parts(index: SegmentIndex) -> Iterator[tuple[int, SegmentIndex]]:
-    """Yield an index in parts, each with the place of its first segment: so that not all is worked on at once."""
-    ends = np.cumsum(pc.list_value_length(index.table["transactions"]).fill_null(0).to_numpy())
-    _, firsts = np.unique(ends // _PART_TRANSACTIONS, return_index=True)
-    for first, end in pairwise([*firsts.tolist(), len(index)]):
-        yield first, SegmentIndex(index.table.slice(first, end - first))
-
-
-def _spans_of_runs(index: SegmentIndex) -> Spans:
-    """Return the committed transactions that have a first or a last row of a run of the index's ``rows``."""
-    runs, lost = index.entries("rows"), lost_ends(index)
-    ends = np.unique(np.concatenate([runs[name].to_numpy() for name in ("first_seq", "last_seq")]))
-    parts = [_with_some(committed(part.transactions, lost), ends) for _, part in index_parts(index)]
-    return spans_of(pa.concat_tables([index.transactions.slice(0, 0), *parts]))
-
-
-def _with_some(transactions: pa.Table, seqs: Numbers) -> pa.Table:
-    """Return the transactions that have some of the seqs, which are in order."""
-    spans, sizes = pc.list_flatten(transactions["spans"]), pc.list_value_length(transactions["spans"]).to_numpy()
-    first, last = (pc.struct_field(spans, name).to_numpy() for name in ("first", "last"))
-    found = np.searchsorted(seqs, last, "right") > np.searchsorted(seqs, first)
-    wanted = np.zeros(len(transactions), np.bool_)
-    wanted[np.repeat(np.arange(len(transactions)), sizes)[found]] = True
-    return transactions.filter(pa.array(wanted))
+    return Plan(run_spans(index), relation_history(index), tuple(copies))

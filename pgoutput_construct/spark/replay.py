@@ -28,6 +28,8 @@ class Event(NamedTuple):
     """The key that the row had before the change, where that is another one."""
     gone: bool
     """Whether the row is no more."""
+    needs: bool
+    """Whether it must have been there, under this key."""
     unchanged: list[str] | None
     """The columns that were left out."""
     shape: int

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.demands import Demand
 from pgoutput_construct.spark.keyed import net_rows, netted
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.phases import advance, missing_rows
@@ -16,7 +17,7 @@ from pgoutput_construct.spark.survey import Seen, after, survey
 
 __all__ = ["NET", "advance", "current_state", "missing_rows", "net_changes"]
 
-NET: Final = ("_untyped", "_commit_lsn", "_seq", "_key", "_op", "_unchanged")
+NET: Final = ("_untyped", "_commit_lsn", "_seq", "_key", "_op", "_unchanged", "_missing")
 """The columns that net changes have besides the table's own."""
 
 
@@ -39,7 +40,7 @@ def current_state(
     events = changes.withColumn(SHAPE, F.lit(0))
     names = tuple(own if columns is None else columns)
     step = Step(None, events, tuple(key_columns), replica_identity, names, (frozenset(own),))
-    return stepped(step).drop("_commit_lsn", "_seq")
+    return stepped(step, Demand()).drop("_commit_lsn", "_seq")
 
 
 def net_changes(
@@ -53,7 +54,9 @@ def net_changes(
     - ``_unchanged``: columns that no change of the batch has sent. Their values are those of the table's row with
       ``_key``: a struct of the key's columns, and ``_texts``, an array of what ``_untyped`` has of these columns, null
       for nothing. ``_key`` is null where nothing is to be looked up. ``_unchanged`` without ``_key`` says that no row
-      can have had the values: changes are missing, or were applied twice.
+      can have had the values: changes are missing, or were applied twice;
+    - ``_missing``: how many changes of a row with this key found none among those before. The first one may be of the
+      table's row; that the table has none then, or a higher number, says the same.
 
     All rows are looked up before any is changed. A truncate empties the table first (``survey(changes).truncated``).
     ``seen`` is what is known of the changes already; else they are read once to find it.

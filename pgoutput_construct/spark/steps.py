@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counted import counted
+from pgoutput_construct.spark.demands import Demand
 from pgoutput_construct.spark.keyed import advanced
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.rowwise import Counted
@@ -75,15 +76,15 @@ class Step:
         return Layout.of(self.changes, self.key_columns, self.columns, self.survey)
 
 
-def stepped(step: Step, *, fails: bool = True) -> DataFrame:
+def stepped(step: Step, demand: Demand) -> DataFrame:
     """Return the rows after changes: ``columns``, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
-    A value that no row has makes an action fail where ``fails`` is true, else it is null.
+    What is demanded and is not so makes an action fail.
     """
     if step.is_full:
-        return counted(step.stored, step.counted, step.by_rows())
+        return counted(step.stored, step.counted, step.by_rows(), demand)
     if step.key_columns:
-        return advanced(step.stored, step.counted, step.by_keys(), step.survey, fails, step.is_small)
+        return advanced(step.stored, step.counted, step.by_keys(), step.survey, demand, step.is_small)
     rows = step.counted.select(*_row(step.columns))
     return rows if step.stored is None else rows.unionAll(step.stored.select(*_row(step.columns)))
 

@@ -28,7 +28,7 @@ from pgoutput_construct.spark.source.planning import table_pieces
 from pgoutput_construct.spark.source.reading import read_table_rows
 from pgoutput_construct.spark.tables import Table
 
-__all__ = ["PARQUET", "write_changes"]
+__all__ = ["PARQUET", "codec_of", "footer_of", "write_changes"]
 
 _RESULT: Final = pa.schema([("file", pa.string()), ("op", pa.string()), ("rows", pa.int64())])
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
@@ -59,15 +59,26 @@ def write_changes(spark: SparkSession, opened: Opened, table: Table, path: Path)
     schema = changes_schema(table.columns)
     wanted = Range(-1, opened.as_of, lost=tuple(lost_ends(opened.index)))
     tasks = table_pieces(opened, table, wanted, table.columns, schema)
-    codec = spark.conf.get(_CODEC) or "none"
     path.mkdir(parents=True)
     try:
         with tempfile.TemporaryDirectory(prefix="_temporary-", dir=path) as beside:  # Spark sees no such names
-            writer = _Writer(beside, schema, _CODECS.get(codec, codec))
+            writer = _Writer(beside, schema, codec_of(spark))
             return _moved(_written(spark, writer, tasks), Path(beside), path)
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
+
+
+def codec_of(spark: SparkSession) -> str:
+    """Return how a session compresses what it writes, by Arrow's name."""
+    codec = spark.conf.get(_CODEC) or "none"
+    return _CODECS.get(codec, codec)
+
+
+def footer_of(schema: pa.Schema) -> dict[bytes, bytes]:
+    """Return what Spark looks for in the footer of a file."""
+    rows = from_arrow_schema(schema, prefer_timestamp_ntz=True).json().encode()
+    return {_SPARK_SCHEMA: rows, _SPARK_VERSION: __version__.encode()}
 
 
 def _written(spark: SparkSession, writer: "_Writer", tasks: list[TableRows]) -> list[tuple[str, str, int]]:
@@ -106,7 +117,7 @@ class _Writer:
         with pq.ParquetWriter(place / name, self.schema, compression=self.codec, **PARQUET) as file:
             for group in _groups(batches):
                 file.write_table(pa.Table.from_batches(group))
-            file.add_key_value_metadata({_SPARK_SCHEMA: self._spark_schema, _SPARK_VERSION: __version__.encode()})
+            file.add_key_value_metadata(self._footer)
         return name
 
     def done(self, task: TableRows) -> Iterator[dict[str, Any]]:
@@ -117,8 +128,8 @@ class _Writer:
             yield {"file": file, "op": op, "rows": count}
 
     @cached_property
-    def _spark_schema(self) -> bytes:
-        return from_arrow_schema(self.schema, prefer_timestamp_ntz=True).json().encode()
+    def _footer(self) -> dict[bytes, bytes]:
+        return footer_of(self.schema)
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:

@@ -33,7 +33,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "CancelRequest.request_code": Described("Int32(80877102)", "No version of the protocol: 1234 and 5678."),
     "CancelRequest.process_id": Described("Int32", "Process ID of the backend."),
     "CancelRequest.secret_key": Described("Byten", "Its secret key."),
-    "EncryptionAccepted": Described("Encryption Accepted", "The client may begin its handshake: for TLS."),
+    "EncryptionAccepted": Described("Encryption Accepted", "The client may begin its TLS handshake."),
     "EncryptionAccepted.tag": Described("Byte1('S')", "Marks consent to TLS."),
     "EncryptionRefused": Described("Encryption Refused", "The server goes on without encryption."),
     "EncryptionRefused.tag": Described("Byte1('N')", "Marks a refusal."),

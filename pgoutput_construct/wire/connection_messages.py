@@ -173,7 +173,7 @@ class CancelRequest:
 
 @dataclass(frozen=True, slots=True)
 class EncryptionAccepted:
-    """The client may begin its handshake: for TLS.
+    """The client may begin its TLS handshake.
 
     Source: protocol-message-formats, Encryption Accepted.
     PostgreSQL 10 and newer, sent by the server.

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.listed import Listing
 from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.manifest import Manifest, manifest_names, read_manifest
+from pgoutput_construct.changelog.manifest import manifest_names, read_manifest
 from pgoutput_construct.changelog.note import Note, write_note
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.store import LogStore
@@ -90,7 +91,7 @@ def test_a_manifest_that_lies(log: Path) -> None:
     manifest = read_manifest(store, first.name)
     place = manifest.table.schema.get_field_index("payload_bytes")
     wrong = pa.array([7] * len(manifest))
-    Manifest(manifest.table.set_column(place, manifest.table.schema.field(place), wrong)).write(store)
+    replace(manifest, table=manifest.table.set_column(place, manifest.table.schema.field(place), wrong)).write(store)
     (log / second.name).write_bytes(b"")
     problems = verify(log).problems
     assert len(problems) == 5 and sum("of itself: footer; remove it: it is a cache" in text for text in problems) == 4

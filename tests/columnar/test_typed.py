@@ -80,7 +80,7 @@ TEXT: dict[str, tuple[int, Texts]] = {
     "timestamp": (-1, moments() | _texts(st.datetimes()) | ODD),
     "timestamptz": (-1, moments() | ODD),
     "bytea": (-1, st.binary(max_size=20).map(lambda b: b"\\x" + b.hex().encode()) | st.sampled_from(
-        [b"\\x0", b"\\xzz", b"\\x0G", b"", b"x", b"\\", b"\\xAB"])),
+        [b"\\x0", b"\\xzz", b"\\x0G", b"", b"x", b"\\", b"\\xAB", b"\\x0123456g", b"\\x01234567@9"])),
     "text": (-1, st.text(max_size=30).map(str.encode) | st.binary(max_size=20)),
 }  # fmt: skip
 DAYS, MICROSECONDS = (
@@ -222,7 +222,9 @@ def _item(item: bytes | None) -> bytes:
     return b"\xff\xff\xff\xff" if item is None else len(item).to_bytes(4, "big") + item
 
 
-UUIDS = st.uuids().map(lambda each: str(each).encode()) | st.sampled_from([b"", b"-" * 36, b"0" * 36, b"A" * 36])
+UUID = b"01234567-89ab-cdef-0123-456789abcdef"
+UUIDS = st.uuids().map(lambda each: str(each).encode()) | st.sampled_from([b"", b"-" * 36, b"0" * 36, b"A" * 36,
+         *(bytes([*UUID[:at], 64, *UUID[at + 1 :]]) for at in range(36))])  # fmt: skip
 OTHERS: list[tuple[str, pa.DataType]] = [
     ("int2", pa.float32()), ("int2", pa.decimal128(7, 2)), ("int4", pa.float64()), ("int4", pa.decimal128(38, 10)),
     ("int8", pa.decimal128(23, 4)), ("numeric", pa.float64()), ("numeric", pa.decimal128(6, 2)), ("uuid", pa.binary()),

@@ -24,6 +24,8 @@ from pgoutput_construct.wire import jsonable
 from pgoutput_construct.wire.reference import Reference
 from tools.generate.definitions import emit_definitions
 from tools.generate.messages import emit_messages
+from tools.generate.vectors import vectors
+from tools.generate.vectors_settings import Setting
 from tools.language import load_text
 
 SPEC = """\
@@ -150,6 +152,24 @@ def test_every_message_survives(parameters: dict[str, int], generated: dict[str,
             reference.parse(data[: draw.draw(st.integers(0, len(data) - len(message.rest) - 1))], parameters)
 
     check()
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS, ids=lambda given: "-".join(map(str, given.values())))
+def test_vectors_say_what_the_definitions_read(parameters: dict[str, int], generated: dict[str, ModuleType]) -> None:
+    """The fields of a golden vector are those of the message, and what it refuses is refused at the same place."""
+    messages = generated["odd_messages"]
+    reference = Reference(messages.BY_TAG, generated["odd_definitions"].DEFINITIONS)
+    form = jsonable._object(messages.First)
+
+    def read(vector: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return {"fields": form.to_json(reference.parse(bytes.fromhex(vector["hex"]), parameters), "First")}
+        except pgo.DecodeError as error:
+            return {"refuse": {"reason": vector.get("refuse", {}).get("reason"), "offset": error.offset}}
+
+    found = list(vectors(load_text(SPEC), [Setting({}, parameters)]))
+    assert sum("fields" in vector for vector in found) > 40
+    assert [vector for vector in found if not read(vector).items() <= vector.items()] == []
 
 
 def test_what_the_parameters_decide_is_checked(generated: dict[str, ModuleType]) -> None:

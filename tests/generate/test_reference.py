@@ -17,7 +17,11 @@ from tools.language import SPEC, Choice, Field, Message, Part, Spec, load, load_
 from tools.language.elements import Structure
 
 ROOT = Path(__file__).parents[2]
-PAGES = {"reference.md": "pgoutput.yaml", "reference-envelope.md": "replication.yaml"}
+PAGES = {
+    "reference.md": "pgoutput.yaml",
+    "reference-envelope.md": "replication.yaml",
+    "reference-connection.md": "protocol.yaml",
+}
 each_page = pytest.mark.parametrize("page", PAGES)
 
 
@@ -51,9 +55,9 @@ def test_every_field_has_a_row(page: str) -> None:
         words = _section(text, name)
         assert markdown(top.description) in words
         for field in _fields(top):
-            row = next(line for line in words.splitlines() if re.search(rf"[`.]{field.name}`", line))
+            rows = [line for line in words.splitlines() if line.startswith("| ")]
+            assert any(re.search(rf"[`.]{field.name}`", row) for row in rows)
             assert markdown(field.description) in words and (field.part or code(notation(field))) in words
-            assert row.startswith("| ")
 
 
 @each_page
@@ -147,6 +151,31 @@ def test_states_are_drawn() -> None:
             stays = message.enters in (None, state)
             head = f"note right of state_{state}\n" if stays else f"state_{state} --> state_{message.enters}: "
             assert message.name in diagram.split(head)[1].split("end note" if stays else "\n")[0]
+
+
+def test_a_connection_is_drawn_by_who_sends() -> None:
+    """Arrows say who sends their messages, and the table has each message of a state at the side of its sender."""
+    text, spec = _page("reference-connection.md")
+    assert "state_startup --> state_encryption: SSLRequest, GSSENCRequest (client)\n" in text
+    for state in spec.states:
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{state.name}` |"))
+        _, _, _, *sides, _ = row.split("|")
+        for sender, cell in zip(("server", "client"), sides, strict=True):
+            messages = [m for m in spec.messages if state.name in m.within and m.sender in (None, sender)]
+            assert re.findall(r"\[(.+?)\]", cell) == [message.name for message in messages]
+            assert re.findall(r" to `(\w+)`", cell) == [
+                m.enters for m in messages if m.enters not in (None, state.name)
+            ]
+
+
+def test_messages_of_a_connection_are_told_apart() -> None:
+    """What tells messages of one tag apart stands beside it, and a length that is always the same says so."""
+    text, _ = _page("reference-connection.md")
+    assert "| `R` | `Int32(10)` | [AuthenticationSASL](#authenticationsasl) | server |" in text
+    assert "|  | `Int32(80877103)` | [SSLRequest](#sslrequest) | client |" in text
+    assert "| 1 | `Int32` | `length` | always 8: bytes from here to the end |" in _section(text, "AuthenticationOk")
+    assert "`value_length` bytes, none where that is -1" in _section(text, "DataRow")
+    assert "up to a byte that is zero; each is `StartupParameter`" in _section(text, "StartupMessage")
 
 
 @given(st.text(st.characters(exclude_characters="\n\r")))

@@ -17,6 +17,7 @@ ALL = ("fields", "repeats", "options", "states", "envelope")
 """The changes in the order in which they are made: where two add a field to one place, the later one stands nearer."""
 CHECKS = (
     "messages",
+    "vectors",
     "old_messages",
     "options",
     "session",

@@ -1,4 +1,4 @@
-"""A specification without a fault, from which the broken ones are made."""
+"""Specifications without a fault, from which the broken ones are made."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from pgoutput_construct import SpecError
 from tools.language import load_text
 
-__all__ = ["SOUND", "assert_refused"]
+__all__ = ["FRAMED", "SOUND", "assert_refused"]
 
 SOUND = """\
 protocol: demo
@@ -67,6 +67,90 @@ parts:
             name: text
             python: bytes
             then: [{field: Int32, name: length}, {field: Byten, name: data, length: length}]
+"""
+
+FRAMED = """\
+protocol: framed
+title: Framed
+source: nowhere
+states:
+  - {name: start}
+  - {name: ready}
+messages:
+  - name: Hello
+    sender: client
+    in: [start]
+    enters: ready
+    blocks:
+      - type: header
+        fields:
+          - {field: Int32, name: length, measures: rest}
+          - {field: Int16(3), name: version}
+      - type: repeat_1
+        name: settings
+        until: Int8(0)
+        class: Setting
+        blocks:
+          - type: header
+            fields:
+              - {field: String, name: label}
+              - {field: String, name: value}
+  - name: Cancel
+    sender: client
+    in: [start]
+    blocks:
+      - type: header
+        fields:
+          - {field: Int32, name: length, measures: rest}
+          - {field: Int32(80877102), name: code}
+  - name: Refusal
+    sender: server
+    in: [start]
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('N'), name: tag}
+  - name: Row
+    sender: server
+    in: [ready]
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('R'), name: tag}
+          - {field: Int32, name: length, measures: rest}
+          - {field: Int16, name: value_count}
+      - type: repeat_1
+        name: row
+        count: value_count
+        blocks:
+          - type: header
+            fields:
+              - {field: Int32, name: size, signed: true}
+              - {field: Byten, name: value, length: size, absent: -1}
+  - name: Notice
+    in: [ready]
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('N'), name: tag}
+          - {field: Int32, name: length, measures: rest}
+      - type: repeat_1
+        name: details
+        until: Int8(0)
+        blocks:
+          - {type: header, fields: [{field: Detail, name: detail}]}
+      - type: choice_1
+        name: end
+        alternatives:
+          - {field: Byte1('A'), name: some, then: [{field: String, name: more}]}
+          - {field: Byte1('Z'), name: nothing}
+parts:
+  - name: Detail
+    blocks:
+      - type: header
+        fields:
+          - {field: Int8, name: kind, values: {S: severity, M: message}}
+          - {field: String, name: text}
 """
 
 

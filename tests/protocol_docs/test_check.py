@@ -252,4 +252,4 @@ def test_differences_are_exit_status_1(capsys: pytest.CaptureFixture[str], tmp_p
 def test_other_pages_are_refused() -> None:
     """A page about something else is an error that names the right ones."""
     with pytest.raises(DocumentError, match="Logical Replication Message Formats"):
-        report("Query\n\nByte1('Q')\n\nMarks a query.\n\nString\n\nThe query.\n", 18)
+        report("Gossip\n\nByte1('Q')\n\nMarks gossip.\n\nString\n\nThe gossip.\n", 18)

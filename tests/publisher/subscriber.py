@@ -74,8 +74,12 @@ class Subscriber:
             time.sleep(0.05)
         raise AssertionError(f"{self.name} has not come to {lsn:#x} in {_SECONDS} seconds: {self.server.log[-2000:]}")
 
-    def unsubscribe(self) -> None:
-        """Drop the subscription, and with it the slot."""
+    def unsubscribe(self, keeps_slot: bool = False) -> None:
+        """Drop the subscription, and with it the slot unless that is kept; what it confirms last has been sent then."""
+        if keeps_slot:
+            alter = SQL("ALTER SUBSCRIPTION {} {}")
+            for change in ("DISABLE", "SET (slot_name = NONE)"):
+                self.connection.execute(alter.format(Identifier(self.name), SQL(change)))
         self.connection.execute(SQL("DROP SUBSCRIPTION {}").format(Identifier(self.name)))
 
     def rows(self, table: str, columns: str = "*") -> Sequence[Any]:

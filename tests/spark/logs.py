@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 
 import pgoutput_construct as pgo
+from pgoutput_construct.changelog.events import PUBLICATION_FACTS
 from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.postgres import LogOptions, LogWriter, capture, current_lsn
@@ -17,7 +18,16 @@ from tests.changelog.blocks import block_of
 from tests.live.capture import emit_marker
 from tests.live.recording import Recording
 
-__all__ = ["ORDERS", "capturing", "log_options", "orders_after", "write_log", "write_orders", "write_recording"]
+__all__ = [
+    "ORDERS",
+    "capturing",
+    "log_options",
+    "orders_after",
+    "write_log",
+    "write_orders",
+    "write_publication",
+    "write_recording",
+]
 
 PAUSE = 0.4
 """Seconds in which a capture receives what has been decoded so far."""
@@ -67,6 +77,16 @@ def write_log(
             session.parse(payload)
             if writer.pending >= rows:
                 writer.publish(Position())
+        writer.publish(Position())
+
+
+def write_publication(directory: Address | LogStore, operations: Sequence[str], tables: Sequence[int]) -> None:
+    """Write what the catalog says of a publication of tables, by OID, as the next row of a log."""
+    published = [{"oid": oid, "schema": "public", "name": f"t{oid}", "member": oid} for oid in tables]
+    details = {"publication": "pub", "operations": list(operations), "tables": published, "snapshot": [1, 1, []]}
+    with LogWriter(directory) as writer:
+        writer.use(log_options())
+        writer.append_fact(PUBLICATION_FACTS, pgo.Lsn(1), **details, since=0, unchanged=0)
         writer.publish(Position())
 
 

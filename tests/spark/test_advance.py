@@ -1,13 +1,17 @@
 """States that go on from saved ones, and what a batch of changes comes to."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from pgoutput_construct.spark import advance, current_state, missing_rows, net_changes
 from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.small.advanced import advanced_rows, rows_schema
+from pgoutput_construct.spark.small.rule import Rule
 from pgoutput_construct.spark.warehouse.staged import see
 from tests.spark.histories import (
     COLUMNS,
@@ -49,12 +53,41 @@ def test_any_batches_give_the_same_state(spark: Any, full: bool) -> None:
             lacking = missing_rows(state, changes, table).select("_row.h", "_commit_lsn", "_seq").collect()
             assert sorted((int(h), lsn, seq) for h, lsn, seq in lacking) == vanished_of(found, number)
             known = seen if number != 1 else None
+            before = None if state is None else state.toArrow()
             state = advance(state, changes, table, seen=known, is_small=number == 2).localCheckpoint()
+            if not full:
+                _check_small(found, number, before, state.toArrow())
             assert contents(state) == held(row for each in found for row in each.then[number])
         whole = change_frame(spark, (row for each in found for row in each.changes))
         assert contents(current_state(whole, table.key_columns, table.replica_identity)) == contents(state)
 
     run()
+
+
+def _check_small(found: list[History], number: int, before: pa.Table | None, after: pa.Table) -> None:
+    """Each history is a table by itself, small enough for Arrow: it gives the rows that Spark has of it.
+
+    It refuses what lacks a row. What is to be followed from key to key, it is never given.
+    """
+    schema = rows_schema(COLUMNS)
+    for history in found:
+        batch = batch_of([history], number)
+        if any(row["_op"] == "update" and row["_before"] and row["_unchanged"] for row in batch):
+            continue
+        changes = pa.Table.from_pylist(batch, changes_schema(COLUMNS))
+        unsent = tuple({name for row in batch for name in row["_unchanged"]})
+        rule = Rule(COLUMNS, KEYS, unsent, None, None, lacks_rows=False)
+        mine = pc.field("h") == history.number
+        there = None if before is None else before.cast(schema).filter(mine)
+        rows = advanced_rows(there, changes, rule)
+        if vanished_of([history], number):
+            assert rows is None
+        else:
+            assert rows is not None and _said(rows) == _said(after.cast(schema).filter(mine))
+
+
+def _said(rows: pa.Table) -> list[str]:
+    return sorted(map(repr, rows.to_pylist()))
 
 
 def test_net_changes(spark: Any) -> None:
@@ -75,8 +108,22 @@ def test_net_changes(spark: Any) -> None:
                 assert set(row["_unchanged"]) <= set(old)
                 after[_key(values)] = values | {name: old[name] for name in row["_unchanged"]}
         assert held(after.values()) == held(row for each in found for row in each.then[1])
+        missing = {_key(_named(row)) for row in net if row["_missing"] > (_key(_named(row)) in before)}
+        assert missing == {_key(_named(each.changes[index], "_before.")) for each, index in _vanished(found)}
 
     run()
+
+
+def _vanished(found: list[History]) -> Iterator[tuple[History, int]]:
+    """Yield the changes of the second batch that delete rows that are not there."""
+    return ((each, index) for each in found for index in each.vanished if each.cuts[0] <= index < each.cuts[1])
+
+
+def _named(row: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the key of a change, with what its types do not hold."""
+    values = row["_before"] if prefix else row
+    texts = row["_untyped"] or {}
+    return {name: texts.get(prefix + name, values[name]) for name in KEYS}
 
 
 def _key(row: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.events import COPIED_TABLE
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.prune import prune
-from pgoutput_construct.spark import OpenLog, open_log, read_table, write_tables
+from pgoutput_construct.spark import OpenLog, open_log, read_current, read_table, replicate, write_tables
 from tests.changelog.blocks import block_of
 from tests.spark.logs import log_options
 from tests.spark.test_phases import delete, insert, relation, rows, update
@@ -102,6 +102,9 @@ def test_only_changes_that_the_snapshot_did_not_see(spark: Any, log: Log, tmp_pa
     assert (written.snapshot, written.insert, written.update, written.delete) == (3, 3, 2, 1)
     found = read_table(spark, written.path)
     assert rows(opened.state("public.t", found)) == [("1", "not seen"), ("3", "copied"), ("4", "not seen")]
+    replicate(spark, log.directory, tmp_path / "lake")
+    kept = read_current(spark, tmp_path / "lake", "public.t").drop("_commit_lsn", "_seq")
+    assert rows(kept) == [("1", "not seen"), ("3", "copied"), ("4", "not seen")]
     copied = found.where("_op = 'snapshot'").select("_commit_lsn", "_xid", "_commit_time").distinct().collect()
     assert [tuple(row) for row in copied] == [(110 + 10, None, None)]
 

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.spec_fuzz.field_author import Data
+from tests.spec_fuzz.framed import framed_specifications
 from tests.spec_fuzz.specifications import specifications
 
 __all__ = ["broken_specifications"]
@@ -15,7 +16,7 @@ __all__ = ["broken_specifications"]
 @st.composite
 def broken_specifications(draw: st.DrawFn) -> Data:
     """Return the data of a specification with one thing in it changed, removed, or written twice."""
-    data = draw(specifications())
+    data = draw(st.one_of(specifications(), framed_specifications()))
     holders = list(_holders(data))
     holder = draw(st.sampled_from(holders))
     places = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
@@ -35,7 +36,7 @@ def broken_specifications(draw: st.DrawFn) -> Data:
 
 
 WRONG: tuple[Any, ...] = (
-    None, True, 0, 1, 2, -1, 256, 1 << 64, 1.5, "", "alpha", "Alpha", "None", "bytes", "class", "items", "tag",
+    None, True, 0, 1, 2, -1, "rest", 256, 1 << 64, 1.5, "", "alpha", "Alpha", "None", "bytes", "class", "items", "tag",
     "Int8", "Int64", "Byten", "String", "Byte1('A')", "Int8(7)", "Int64(99999999999999999999)", "1_1_Int8", "\u2028",
     [], {}, ["idle"], [{"field": "Int8", "name": "alpha"}], {1: "one"}, {"a": "letter"}, {3: "two bits"},
 )  # fmt: skip

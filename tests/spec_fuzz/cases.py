@@ -193,6 +193,16 @@ CASES = {
             _VERSIONS,
         ),
     ),
+    "an item whose part begins with a text": Case(
+        "the strategies drew an empty text where the end of the items would stand",
+        "states: [{name: idle}]\n"
+        + _first(
+            "{field: Int32, name: length, measures: rest}\n"
+            "{type: repeat_1, name: things, until: Int8(0), class: Thing, blocks: [{type: body, fields: ["
+            "{field: Pair, name: pair}, {field: Int8, name: more}]}]}",
+            "parts: [{name: Pair, blocks: [{type: body, fields: [{field: String, name: a}, {field: Int8, name: b}]}]}]",
+        ).replace("blocks", "in: [idle], blocks", 1),
+    ),
 }
 """By a name that says what is special."""
 

@@ -21,6 +21,7 @@ __all__ = [
     "put16",
     "put32",
     "put64",
+    "put_length",
     "put_number",
     "put_word",
     "read_number",
@@ -115,7 +116,12 @@ def copy_word(target: Any, at: int, source: Window, start: int) -> None:
     put_word(target, at, source.read(start, WORD))
 
 
-def put_word(target: Any, at: int, word: int) -> None:
+def put_word(target: Any, at: int, word: int, size: int = WORD) -> None:
     """Write a word of eight bytes, the most significant byte first; the target checks each place."""
-    for step in range(WORD):
-        target[at + step] = word >> 8 * (WORD - 1 - step) & 0xFF
+    for step in range(size):
+        target[at + step] = word >> 8 * (size - 1 - step) & 0xFF
+
+
+def put_length(target: Any, at: int, number: int) -> None:
+    """Write a number of 32 bits as the wire has it."""
+    put_word(target, at, number, 4)

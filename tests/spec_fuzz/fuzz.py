@@ -12,7 +12,7 @@ from tests.spec_fuzz.agreement import Engines
 from tests.spec_fuzz.package import Package, generated
 from tools.language import Spec, load_text
 
-__all__ = ["compare_compiled", "explore", "follow"]
+__all__ = ["BYTE", "compare_compiled", "explore", "follow", "spoilt"]
 
 JUNK = st.one_of(
     st.none(), st.integers(), st.floats(), st.text(max_size=2), st.binary(max_size=3), st.booleans(),
@@ -50,7 +50,7 @@ def explore(package: Package, data: st.DataObject) -> None:
             engines.check_bytes(payload[:at] + bytes([changed]) + payload[at + 1 :])
     if not _open_ended(package.spec, payload[:1]):
         engines.check_prefix(payload, data.draw(st.binary(max_size=3), "more"))
-    engines.check_built(_spoilt(message, data))
+    engines.check_built(spoilt(message, data))
     Engines(package, data.draw(_parameters(package.spec), "others")).check_built(message)
     Engines(package, data.draw(_parameters(package.spec), "others")).check_bytes(payload)
 
@@ -86,9 +86,13 @@ def _open_ended(spec: Spec, tag: bytes) -> bool:
     return getattr(last, "notation", "") == "Byten" and not getattr(last, "length", None)
 
 
-def _spoilt(message: Any, data: st.DataObject) -> Any:
+def spoilt(message: Any, data: st.DataObject) -> Any:
     """Return a message with any value in one of its fields."""
-    values = {name: getattr(message, name) for name in message.__dataclass_fields__ if name != "TAG"}
+    values = {
+        name: getattr(message, name)
+        for name in message.__dataclass_fields__
+        if name not in ("TAG", "LENGTH_AT", "CODE")
+    }
     if values:
         values[data.draw(st.sampled_from(sorted(values)))] = data.draw(JUNK)
     return type(message)(**values)

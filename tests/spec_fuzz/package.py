@@ -4,9 +4,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 from unittest.mock import patch
 
+from pgoutput_construct.wire import connection
 from pgoutput_construct.wire.reference import Reference
 from tools.generate import text as generated_text
 from tools.generate.codec import emit_codec
@@ -22,8 +25,11 @@ __all__ = ["Package", "generated", "texts"]
 
 NAME = "fuzzed"
 """The package of the modules, while they are there."""
-MODULES = ("messages", "protocol", "definitions", "codec", "kernels", "fields")
-"""The generated modules, each after those that it imports; there is no protocol where there are no options."""
+MODULES = ("messages", "protocol", "definitions", "codec", "kernels", "fields", "connection")
+"""The modules, each after those that it imports; there is no protocol where there are no options.
+
+Messages that say how long they are have no kernels, but the module that reads them from a connection.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,23 +40,32 @@ class Package:
     messages: ModuleType
     definitions: ModuleType
     codec: ModuleType
-    kernels: ModuleType
     fields: ModuleType
     reference: Reference
+    kernels: Any = None
+    connection: Any = None
 
 
 def texts(spec: Spec, tidy: bool = False) -> dict[str, str]:
     """Return the text of every output by its module; ``tidy`` runs ruff over them, as the generator does."""
     with patch.object(generated_text, "_ruff", generated_text._ruff if tidy else _as_it_is):
         protocol = {"protocol": emit_protocol(spec)} if spec.options and spec.versions else {}
-        return protocol | {
-            "messages": emit_messages(spec, union="PgoutputMessage"),
-            "definitions": emit_definitions(spec, messages="messages"),
-            "codec": emit_codec(spec, messages="messages"),
-            "kernels": emit_kernels(spec),
-            "fields": emit_fields(spec),
-            "reference": emit_reference(spec),
-        }
+        rest = (
+            {"connection": Path(connection.__file__).read_text("utf-8")}
+            if spec.framed
+            else {"kernels": emit_kernels(spec)}
+        )
+        return (
+            protocol
+            | rest
+            | {
+                "messages": emit_messages(spec, union="ConnectionMessage" if spec.framed else "PgoutputMessage"),
+                "definitions": emit_definitions(spec, messages="messages"),
+                "codec": emit_codec(spec, messages="messages"),
+                "fields": emit_fields(spec),
+                "reference": emit_reference(spec),
+            }
+        )
 
 
 def _as_it_is(command: str, source: str, *arguments: str) -> str:
@@ -66,8 +81,8 @@ def generated(spec: Spec, compiled: bool = False, tidy: bool = False) -> Iterato
         for name in MODULES:
             if name in written:
                 loaded[name] = _module(name, _moved(written[name], compiled))
-        reference = Reference(loaded["messages"].BY_TAG, loaded["definitions"].DEFINITIONS)
-        yield Package(spec, reference=reference, **{name: loaded[name] for name in MODULES if name != "protocol"})
+        reference = Reference(getattr(loaded["messages"], "BY_TAG", {}), loaded["definitions"].DEFINITIONS)
+        yield Package(spec, reference=reference, **{name: loaded[name] for name in loaded if name != "protocol"})
     finally:
         for name in loaded:
             sys.modules.pop(f"{NAME}.{name}", None)
@@ -76,6 +91,11 @@ def generated(spec: Spec, compiled: bool = False, tidy: bool = False) -> Iterato
 def _moved(text: str, compiled: bool) -> str:
     """Return a module's text with the imports that lead to the other generated modules."""
     text = text.replace("from pgoutput_construct.wire import messages as m", f"from {NAME} import messages as m")
+    for name in ("codec", "definitions", "messages"):
+        text = text.replace(f"from pgoutput_construct.wire.connection_{name} import", f"from {NAME}.{name} import")
+    modules = "connection_codec, connection_messages"
+    moved = f"from {NAME} import codec as connection_codec, messages as connection_messages"
+    text = text.replace(f"from pgoutput_construct.wire import {modules}", moved)
     for place in () if compiled else ("jit", "typed.fixed"):
         text = text.replace(f"pgoutput_construct.columnar.{place} ", "tests.spec_fuzz.checked_reads ")
     return text

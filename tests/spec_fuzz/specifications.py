@@ -1,5 +1,6 @@
 """Specifications as plain data: any that the language allows, drawn by Hypothesis."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
@@ -9,7 +10,7 @@ from tests.spec_fuzz.field_author import SIZES, Data, FieldAuthor, Group
 from tests.spec_fuzz.words import FLAGS, MESSAGES, STATES, TAGS, TEXTS
 from tools.language.names import LINE_KEYS
 
-__all__ = ["as_yaml", "specifications"]
+__all__ = ["Author", "as_yaml", "specifications"]
 
 DEEPEST = 2
 """Structures inside structures."""
@@ -18,7 +19,7 @@ DEEPEST = 2
 @st.composite
 def specifications(draw: st.DrawFn) -> Data:
     """Return the data of a specification; nearly all of them keep the rules of the language."""
-    return _Author(draw).specification()
+    return Author(draw).specification()
 
 
 def as_yaml(data: Data) -> str:
@@ -34,8 +35,10 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-class _Author(FieldAuthor):
+class Author(FieldAuthor):
     """Writes one specification."""
+
+    has_options = False
 
     def specification(self) -> Data:
         self.versions = self.one([(1, 2, 5), (1,), (1, 2), ()])
@@ -98,17 +101,17 @@ class _Author(FieldAuthor):
             message["in"] = self.states[:1] if self.chance(5) else self.states
             message |= {"enters": self.one(self.states)} if self.chance(30) else {}
         first = {"field": f"Byte1('{tag}')", "name": "tag"}
-        return message | {"blocks": self.blocks(0, 0, first)}
+        return message | {"blocks": self.blocks(0, 0, [first])}
 
-    def blocks(self, depth: int, least: int, first: Data | None = None) -> list[Data]:
-        """Return the blocks of a structure; ``first`` is the tag of a message."""
-        names = {"tag"} if first else set[str]()
+    def blocks(self, depth: int, least: int, first: Sequence[Data] = ()) -> list[Data]:
+        """Return the blocks of a structure; ``first`` is what a message begins with: its tag."""
+        names: set[str] = {field["name"] for field in first}
         if first and self.has_options:
             names |= LINE_KEYS | {*self.flags}  # the keys of JSON lines, which fields of messages may not have
         groups: list[Group] = []
         for _ in range(self.up_to(least, 4)):
             self.add(groups, names, depth)
-        elements = [*([first] if first else []), *(element for group in groups for element in group)]
+        elements = [*first, *(element for group in groups for element in group)]
         if first and self.chance(15):
             last = {"field": "Byten", "name": self.name(names)}
             elements.append(last | (self.condition() if self.chance(30) else {}))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from pgoutput_construct import SpecError
 from tests.spec_fuzz.cases import CASES, REFUSED, Case
+from tests.spec_fuzz.framed_agreement import follow_framed
 from tests.spec_fuzz.fuzz import follow
 from tools.language import load_text
 
@@ -21,11 +22,12 @@ def _parameters(cases: dict[str, Case]) -> list[object]:
 @pytest.mark.parametrize("case", _parameters(CASES))
 def test_engines_agree_on_a_case(case: Case) -> None:
     """Everything that a case generates agrees."""
+    explore = follow_framed if load_text(HEAD + case.text).framed else follow
 
     @settings(max_examples=30, derandomize=True, database=None, phases=[Phase.generate])
     @given(st.data())
     def agree(data: st.DataObject) -> None:
-        follow(HEAD + case.text, data)
+        explore(HEAD + case.text, data)
 
     agree()
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from pgoutput_construct import SpecError
 from tests.spec_fuzz.broken import broken_specifications
+from tests.spec_fuzz.framed import framed_specifications
+from tests.spec_fuzz.framed_agreement import explore_framed, follow_framed
 from tests.spec_fuzz.fuzz import compare_compiled, explore, follow
 from tests.spec_fuzz.package import generated, texts
 from tests.spec_fuzz.specifications import as_yaml, specifications
@@ -31,16 +33,29 @@ def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataO
 
 
 @settings(max_examples=max(EXAMPLES // 20, 5))
-@given(broken_specifications())
-def test_broken_specification_is_an_error_or_generates(data: dict[str, Any]) -> None:
-    """What the language refuses is a SpecError with its place; all that it accepts can be imported."""
+@given(framed_specifications(), st.data())
+def test_engines_agree_on_messages_of_any_connection(data: dict[str, Any], draw: st.DataObject) -> None:
+    """Definitions, codec and the reader of a connection agree on messages that say how long they are."""
+    text = as_yaml(data)
+    try:
+        load_text(text)
+    except SpecError:
+        return
+    follow_framed(text, draw)
+
+
+@settings(max_examples=max(EXAMPLES // 20, 5))
+@given(broken_specifications(), st.data())
+def test_broken_specification_is_an_error_or_generates(data: dict[str, Any], draw: st.DataObject) -> None:
+    """What the language refuses is a SpecError with its place; all that it accepts can be imported, and agrees."""
     try:
         spec = load_text(as_yaml(data), "fuzzed.yaml")
     except SpecError as error:
         assert str(error).startswith("fuzzed.yaml:")
         return
-    with generated(spec):
-        pass
+    with generated(spec) as package:
+        if spec.framed:
+            explore_framed(package, draw)
 
 
 @settings(max_examples=max(EXAMPLES // 50, 1))

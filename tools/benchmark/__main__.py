@@ -21,6 +21,7 @@ from tools.benchmark.report import Report, machine
 from tools.benchmark.scaling import MESSAGE_COUNTS, scale
 from tools.benchmark.spark.freshness import main as freshness_main
 from tools.benchmark.spark.main import main as spark_main
+from tools.benchmark.spark.tables import main as tables_main
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,6 +35,7 @@ examples:
   python -m tools.benchmark snapshot --rows 10000000         tables into a log, against COPY to files
   python -m tools.benchmark spark --changes 2000000          the log in Spark, against Spark's own copy and max_by
   python -m tools.benchmark freshness --into delta           from COMMIT to a row of a table, while it is written
+  python -m tools.benchmark tables --tables 500              a batch of many small tables, and one of one
 
 Peers are built where go, cargo or node is on the PATH (the first time: from their registries, some minutes).
 Ctrl-C ends the run; what was measured up to then is reported.
@@ -45,6 +47,7 @@ _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "freshness": freshness_main,
     "snapshot": snapshot.main,
     "spark": spark_main,
+    "tables": tables_main,
 }
 """Benchmarks of their own, by their names on the command line."""
 

@@ -123,7 +123,7 @@ def _measured(directory: Path) -> dict[str, float]:
 def _measure(directory: Path) -> dict[str, float]:
     began, cpu = time.perf_counter(), time.process_time()
     log = ChangeLog(directory)
-    transactions = log.transactions().num_rows
+    transactions = int(log.index.table["ended"].to_numpy().sum())
     opened, opened_cpu = time.perf_counter() - began, time.process_time() - cpu
     began = time.perf_counter()
     plan = plan_of(log)

@@ -9,12 +9,15 @@ from typing import Any
 from tools.generate.builtin_types import emit_builtin_types
 from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
+from tools.generate.kaitai import emit_kaitai
 from tools.generate.kernels import emit_kernels
 from tools.generate.messages import emit_messages
 from tools.generate.protocol import emit_protocol
 from tools.generate.reference import emit_reference
 from tools.generate.reference_table import emit_fields
 from tools.generate.text import GENERATED
+from tools.generate.vectors import emit_vectors
+from tools.generate.vectors_schema import emit_vectors_schema
 from tools.language import load
 from tools.language.builtin_types import load_types
 
@@ -31,6 +34,8 @@ class Output:
     load: Callable[[Path], Any] = load
 
 
+SUFFIXES = (".py", ".md", ".json", ".jsonl", ".ksy")
+"""The suffixes of generated files."""
 WIRE = "pgoutput_construct/wire"
 
 
@@ -40,6 +45,12 @@ def _layouts(spec: str, prefix: str, messages: str, union: str) -> Iterator[Outp
     yield Output(f"{WIRE}/{prefix}definitions.py", spec, partial(emit_definitions, messages=messages))
     yield Output(f"{WIRE}/{prefix}codec.py", spec, partial(emit_codec, messages=messages))
     yield Output(f"{WIRE}/{prefix}fields.py", spec, emit_fields)
+
+
+def _vectors(spec: str, name: str) -> Iterator[Output]:
+    """Yield the golden vectors of a specification, and their schema."""
+    yield Output(f"spec/{name}.jsonl", spec, emit_vectors)
+    yield Output(f"spec/{name}.schema.json", spec, emit_vectors_schema)
 
 
 INSIDE = ("the messages inside", "reference.md")
@@ -54,6 +65,10 @@ OUTPUTS = (
     Output("spec/reference.md", "pgoutput.yaml", partial(emit_reference, others=[AROUND, CONNECTION])),
     Output("spec/reference-envelope.md", "replication.yaml", partial(emit_reference, others=[INSIDE, CONNECTION])),
     Output("spec/reference-connection.md", "protocol.yaml", partial(emit_reference, others=[INSIDE, AROUND])),
+    *_vectors("pgoutput.yaml", "vectors"),
+    *_vectors("replication.yaml", "vectors-envelope"),
+    Output("spec/pgoutput.ksy", "pgoutput.yaml", emit_kaitai),
+    Output("spec/replication.ksy", "replication.yaml", emit_kaitai),
     Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
     Output("pgoutput_construct/columnar/frame_kernels.py", "replication.yaml", emit_kernels),
@@ -74,7 +89,7 @@ def orphans(root: Path) -> list[str]:
     for folder in ("pgoutput_construct", "spec"):
         for path in sorted((root / folder).rglob("*")):
             name = path.relative_to(root).as_posix()
-            if path.suffix in (".py", ".md", ".json") and name not in written and _is_generated(path):
+            if path.suffix in SUFFIXES and name not in written and _is_generated(path):
                 found.append(name)
     return found
 

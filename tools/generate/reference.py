@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from tools.generate import reference_connection as connection
 from tools.generate.reference_fields import fields_table, sizes
 from tools.generate.reference_graph import graph
 from tools.generate.reference_states import order_table, state_diagram
-from tools.generate.reference_text import availability, code, heading, in_python, intro, link, markdown, table
+from tools.generate.reference_text import availability, code, heading, in_python, intro, link, markdown, notation, table
 from tools.language import Message, Part, Spec
 from tools.language.model import Option
 
@@ -46,6 +47,8 @@ def _about(spec: Spec, others: Sequence[tuple[str, str]]) -> Iterator[str]:
     if others:
         yield "See also: " + ", ".join(f"[{markdown(title)}]({file})" for title, file in others) + "."
     yield intro(READING)
+    if spec.framed:
+        yield intro(connection.FRAMING)
 
 
 def _contents(spec: Spec, front: Iterable[str]) -> str:
@@ -64,8 +67,12 @@ def _front(spec: Spec) -> Iterator[tuple[str, str]]:
     yield "Parameters", _rows(PARAMETERS, ("Parameter", "Type", "Meaning"), parameters)
     options = [row for option in spec.options for row in _option_rows(option, "")]
     yield "Options", _rows(OPTIONS, ("Option", "PostgreSQL", "Protocol version", "Meaning"), options)
-    order = f"{intro(ORDER)}\n\n{_fenced(state_diagram(spec))}\n\n{order_table(spec)}"
-    yield "Order of messages", order if spec.states else ""
+    yield "Order of messages", _order(spec) if spec.states else ""
+
+
+def _order(spec: Spec) -> str:
+    words, rows = (connection.ORDER, connection.order_table) if spec.framed else (ORDER, order_table)
+    return f"{intro(words)}\n\n{_fenced(state_diagram(spec))}\n\n{rows(spec)}"
 
 
 def _rows(text: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -80,13 +87,15 @@ def _option_rows(option: Option, prefix: str) -> Iterator[Sequence[str]]:
 
 
 def _overview(spec: Spec) -> str:
-    head = ("Tag", "Message", "Sender", "PostgreSQL", "Protocol version", "Meaning")
-    return table(head, (_overview_row(message) for message in spec.messages))
+    head = ("Tag", "Behind its length", "Message", "Sender", "PostgreSQL", "Protocol version", "Meaning")
+    return table(head, (_overview_row(spec, message) for message in spec.messages))
 
 
-def _overview_row(message: Message) -> Sequence[str]:
+def _overview_row(spec: Spec, message: Message) -> Sequence[str]:
     tag, versions = message.tag.decode("ascii"), (str(message.server or ""), str(message.since or ""))
-    return code(tag) if tag else "", link(message.name), message.sender or "", *versions, markdown(message.description)
+    begin = code(tag) if tag else "", code(notation(message.code)) if message.code else ""
+    sender = message.sender or ("both" if spec.framed else "")
+    return *begin, link(message.name), sender, *versions, markdown(message.description)
 
 
 def _section(spec: Spec, each: Message | Part) -> str:
@@ -99,8 +108,8 @@ def _section(spec: Spec, each: Message | Part) -> str:
 def _facts_of_message(spec: Spec, message: Message) -> Iterator[tuple[str, str]]:
     if message.unasked:
         yield "Also before", markdown(message.unasked)
-    if message.sender:
-        yield "Sent by", f"the {message.sender}"
+    if message.sender or spec.framed:
+        yield "Sent by", f"the {message.sender}" if message.sender else "the server and the client"
     if message.within:
         enters = f", and leads into {code(message.enters)}" if message.enters else ", which it leaves as it is"
         yield "Comes in the state" + "s" * (len(message.within) > 1), ", ".join(map(code, message.within)) + enters

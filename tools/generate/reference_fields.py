@@ -41,16 +41,22 @@ def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
     when = [f"{code(field.when)} is set"] if field.when else []
     when += [f"protocol version {field.since} and newer"] if field.since else []
     when += [f"{code(field.length)} bytes"] if field.length else []
-    when += [f"`NULL` where that is {field.absent}"] if field.absent is not None else []
-    when += ["bytes from here to the end"] if field.frames else []
+    when += [f"none where that is {field.absent}"] if field.absent is not None else []
+    when += [_length(spec, field)] if field.frames else []
     named: Mapping[Any, str] = field.values or field.bits or {}
     values = ", ".join(f"{code(str(value))} {markdown(meaning)}" for value, meaning in named.items())
     return offset, kind, code(prefix + field.name), ", ".join(when), values, markdown(field.description)
 
 
+def _length(spec: Spec, field: Field) -> str:
+    message = next(message for message in spec.messages if message.length is field)
+    always = "".join(f"always {size - len(message.tag)}: " for size in sizes(spec, message))
+    return f"{always}bytes from here to the end"
+
+
 def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Sequence[str]]:
     name = f"{prefix}{repeat.name}[]"
-    times = f"{code(repeat.count)} times" if repeat.count else "until a byte that is zero"
+    times = f"{code(repeat.count)} times" if repeat.count else "up to a byte that is zero"
     times = f"{times}; each is {in_python(repeat.item)}"
     yield offset, code(repeat.kind), code(name), times, "", markdown(repeat.description)
     if len(repeat.item.elements) == 1 and isinstance(only := repeat.item.elements[0], Field):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from textwrap import wrap
 
+from tools.generate.reference_connection import arrows
 from tools.generate.reference_text import code, link, markdown, mermaid, table
 from tools.language import Message, Spec
 from tools.language.model import State
@@ -15,7 +16,10 @@ UNBROKEN = "\N{NO-BREAK SPACE}"
 
 
 def state_diagram(spec: Spec) -> str:
-    """Return the diagram, without the fence around it; the messages that change no state stand in notes."""
+    """Return the diagram, without the fence around it.
+
+    The messages that change no state stand in notes; a connection has too many of them, and a table of them.
+    """
     return "\n".join(["stateDiagram-v2", "  direction LR", *(f"  {line}" for line in _lines(spec))])
 
 
@@ -26,9 +30,10 @@ def _lines(spec: Spec) -> Iterator[str]:
         yield f"[*] --> {_identifier(spec.states[0])}"
     for one, other in combinations(spec.states, 2):
         for state, following in ((one, other), (other, one)):
-            if names := [mermaid(m.name) for m in _leaving(spec, state) if m.enters == following.name]:
-                yield f"{_identifier(state)} --> {_identifier(following)}: {', '.join(names)}"
-    for state in spec.states:
+            if messages := [m for m in _leaving(spec, state) if m.enters == following.name]:
+                label = arrows(messages) if spec.framed else ", ".join(mermaid(m.name) for m in messages)
+                yield f"{_identifier(state)} --> {_identifier(following)}: {label}"
+    for state in () if spec.framed else spec.states:
         if names := [mermaid(m.name).replace(" ", UNBROKEN) for m in _staying(spec, state)]:
             yield f"note right of {_identifier(state)}"
             yield from (f"  {line.replace(UNBROKEN, ' ')}" for line in wrap(", ".join(names), NOTE_WIDTH))

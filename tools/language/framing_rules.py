@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from tools.language.elements import Element, Repeat, Structure
+from tools.language.elements import Choice, Element, Repeat, Structure
 from tools.language.fields import Field
 from tools.language.model import Message, Spec
 
@@ -22,8 +22,9 @@ def _lengths(spec: Spec, error: Raise) -> None:
             raise error(message.line, f"the length of {message.name} has another type", "Use one type for all.")
         if not message.within:
             raise error(message.line, f"{message.name} does not say in which states it comes", "Write in: [...].")
-    if first and spec.parameters:
-        raise error(1, "messages that say how long they are depend on parameters", "Remove the parameters.")
+    if first and (spec.parameters or spec.options):
+        problem = "messages that say how long they are depend on parameters or options"
+        raise error(1, problem, "Remove the parameters and options.")
 
 
 def _length_fields(spec: Spec, error: Raise) -> None:
@@ -32,7 +33,8 @@ def _length_fields(spec: Spec, error: Raise) -> None:
         if not field.frames:
             continue
         plain = field.type is not None and field.type.python == "int" and not field.type.signed
-        if id(field) not in lengths or not plain or field.constant is not None or field.conditional or field.length:
+        special = field.constant is not None or field.conditional or field.values or field.bits
+        if id(field) not in lengths or not plain or special:
             problem = f"{field.name} cannot hold the length of a message"
             remedy = "Write an unsigned integer as the first field of a message, or the first one behind its tag."
             raise error(field.line, problem, remedy)
@@ -40,24 +42,27 @@ def _length_fields(spec: Spec, error: Raise) -> None:
 
 def _told_apart(spec: Spec, error: Raise) -> None:
     """Whoever reads knows the state and the sender: no two messages of these begin alike."""
-    taken: dict[tuple[str, str, bytes], list[Message]] = {}
+    taken: dict[tuple[str, str], list[Message]] = {}
     for message in spec.messages if spec.framed else ():
-        for key in _places(message):
-            others = taken.setdefault(key, [])
-            alike = next((other for other in others if _begin_alike(message.code_bytes, other.code_bytes)), None)
-            if alike:
-                problem = f"{message.name} and {alike.name} begin alike and come in the state {key[1]!r}"
-                raise error(message.line, problem, "Give one of them another constant behind its length, or state.")
+        for sender, state in _places(message):
+            others = taken.setdefault((sender, state), [])
+            if alike := next((other for other in others if _begin_alike(message, other)), None):
+                problem = f"{message.name} and {alike.name} begin alike and come in the state {state!r} of a {sender}"
+                remedy = "Give one of them another tag, constant behind its length, or state."
+                raise error(message.line, problem, remedy)
             others.append(message)
 
 
-def _places(message: Message) -> Iterator[tuple[str, str, bytes]]:
+def _places(message: Message) -> Iterator[tuple[str, str]]:
     for sender in (message.sender,) if message.sender else ("server", "client"):
-        yield from ((sender, state, message.tag) for state in message.within)
+        yield from ((sender, state) for state in dict.fromkeys(message.within))
 
 
-def _begin_alike(one: bytes, other: bytes) -> bool:
-    return one.startswith(other) or other.startswith(one)
+def _begin_alike(one: Message, other: Message) -> bool:
+    """Tell whether a reader could take one for the other; a length may begin with any byte that is another's tag."""
+    if one.tag != other.tag:
+        return not one.tag or not other.tag
+    return one.code_bytes.startswith(other.code_bytes) or other.code_bytes.startswith(one.code_bytes)
 
 
 def _only_there(spec: Spec, error: Raise) -> None:
@@ -72,6 +77,20 @@ def _absent(spec: Spec, error: Raise) -> None:
     for field in spec.fields():
         if field.absent is not None and field.length is None:
             raise error(field.line, f"{field.name} has no length that could say that it is absent", "Write length.")
+    for structure in spec.structures():
+        for element in structure.elements:
+            for alternative in element.alternatives if isinstance(element, Choice) else ():
+                if alternative.then is not None and _can_be_none(alternative.then, spec):
+                    problem = f"what follows the tag of the alternative {alternative.name} may be absent"
+                    raise error(alternative.line, problem, "Write an alternative without content instead of absent.")
+
+
+def _can_be_none(then: Structure | str, spec: Spec) -> bool:
+    """Tell whether a structure is known by one field, which may be absent."""
+    single = (spec.part(then) if isinstance(then, str) else then).single
+    if not isinstance(single, Field):
+        return False
+    return _can_be_none(single.part, spec) if single.part else single.absent is not None
 
 
 def _terminated(spec: Spec, error: Raise) -> None:

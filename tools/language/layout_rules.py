@@ -33,7 +33,8 @@ def _check_size(element: Element, field: Field | None, size: str, error: Raise) 
         raise error(element.line, problem, "Name an earlier integer beside it.")
     can_be_absent = isinstance(element, Field) and element.absent is not None
     plain = field.type is not None and field.type.python == "int" and field.type.signed == can_be_absent
-    if not plain or field.constant is not None or field.conditional or field.values or field.bits:
+    special = field.constant is not None or field.conditional or field.values or field.bits or field.frames
+    if not plain or special:
         sign = "signed" if can_be_absent else "unsigned"
         problem = f"{element.name} is measured by {size!r}, which is not a plain {sign} integer"
         raise error(element.line, problem, "Name one that is always there and means nothing else.")

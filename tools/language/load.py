@@ -131,7 +131,7 @@ class _Loader:
             raise self.source.error(
                 place,
                 f"message {data['name']} does not start with its tag",
-                "Write a first field such as Byte1('X').",
+                "Write a first field such as Byte1('X'), or measures: rest at one that holds the message's length.",
             )
         keys = ("description", "server", "since", "unasked", "sender", "enters", "group", "option")
         known = {k: data[k] for k in keys if k in data}

@@ -18,7 +18,7 @@ from tools.protocol_docs.seed_form import to_data
 
 __all__ = ["main"]
 
-SPECS = ("pgoutput.yaml", "replication.yaml")
+SPECS = ("pgoutput.yaml", "replication.yaml", "protocol.yaml")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -56,7 +56,7 @@ class _Table:
 def _likeness(document: Cell, spec: Cell) -> float:
     """Return how much two fields are the same field: type first, then the words, then the rest."""
     score = 0.0
-    if document.base != spec.base:
+    if not spec.is_written(document):
         score -= 1.5
     elif isinstance(document.constant, bytes) or isinstance(spec.constant, bytes):
         score += 3 if document.constant == spec.constant else 0

@@ -1,6 +1,7 @@
 """Fields of the specification and of a document in one shape, so that they can be laid side by side."""
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
@@ -14,7 +15,11 @@ __all__ = ["Cell", "documented_cells", "phrases", "specified_cells"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One field. ``at`` is its path in the specification, or its position in the document."""
+    """One field. ``at`` is its path in the specification, or its position in the document.
+
+    ``size`` is the length of a message, as the field that holds it has it, where all of these are alike; ``letters``
+    are the only ones that it can be, and ``absent`` is a length that can say that there is no value.
+    """
 
     at: str
     base: str
@@ -23,6 +28,10 @@ class Cell:
     conditions: frozenset[str] = frozenset()
     since: int | None = None
     repeated: bool = False
+    ended: bool = False
+    letters: frozenset[str] = frozenset()
+    absent: bool = False
+    size: int | None = None
     under: str | None = None
     chosen: bool = False
     documented: str | None = None
@@ -38,6 +47,15 @@ class Cell:
             return f"Byte1('{self.constant.decode()}')"
         base = self.base if self.constant is None else f"{self.base}({self.constant})"
         return f"{base} ({self.annotation})" if self.annotation else base
+
+    @property
+    def constants(self) -> tuple[bytes | int | None, ...]:
+        """What a document may write as its constant."""
+        return (None, self.size) if self.size is not None else (self.constant,)
+
+    def is_written(self, said: "Cell") -> bool:
+        """Tell whether a document's field has this one's type: a letter may be an Int8 or a Byte1."""
+        return said.base == self.base or (bool(self.letters) and (said.base, said.constant) == ("Byte1", None))
 
 
 def phrases(spec: Spec) -> dict[str, str]:
@@ -69,9 +87,10 @@ def _tagged(block: read.Block) -> Iterator[tuple[read.Row, str | None]]:
 def _documented(row: read.Row, block: read.Block, tag: str | None, known: Mapping[str, str]) -> Cell:
     says = stated(row.description, known)
     bare, annotation = read.split(row.notation)
+    bare, array, _ = bare.partition("[")
     notation = parse_notation(bare)
     constant = 0 if says.zero and notation.constant is None else notation.constant
-    repeated = says.repeated or block.kind.startswith("repeat")
+    repeated = says.repeated or block.kind.startswith("repeat") or bool(array)
     return Cell(
         row.label,
         notation.base,
@@ -80,37 +99,56 @@ def _documented(row: read.Row, block: read.Block, tag: str | None, known: Mappin
         says.conditions,
         says.since,
         repeated,
-        tag,
+        ended=block.ended,
+        letters=says.letters,
+        absent=says.absent,
+        under=tag,
         description=words(row.description),
         whole=row.whole and bool(row.description),
         row=row,
     )
 
 
-def specified_cells(structure: Message | Part, spec: Spec, pg: int, flat: bool) -> list[Cell]:
+def specified_cells(structure: Message | Part, spec: Spec, pg: int, flat: bool, named: AbstractSet[str]) -> list[Cell]:
     """Return the fields that the document of a PostgreSQL version should list.
 
-    Documents without "Or" list a choice ``flat``: its tags, then what follows any of them.
+    Documents without "Or" list a choice ``flat``: its tags, then what follows any of them. Parts that are not ``named``
+    in the document stand in it in full.
     """
-    return list(_Layout(spec, pg, flat).cells(structure, "", False, None))
+    cells = _Layout(spec, pg, flat, named).cells(structure, "", False, None)
+    length = structure.length.name if isinstance(structure, Message) and structure.length else None
+    return [replace(cell, size=_length(structure)) if cell.at == length else cell for cell in cells]
+
+
+def _length(structure: Message | Part) -> int | None:
+    """Return what the length of a message is where it always has the same one."""
+    fields = [each.size if isinstance(each, Field) else None for each in structure.elements]
+    sizes = [size for size in fields if size is not None]
+    return sum(sizes) - len(structure.tag) if isinstance(structure, Message) and len(sizes) == len(fields) else None
 
 
 class _Layout:
     """Walks a structure of the specification as documents do."""
 
-    def __init__(self, spec: Spec, pg: int, flat: bool) -> None:
+    def __init__(self, spec: Spec, pg: int, flat: bool, named: AbstractSet[str]) -> None:
         self.spec = spec
         self.pg = pg
         self.flat = flat
+        self.named = named
 
     def cells(self, structure: Structure, path: str, repeated: bool, under: str | None) -> Iterator[Cell]:
         for element in structure.elements:
             at = path + element.name
             if isinstance(element, Field):
-                if self._there(element):
-                    yield _specified(element, at, repeated, under)
+                if element.part and element.part not in self.named:
+                    yield from self.cells(self.spec.part(element.part), f"{at}.", repeated, under)
+                elif self._there(element):
+                    cell = _specified(element, at, repeated, under)
+                    yield replace(cell, absent=element.signed and element.name in structure.sizes)
             elif isinstance(element, Repeat):
-                yield from self.cells(element.item, f"{at}.", True, under)
+                ended = element.count is None
+                for cell in self.cells(element.item, f"{at}.", True, under):
+                    yield replace(cell, ended=cell.ended or ended)
             else:
                 yield from self._choice(element, at, repeated)
 
@@ -124,7 +162,7 @@ class _Layout:
             under = None if self.flat else alternative.tag.decode()
             path = f"{at}.{alternative.name}"
             since, line = alternative.since, alternative.line
-            yield Cell(path, "Byte1", None, alternative.tag, conditions, since, repeated, under, line=line)
+            yield Cell(path, "Byte1", None, alternative.tag, conditions, since, repeated, under=under, line=line)
             following = alternatives[number + 1].then if number + 1 < len(alternatives) else None
             if alternative.then != following or not self.flat:
                 yield from self._then(alternative, path, repeated, under)
@@ -147,7 +185,8 @@ def _specified(field: Field, at: str, repeated: bool, under: str | None) -> Cell
         frozenset({field.when} if field.when else ()),
         field.since,
         repeated,
-        under,
+        letters=frozenset(map(str, field.values or ())) if field.is_letter else frozenset(),
+        under=under,
         documented=words(field.documented) if field.documented else None,
         line=field.line,
     )

@@ -15,16 +15,19 @@ Known = Message | Part
 
 
 class Comparison:
-    """A document beside a specification; ``pairs`` maps each structure of the document to its counterpart."""
+    """A document beside a specification; ``pairs`` maps each structure of the document to its counterpart.
+
+    A part that the document nowhere names it has in full where the specification refers to it.
+    """
 
     def __init__(self, document: read.Document, spec: Spec, pg: int, annotated: bool) -> None:
         self.document = document
         self.spec = spec
         self.pg = pg
         self.annotated = annotated
-        self.expected: list[Known] = [
-            named for named in spec.named if spec.came_with(named.server, _since(named)) <= pg
-        ]
+        known = (named for named in spec.named if spec.came_with(named.server, _since(named)) <= pg)
+        self.named = document.named
+        self.expected: list[Known] = [n for n in known if isinstance(n, Message) or n.name in self.named]
         self.pairs = self._pair()
 
     def absent(self) -> list[Known]:
@@ -50,7 +53,7 @@ class Comparison:
     def rows(self, structure: read.Structure, named: Known) -> list[Pair]:
         """Return the fields of a structure side by side."""
         cells = documented_cells(structure, phrases(self.spec))
-        expected = specified_cells(named, self.spec, self.pg, flat=not structure.alternatives)
+        expected = specified_cells(named, self.spec, self.pg, not structure.alternatives, self.named)
         return align(cells, expected, structure.open_start)
 
     def _pair(self) -> list[tuple[read.Structure, Known | None]]:
@@ -64,11 +67,10 @@ class Comparison:
         return [(s, named or self._by_tag(s, taken)) for s, named in pairs]
 
     def _by_tag(self, structure: read.Structure, taken: set[str]) -> Known | None:
-        for named in self.expected:
-            same = isinstance(named, Message) and named.tag.decode() == structure.tag
-            if same and named.name not in taken and getattr(named, "sender", None) == structure.sender:
-                return named
-        return None
+        key = structure.tag, structure.sender
+        messages = [named for named in self.expected if isinstance(named, Message) and named.name not in taken]
+        alike = [message for message in messages if (message.tag.decode(), message.sender) == key]
+        return alike[0] if len(alike) == 1 else None
 
     def _names(self, structure: read.Structure, named: Known) -> Iterator[Difference]:
         def difference(kind: str, says: object, wants: object) -> Difference:
@@ -140,17 +142,18 @@ class _Cells:
 
     def differences(self) -> Iterator[Difference]:
         said, wanted = self.said, self.wanted
-        if said.base != wanted.base:
+        if not wanted.is_written(said):
             yield self._one("type", said.notation, wanted.notation)
-        elif said.constant != wanted.constant:
+        elif said.constant not in wanted.constants:
             yield self._one("literal", said.notation, wanted.notation)
         elif said.annotation != wanted.annotation and (self.annotated or said.annotation):
             yield self._one("annotation", said.notation, wanted.notation)
-        if said.repeated != wanted.repeated:
-            yield self._one("repeat", _repeated(said.repeated), _repeated(wanted.repeated))
+        if (said.repeated, said.ended) != (wanted.repeated, wanted.ended):
+            yield self._one("repeat", _repeated(said), _repeated(wanted))
         if said.under != wanted.under:
             yield self._one("alternative", f"under {said.under}", f"under {wanted.under}")
         yield from self._conditions()
+        yield from self._values()
 
     def _conditions(self) -> Iterator[Difference]:
         """Compare what the description says; what is missing of it cannot say anything."""
@@ -162,6 +165,14 @@ class _Cells:
             yield self._one("version", _version(said.since), _version(wanted.since))
         if wanted.documented and said.whole and wanted.documented not in said.description:
             yield self._one("meaning", repr(said.description), f"a description with {wanted.documented!r}")
+
+    def _values(self) -> Iterator[Difference]:
+        """Compare what the description says about values: the letters, and whether a length can be -1."""
+        said, wanted = self.said, self.wanted
+        if wanted.letters and said.letters and said.letters != wanted.letters:
+            yield self._one("values", _letters(said), _letters(wanted))
+        if said.absent != wanted.absent and said.whole:
+            yield self._one("values", _absent(said), _absent(wanted))
 
     def _one(self, kind: str, says: str, wants: str) -> Difference:
         place = "" if self.said.at == self.said.notation else f" at {self.said.at}"
@@ -189,8 +200,8 @@ def _when(conditions: frozenset[str]) -> str:
     return " and ".join(sorted(conditions)) or "always"
 
 
-def _repeated(repeated: bool) -> str:
-    return "repeated" if repeated else "once"
+def _repeated(cell: Cell) -> str:
+    return ("repeated up to a zero byte" if cell.ended else "repeated") if cell.repeated else "once"
 
 
 def _either(note: str) -> str:
@@ -198,6 +209,14 @@ def _either(note: str) -> str:
     assert match is not None
     tags = [match["first"], *(part[1] for part in match["more"].split(" '")[1:] for part in [f"'{part}"])]
     return "one of " + ", ".join(tags) + (" or none" if match["none"] else "")
+
+
+def _letters(cell: Cell) -> str:
+    return ", ".join(sorted(cell.letters))
+
+
+def _absent(cell: Cell) -> str:
+    return "-1 where there is no value" if cell.absent else "a length that is never -1"
 
 
 def _without_front(pairs: list[Pair]) -> list[Pair]:
@@ -212,7 +231,7 @@ def _moved(pairs: list[Pair]) -> dict[Cell, Cell]:
     moved: dict[Cell, Cell] = {}
     for wanted in gone:
         for said in come:
-            alike = (said.base, said.constant, said.under) == (wanted.base, wanted.constant, wanted.under)
+            alike = wanted.is_written(said) and said.constant in wanted.constants and said.under == wanted.under
             if alike and said not in moved.values():
                 moved[wanted] = said
                 break

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["Block", "Document", "DocumentError", "Entry", "Node", "Prose", "Row", "Structure", "is_notation", "split"]
 
-_NOTATION = re.compile(r"(?:Byte1\('.'\)|Byte\d*n?|String|Int\d+(?:\(\d+\))?)(?: \([A-Za-z]\w*\))?")
+_NOTATION = re.compile(r"(?:Byte1\('.'\)|Byte\d*n?|String|Int\d+(?:\(\d+\)|\[[A-Z]\])?)(?: \([A-Za-z]\w*\))?")
 _ANNOTATED = re.compile(r"(?P<base>.+?) \((?P<annotation>[A-Za-z]\w*)\)")
 
 
@@ -55,12 +55,16 @@ class Row:
 
 @dataclass
 class Block:
-    """A run of rows, or tagged alternatives, each a list of rows that starts with its tag."""
+    """A run of rows, or tagged alternatives, each a list of rows that starts with its tag.
+
+    A repeat that is ``ended`` has no count: a byte that is zero follows the last item.
+    """
 
     kind: str
     rows: list[Row] = field(default_factory=list)
     alternatives: list[list[Row]] | None = None
     intro: str = ""
+    ended: bool = False
 
     def all_rows(self) -> Iterator[Row]:
         """Yield the rows in the order of the document."""
@@ -88,9 +92,10 @@ class Structure:
 
     @property
     def is_message(self) -> bool:
-        """Whether it starts with a tag, as messages do and parts do not."""
+        """Whether it starts with a tag, or somebody sends it, as messages do and parts do not."""
         first = next(self.rows(), None)
-        return self.open_start or (first is not None and first.notation.startswith("Byte1('"))
+        tagged = first is not None and first.notation.startswith("Byte1('")
+        return self.open_start or self.sender is not None or tagged
 
     @property
     def alternatives(self) -> bool:
@@ -122,8 +127,13 @@ class Document:
 
     @property
     def messages(self) -> list[Structure]:
-        """The structures that start with a tag."""
+        """The structures that are messages."""
         return [structure for structure in self.structures if structure.is_message]
+
+    @property
+    def named(self) -> set[str]:
+        """The names of its structures, and all notations: among them those of parts that are described elsewhere."""
+        return {name for s in self.structures for name in (s.name, *(row.notation for row in s.rows()))}
 
     @property
     def parts(self) -> list[Structure]:

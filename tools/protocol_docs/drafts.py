@@ -65,11 +65,14 @@ class Drafter:
         return data
 
     def repeat(self, name: str, cells: Sequence[Cell], before: Sequence[Data], number: int) -> Data:
-        """Return a repeat; its count is the last integer in front of it that has no other meaning."""
+        """Return a repeat; its count, if any, is the last integer in front of it that has no other meaning."""
         plain = [field["name"] for field in before if re.fullmatch(r"Int\d+", field["field"]) and "bits" not in field]
         place = f"repeat_{number}"
         data: Data = {"type": place, "name": self._mark(name, place, "name", "what is repeated, such as columns")}
-        data["count"] = plain[-1] if plain else self._mark(name, place, "count", "the field that counts them")
+        if cells[0].ended:
+            data["until"] = "Int8(0)"
+        else:
+            data["count"] = plain[-1] if plain else self._mark(name, place, "count", "the field that counts them")
         if cells[0].under is None and len(cells) > 1:
             data["class"] = self._mark(name, place, "Class", "the class of one item, such as RelationColumn")
         data["description"] = self._mark(name, place, "description", "what one item is")
@@ -101,9 +104,17 @@ class Drafter:
         return blocks
 
     def _field(self, name: str, cell: Cell, before: Sequence[Data]) -> Data:
+        if self.spec.framed and cell.base == "Int32" and _at_length(cell, before):
+            description = "Length of the message, itself included."
+            return {"field": "Int32", "name": "length", "measures": "rest", "description": description}
         data: Data = {"field": cell.notation, "name": self._name(name, cell)}
+        if cell.base == "Byte1" and cell.constant is None:
+            remark = "what it stands for"
+            values = {letter: self._mark(name, cell.at, letter, remark) for letter in sorted(cell.letters)}
+            data |= {"field": "Int8", "values": values or self._mark(name, cell.at, "values", "its letters")}
         if cell.base == "Byten" and before and before[-1]["field"] in ("Int32", "Int16", "Int8"):
             data["length"] = before[-1]["name"]
+            data |= {"absent": -1} if before[-1].get("signed") else {}
         if cell.row and re.fullmatch(r"Int\d+", cell.notation) and _SIGNED.search(cell.row.description):
             data["signed"] = True
         return data | self._conditions(name, cell)
@@ -133,6 +144,12 @@ class Drafter:
         mark = "_".join(part for part in parts if part)
         self.marks[mark] = remark
         return mark
+
+
+def _at_length(cell: Cell, before: Sequence[Data]) -> bool:
+    """Tell whether a field stands where a message of a connection has its length: first, or behind its tag."""
+    tag = before[0]["field"].startswith("Byte1('") if before else True
+    return tag and len(before) < 2 and cell.at.startswith(f"1_{len(before) + 1}_")
 
 
 def _runs(cells: Iterable[Cell]) -> Iterator[tuple[bool, list[Cell]]]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from tools.protocol_docs.document import Block, Document, Entry, Node, Prose, Row, Structure, is_notation
-from tools.protocol_docs.prose import GROUP, OR, REPEAT, SHARED, WHOSE, names
+from tools.protocol_docs.prose import ENDED, GROUP, OR, REPEAT, REPEATED, SHARED, WHOSE, names
 from tools.protocol_docs.recognise import gaps_in, without_gaps
 
 __all__ = ["Grammar"]
@@ -100,7 +100,10 @@ class Grammar:
         elif repeat := REPEAT.search(plain):
             number = sum(block.kind.startswith("repeat") for block in structure.blocks) + 1
             block = Block(f"repeat_{number}", alternatives=[] if repeat["one"] else None, intro=plain)
+            block.ended = ENDED.search(plain) is not None
             structure.blocks.append(block)
+        elif REPEATED.search(plain):
+            structure.blocks.append(Block("body", intro=plain))
         elif OR.fullmatch(plain):
             structure.blocks[-1].intro = "Or"
         elif plain:
@@ -111,7 +114,7 @@ class Grammar:
 
     def _row(self, structure: Structure, entry: Entry) -> None:
         prose = [node.text for node in entry.body if isinstance(node, Prose)]
-        if any(isinstance(node, Entry) and not _is_structure(node) for node in entry.body):
+        if any(isinstance(node, Entry) and is_notation(node.term) for node in entry.body):
             self._miss(f"{structure.name}, {entry.term}: the list under this field was not read")
         text = " ".join(prose)
         row = Row(entry.term, without_gaps(text), gaps_in(text))

@@ -4,10 +4,32 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["EITHER", "GROUP", "MULTIPLE", "OR", "REPEAT", "SHARED", "WHOSE", "Stated", "names", "stated", "words"]
+__all__ = [
+    "EITHER",
+    "ENDED",
+    "GROUP",
+    "MULTIPLE",
+    "OR",
+    "REPEAT",
+    "REPEATED",
+    "SHARED",
+    "WHOSE",
+    "Stated",
+    "names",
+    "stated",
+    "words",
+]
 
-REPEAT = re.compile(r"(?P<one>one of )?the following (?:message parts?|submessages?) appears? for each\b", re.I)
+REPEAT = re.compile(
+    r"(?P<one>one of )?the following (?:message parts?|submessages?|pair of fields|fields?) appears? for each\b"
+    r"|\bfor [^,.:]+,? there is the following:|\bEach \w+ is specified as:",
+    re.I,
+)
 """Opens a repeat; ``one of`` makes it one of alternatives."""
+ENDED = re.compile(r"\bzero byte (?:is required )?as (?:a )?terminator\b", re.I)
+"""Says that a repeat has no count, but ends with a byte that is zero."""
+REPEATED = re.compile(r"After the last \w+, the following fields? appears?:", re.I)
+"""Ends a repeat."""
 OR = re.compile(r"or", re.I)
 GROUP = re.compile(
     r"following messages? (?:\((?P<names>.+?)\) )?(?:is|are) available since protocol version (?P<since>\d+)"
@@ -22,6 +44,8 @@ MULTIPLE = re.compile(r"there can be multiple (?P<name>\w+) messages")
 _SINCE = re.compile(r"[^.(]*available since protocol version (\d+)[^.]*\.?", re.I)
 _REPEATED = re.compile(r"This field is repeated for each\b")
 _ZERO = re.compile(r"must be 0\b")
+_ABSENT = re.compile(r"(?<![\w.])-1 (?:indicates|if)\b")
+_LETTER = re.compile(r"'([A-Za-z])'")
 _CHOSEN = re.compile(r"(?:This field is (?P<optional>optional and is )?|\b)(?:only )?present if (?!the option)", re.I)
 _CONDITION = re.compile(
     r"[^.;(,]*(?:\bpresent\b|\bomitted\b|\babsent\b|\boptional\b|\bavailable\b|\bonly (?:if|when|for|sent)\b)[^.;)]*",
@@ -37,6 +61,8 @@ class Stated:
     since: int | None = None
     repeated: bool = False
     zero: bool = False
+    absent: bool = False
+    letters: frozenset[str] = frozenset()
 
 
 def stated(description: str, phrases: Mapping[str, str]) -> Stated:
@@ -54,7 +80,15 @@ def stated(description: str, phrases: Mapping[str, str]) -> Stated:
     elif clause := _CONDITION.search(rest):
         conditions.add(" ".join(clause[0].split()))
     zero, repeated = _ZERO.search(description), _REPEATED.search(description)
-    return Stated(frozenset(conditions), int(since[1]) if since else None, bool(repeated), bool(zero))
+    absent, letters = _ABSENT.search(description), _LETTER.findall(description)
+    return Stated(
+        frozenset(conditions),
+        int(since[1]) if since else None,
+        bool(repeated),
+        bool(zero),
+        bool(absent),
+        frozenset(letters),
+    )
 
 
 def names(text: str) -> list[str]:

@@ -32,7 +32,8 @@ def _structure(structure: Structure) -> dict[str, Any]:
 
 def _block(block: Block) -> dict[str, Any]:
     if block.alternatives is None:
-        return {"type": block.kind, "fields": [_field(row) for row in block.rows]}
+        until = {"until": "Int8(0)"} if block.ended else {}
+        return {"type": block.kind, **until, "fields": [_field(row) for row in block.rows]}
     choice = {"type": "choice_1", "alternatives": [_alternative(rows) for rows in block.alternatives]}
     return {"type": block.kind, "blocks": [choice]}
 
@@ -63,7 +64,7 @@ def from_yaml(text: str) -> Document:
 
 def _read_block(data: Mapping[str, Any]) -> Block:
     if "fields" in data:
-        return Block(data["type"], _read_rows(data["fields"]))
+        return Block(data["type"], _read_rows(data["fields"]), ended="until" in data)
     alternatives = data["blocks"][0]["alternatives"]
     return Block(data["type"], alternatives=[_read_rows([a, *a.get("then", ())]) for a in alternatives])
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import WORD, copy_word, inlined, kernel, put8, put_word, u8, u64
+from pgoutput_construct.columnar.jit import WORD, copy_word, inlined, kernel, put_length, put_word, u8, u32, u64
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, SLACK, TAKEN, Cast, Result, Values, array_of
 from pgoutput_construct.columnar.typed.moments import NONE, write_time
 
@@ -16,6 +16,8 @@ X: Final = ord("x")
 DASH: Final = ord("-")
 DOT: Final = ord(".")
 SLASH: Final = ord("/")
+ZEROS: Final = 0x3030303030303030
+"""Digits 0."""
 NO_ASCII: Final = -0x7F7F7F7F7F7F7F80
 """The highest bit of each byte of a word."""
 UUID_BYTES: Final = 16
@@ -81,40 +83,6 @@ def _copied(version: int = -1) -> Cast:
 
 
 @inlined
-def _nibble(byte: int) -> int:
-    if 48 <= byte <= 57:
-        return byte - 48
-    return byte - 87 if 97 <= byte <= 102 else -1
-
-
-@inlined
-def _bytea(data: Any, source: int, size: int, out: Any, at: int) -> int:
-    """Turn ``\\x`` and hexadecimal digits into bytes."""
-    good = size >= 2 and size % 2 == 0 and u8(data, source) == BACKSLASH and u8(data, source + 1) == X
-    wrong = 0
-    for step in range(1, size // 2 if good else 0):
-        high, low = _nibble(u8(data, source + 2 * step)), _nibble(u8(data, source + 2 * step + 1))
-        wrong |= high | low  # negative where one is no digit
-        put8(out, at + step - 1, high << 4 | low)
-    return at + size // 2 - 1 if good and wrong >= 0 else NONE
-
-
-@inlined
-def _bytes_of_uuid(data: Any, source: int, size: int, out: Any, at: int) -> int:
-    """Turn 8-4-4-4-12 hexadecimal digits into sixteen bytes."""
-    if size != UUID_DIGITS:
-        return NONE
-    place, wrong = source, 0
-    for step in range(UUID_BYTES):
-        place += step in (4, 6, 8, 10) and u8(data, place) == DASH
-        high, low = _nibble(u8(data, place)), _nibble(u8(data, place + 1))
-        wrong |= high | low  # negative where one is no digit
-        put8(out, at + step, high << 4 | low)
-        place += 2
-    return at + UUID_BYTES if wrong >= 0 and place == source + UUID_DIGITS else NONE
-
-
-@inlined
 def _hex(number: int) -> int:
     """Return four bytes as eight hexadecimal digits, the most significant first."""
     word = number >> 16 << 32 | number & 0xFFFF
@@ -122,6 +90,53 @@ def _hex(number: int) -> int:
     word = (word << 4 | word) & 0x0F0F0F0F0F0F0F0F
     letters = ((word + 0x0606060606060606) >> 4) & 0x0101010101010101
     return word + 0x3030303030303030 + letters * 39  # from '0' to 'a' less ten
+
+
+@inlined
+def _four_bytes(word: int) -> int:
+    """Return the four bytes that eight hexadecimal digits stand for, whatever the digits are: ``_hex`` tells."""
+    digits = (word & 0x0F0F0F0F0F0F0F0F) + ((word >> 6) & 0x0101010101010101) * 9
+    word = (digits >> 4 | digits) & 0x00FF00FF00FF00FF
+    word = (word >> 8 | word) & 0x0000FFFF0000FFFF
+    return (word >> 16 | word) & 0xFFFFFFFF
+
+
+@inlined
+def _bytea(data: Any, source: int, size: int, out: Any, at: int) -> int:
+    """Turn ``\\x`` and hexadecimal digits into bytes."""
+    end, place = source + size, source + 2
+    if end < WORD or size < 2 or size % 2 or u8(data, source) != BACKSLASH or u8(data, source + 1) != X:
+        return NONE
+    stop, wrong = at + size // 2 - 1, 0
+    # The last word runs over what is written next.
+    while place < end:
+        if place + WORD <= end:
+            word = u64(data, place)
+        else:
+            rest = 8 * (end - place)
+            word = u64(data, end - WORD) << 64 - rest | ZEROS >> rest
+        four = _four_bytes(word)
+        wrong |= _hex(four) ^ word
+        put_length(out, at, four)
+        place += WORD
+        at += 4
+    return NONE if wrong else stop
+
+
+@inlined
+def _bytes_of_uuid(data: Any, source: int, size: int, out: Any, at: int) -> int:
+    """Turn 8-4-4-4-12 hexadecimal digits into sixteen bytes."""
+    if size != UUID_DIGITS:
+        return NONE
+    wrong = u8(data, source + 8) ^ DASH | u8(data, source + 13) ^ DASH
+    wrong |= u8(data, source + 18) ^ DASH | u8(data, source + 23) ^ DASH
+    middle = u32(data, source + 9) << 32 | u32(data, source + 14)
+    after = u32(data, source + 19) << 32 | u32(data, source + 24)
+    for step, word in enumerate((u64(data, source), middle, after, u64(data, source + 28))):
+        four = _four_bytes(word)
+        wrong |= _hex(four) ^ word
+        put_length(out, at + 4 * step, four)
+    return NONE if wrong else at + UUID_BYTES
 
 
 @inlined

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.extras import needing
+from pgoutput_construct.spark.source.archives import keep_archives
 from pgoutput_construct.spark.source.options import read_options
 
 __all__ = ["PgoutputSource", "register"]
@@ -28,6 +29,7 @@ class PgoutputSource(DataSource):
     def __init__(self, options: Any) -> None:
         """Read the options; raises PgoutputError for one that is unknown, or has no such value."""
         super().__init__(dict(options))
+        keep_archives()  # the process that makes sources does nothing else of ours
         self.given = read_options(options)
 
     @classmethod

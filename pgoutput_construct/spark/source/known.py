@@ -34,7 +34,7 @@ def log_at(address: str) -> ChangeLog:
     return log
 
 
-@lru_cache(maxsize=1)  # of a log of a million transactions it has half a gigabyte
+@lru_cache(maxsize=1)  # what was known before the last micro-batch is of no use
 def opened_at(log: ChangeLog, as_of: int, types: str = "", lets_pass: bool = False) -> Opened:
     """Return what is known of a log as of a seq, with types by choice; see ``opened``."""
     return opened(log, as_of, types, lets_pass=lets_pass)

@@ -3,7 +3,7 @@
 Each read is decoded by the server again, from where the slot is: it can be repeated until then.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from pgoutput_construct.spark.source.pace import Pace
 from pgoutput_construct.spark.source.pieces import Used
 from pgoutput_construct.spark.source.reading import Part, rows_of_part
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.wire import Lsn, Relation, Type, parse
+from pgoutput_construct.wire import Commit, Lsn, Relation, Type, parse
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 if TYPE_CHECKING:
@@ -79,12 +79,19 @@ class LiveReader(DataSourceReader):
 
 
 class LiveStreamReader(DataSourceStreamReader):
-    """Reads a slot transaction by transaction; an offset is the end of one in the WAL."""
+    """Reads a slot transaction by transaction; an offset is the end of one in the WAL.
+
+    Beside it stand the time of that commit, and ``finalizedUntil``: nothing that the slot has behind the offset
+    committed before. A reader of PySpark 4.1 that begins anew does not know where its query is. Spark lets a slot go on
+    when the next batch is planned, so that the slot has the last transaction still: it gives the same offset again, and
+    no batch is made of nothing.
+    """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self.options = options
         self.schema = schema
-        self._after = 0
+        self._last: dict[str, Any] | None = None
+        self._told: dict[str, Any] = {}
         self._pace = Pace(_LOOK)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as those below
@@ -94,22 +101,24 @@ class LiveStreamReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return where the last transaction ends that the slot has, or that of the limit's number."""
-        after = self._after if start is None else int(Lsn(start["end_lsn"]))
-        ends, confirmed = self._pace.ask(lambda: self._ends(after), lambda found: bool(found[0]))
-        if not ends:
-            return start or {"end_lsn": str(Lsn(max(after, confirmed)))}
-        most = self.options.maxTransactionsPerTrigger if after else None
-        return {"end_lsn": str(ends[: most or len(ends)][-1])}
+        last = start or self._last
+        self._told = self._pace.ask(lambda: self._next(last), lambda found: found != self._told)
+        return self._told
 
-    def _ends(self, after: int) -> tuple[list[Lsn], Lsn]:
-        """Return where the transactions end that the slot has after a position, and where it is itself."""
+    def _next(self, last: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the offset that the next micro-batch goes up to; the last one where nothing is new."""
+        after = 0 if last is None else int(Lsn(last["end_lsn"]))
         with _slot(self.options) as slot:
-            return [commit.end_lsn for commit in slot.ends() if commit.end_lsn > after], slot.confirmed
+            ends = [commit for commit in slot.ends() if commit.end_lsn > after]
+            if not ends:
+                return last or {"end_lsn": str(slot.confirmed)}
+        most = self.options.maxTransactionsPerTrigger if last else None
+        return _offset(ends, min(most or len(ends), len(ends)))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return one task: a slot can be read by one at a time."""
-        self._after = int(Lsn(end["end_lsn"]))
-        return [_task(self.options, self.schema, int(Lsn(start["end_lsn"])), self._after)]
+        self._last = end
+        return [_task(self.options, self.schema, int(Lsn(start["end_lsn"])), int(Lsn(end["end_lsn"])))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Peek at the slot."""
@@ -125,6 +134,13 @@ class LiveStreamReader(DataSourceStreamReader):
 def _slot(options: SourceOptions) -> Any:
     assert options.dsn is not None and options.slot is not None
     return open_slot(options.dsn, options.slot, options.publications or ())
+
+
+def _offset(commits: Sequence[Commit], count: int) -> dict[str, Any]:
+    """Return the offset behind the first ``count`` of commits. Clocks do not quite order them."""
+    last, final = commits[count - 1], min(commit.commit_time for commit in commits[count - 1 :])
+    times = {"commit_time": str(last.commit_time), "finalizedUntil": str(final)}
+    return {"end_lsn": str(last.end_lsn), **times}
 
 
 def _task(options: SourceOptions, schema: StructType, after: int, until: int) -> _Peek:

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.changelog.commit_numbers import is_own
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import spans_of
 from pgoutput_construct.changelog.usage import COPIED
 from pgoutput_construct.spark.source.bounds import Bounds
-from pgoutput_construct.spark.source.pieces import Piece, is_own
+from pgoutput_construct.spark.source.pieces import Piece
 from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
 
 __all__ = ["NeededRows"]

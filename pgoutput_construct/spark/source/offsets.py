@@ -1,17 +1,22 @@
 """Where a stream is in a log: offsets that a person can read, and how far the next micro-batch goes."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pgoutput_construct.changelog.commit_numbers import messages_of
+from pgoutput_construct.changelog.commits import earliest_after, last_commit
 from pgoutput_construct.changelog.copies import copies_of
 from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.listed import Listing
+from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark.source.pieces import messages_of
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["Limits", "Offset", "latest_seq", "needed_from", "next_seq", "offset_at"]
@@ -47,30 +52,24 @@ class Offset:
         return {"seq": self.seq, "commit_lsn": str(Lsn(self.lsn)), **times}
 
 
-def offset_at(index: SegmentIndex, seq: int) -> Offset:
+def offset_at(index: LogIndex, seq: int) -> Offset:
     """Return the offset of a seq."""
-    place = int(np.searchsorted(index.table["first_seq"].to_numpy(), seq, "right"))
-    # The segment of the last commit is near.
-    for end in range(place, 0, -1):
-        found = committed(SegmentIndex(index.table.slice(end - 1, 1)).transactions)
-        found = found.filter(pc.less_equal(found["seq"], seq))
-        if len(found):
-            last = found.slice(len(found) - 1).select(["commit_lsn", "commit_time"]).to_pylist()[0]
-            return Offset(seq, last["commit_lsn"], last["commit_time"], _final(index, place, seq, last["commit_time"]))
-    return Offset(seq)
+    last = last_commit(index, seq)
+    if last is None:
+        return Offset(seq)
+    return Offset(seq, last["commit_lsn"], last["commit_time"], _final(index, seq, last["commit_time"]))
 
 
-def _final(index: SegmentIndex, place: int, seq: int, time: int) -> int:
+def _final(index: LogIndex, seq: int, time: int) -> int:
     """Return a time, or that of the earliest commit after a seq where it is earlier: clocks do not order commits."""
-    later = committed(SegmentIndex(index.table.slice(max(place - 1, 0))).transactions)
-    earliest: int | None = pc.min(later.filter(pc.greater(later["seq"], seq))["commit_time"]).as_py()
+    earliest = earliest_after(index, seq)
     return time if earliest is None else min(time, earliest)
 
 
-def latest_seq(index: SegmentIndex, after: int = _NOTHING) -> int:
+def latest_seq(index: LogIndex, after: int = _NOTHING) -> int:
     """Return the last seq at which something ended or was told; ``after`` where nothing did later."""
     for end in range(len(index), 0, -1):
-        part = SegmentIndex(index.table.slice(end - 1, 1))
+        part = index.one(end - 1)
         seqs = [pc.max(part.entries(name)["seq"]).as_py() for name in ("transactions", "events")]
         last = max((seq for seq in seqs if seq is not None), default=_NOTHING)
         if last > _NOTHING or part.first_seq <= after:
@@ -93,45 +92,64 @@ class Limits:
 def next_seq(log: ChangeLog, after: int, limits: Limits) -> int:
     """Return up to which seq the micro-batch goes that begins after one; ``after`` itself where nothing is new."""
     place = max(log.segments.place(after + 1), 0)
-    index = SegmentIndex(log.index.table.slice(place))
+    index = log.index.slice(place)
     if not limits:
         return latest_seq(index, after)
-    seqs, rows, counts = _steps(index, after)
-    if not len(seqs):
-        return after
-    end = len(seqs)
+    last, passed, row_bytes = None, np.zeros(2, np.int64), _row_bytes(log.segments[place:], limits)
+    for seqs, sizes in _steps(index, after):
+        totals = passed + np.cumsum(sizes, 0)
+        if (end := _end(totals, limits, row_bytes)) < len(seqs):
+            return last if not end and last is not None else int(seqs[max(end, 1) - 1])
+        last, passed = int(seqs[-1]), totals[-1]
+    return after if last is None else last
+
+
+def _row_bytes(segments: Listing, limits: Limits) -> float:
+    """Return how long the payloads of rows are on average, 0 where no limit asks for it."""
+    if limits.bytes is None:
+        return 0.0
+    size, rows = (sum(each) for each in zip(*((one.payload_bytes, one.rows) for one in segments), strict=True))
+    return size / max(rows, 1)
+
+
+def _end(totals: Numbers, limits: Limits, row_bytes: float) -> int:
+    """Return how many steps are within limits, given how many transactions and rows there are with each."""
+    end = len(totals)
     if limits.transactions is not None:
-        end = min(end, int(np.searchsorted(np.cumsum(counts), limits.transactions, "right")))
+        end = min(end, int(np.searchsorted(totals[:, 0], limits.transactions, "right")))
     if limits.bytes is not None:
-        segments = log.segments[place:]
-        size, total = sum(segment.payload_bytes for segment in segments), sum(segment.rows for segment in segments)
-        end = min(end, int(np.searchsorted(np.cumsum(rows) * (size / max(total, 1)), limits.bytes, "right")))
-    return int(seqs[max(end, 1) - 1])
+        end = min(end, int(np.searchsorted(totals[:, 1] * row_bytes, limits.bytes, "right")))
+    return end
 
 
-def _steps(index: SegmentIndex, after: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Return where something ended or was told after a seq, how many rows it has, and whether it is a transaction."""
+def _steps(index: LogIndex, after: int) -> Iterator[tuple[Numbers, Numbers]]:
+    """Yield in parts where something ended or was told after a seq, and of each how many transactions and rows."""
+    copied = {copy.seq: copy.rows for copy in copies_of(index)}
+    for _, part in index.parts():
+        seqs, sizes = _steps_of(part, after, copied)
+        if len(seqs):
+            yield seqs, sizes
+
+
+def _steps_of(index: SegmentIndex, after: int, copied: Mapping[int, int]) -> tuple[Numbers, Numbers]:
     transactions = committed(index.transactions)
     transactions = transactions.filter(pc.greater(transactions["seq"], after)).combine_chunks()
     lengths = messages_of(transactions)
     told = index.entries("events")["seq"]
     told = told.filter(pc.greater(told, after)).to_numpy()
-    copied = {copy.seq: copy.rows for copy in copies_of(index)}
     seqs = np.concatenate([transactions["seq"].to_numpy(), told])
     rows = np.concatenate([lengths, [copied.get(seq, 0) for seq in told.tolist()]]).astype(np.int64)
     counts = np.concatenate([np.ones(len(transactions), np.int64), np.zeros(len(told), np.int64)])
     order = np.argsort(seqs, kind="stable")
-    return seqs[order], rows[order], counts[order]
+    return seqs[order], np.stack([counts, rows], 1)[order]
 
 
-def needed_from(index: SegmentIndex, seq: int) -> int:
+def needed_from(index: LogIndex, seq: int) -> int:
     """Return the first seq that who has read up to one still needs: what had begun by then may end later."""
-    first = seq + 1
-    for name in ("transactions", "open"):
-        entries = index.entries(name)
-        if name == "transactions":
-            entries = entries.filter(pc.greater(entries["seq"], seq))
-        starts = pc.struct_field(pc.list_flatten(entries["spans"]), "first")
-        begun = [pc.min(starts).as_py(), *(entries["first_seq"].to_pylist() if name == "open" else ())]
-        first = min([first, *(each for each in begun if each is not None)])
-    return first
+    place = max(int(np.searchsorted(index.table["first_seq"].to_numpy(), seq, "right")) - 1, 0)
+    # What lies in one segment alone has not begun by then, but for those of the segment that has the seq.
+    ended = pa.concat_tables([index.marked, index.slice(place, place + 1).transactions])
+    later, opened = ended.filter(pc.greater(ended["seq"], seq)), index.open
+    starts = [pc.struct_field(pc.list_flatten(entries["spans"]), "first") for entries in (later, opened)]
+    begun = [pc.min(each).as_py() for each in (*starts, opened["first_seq"])]
+    return min([seq + 1, *(each for each in begun if each is not None)])

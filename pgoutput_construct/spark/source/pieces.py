@@ -16,7 +16,7 @@ from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.stream.transactions import Spans
 
-__all__ = ["Piece", "Range", "TableRows", "Used", "is_own", "messages_of"]
+__all__ = ["Piece", "Range", "TableRows", "Used"]
 
 Numbers = NDArray[np.int64]
 
@@ -46,27 +46,6 @@ class Range:
         return found.filter(pa.array(self.holds(found)))
 
 
-def is_own(transactions: pa.Table, first_seqs: Numbers) -> NDArray[np.bool_]:
-    """Tell of each committed transaction whether the segment in which it ended has all of it, and shows it plainly.
-
-    ``first_seqs`` are those of the segments in which they ended. Of all others a task is told.
-    """
-    spans = transactions["spans"].combine_chunks()
-    firsts = spans.flatten().field("first").to_numpy()[spans.offsets.to_numpy()[:-1] - spans.offsets[0].as_py()]
-    plain = ~transactions["streamed"].to_numpy() & transactions["gid"].is_null().to_numpy()
-    own: NDArray[np.bool_] = plain & (firsts >= first_seqs)
-    return own
-
-
-def messages_of(transactions: pa.Table) -> Numbers:
-    """Return how many messages each transaction has."""
-    spans = transactions["spans"].combine_chunks()
-    flat, ends = spans.flatten(), spans.offsets.to_numpy() - spans.offsets[0].as_py()
-    lengths = flat.field("last").to_numpy() - flat.field("first").to_numpy() + 1
-    counts: Numbers = np.diff(np.append(0, np.cumsum(lengths))[ends])
-    return counts
-
-
 @dataclass(frozen=True)
 class Piece(InputPartition):
     """Some segments, and which of their transactions are wanted."""
@@ -74,7 +53,7 @@ class Piece(InputPartition):
     segments: tuple[Segment, ...]
     range: Range
     spans: Spans | None = None
-    """The wanted transactions in them that are not their own (``is_own``), None for none."""
+    """The wanted transactions in them that are not their own (``commit_numbers.is_own``), None for none."""
     copies: tuple[TableCopy, ...] = ()
     """The wanted copies."""
     indexes: Mapping[int, SegmentIndex] = field(default_factory=dict)

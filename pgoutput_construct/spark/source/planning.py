@@ -2,23 +2,29 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from math import ceil
+from operator import itemgetter
+from os import cpu_count
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.changelog.commit_numbers import is_own, messages_of
+from pgoutput_construct.changelog.commits import commits_of
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed, spans_of
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.usage import COPIED, PLAIN
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.spark.opened import Opened
-from pgoutput_construct.spark.plan import Plan, index_parts
+from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.source.bounds import Bounds
-from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used, is_own, messages_of
+from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
@@ -38,31 +44,34 @@ __all__ = [
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_TASK_ROWS: Final = 250_000
-_TASK_BYTES: Final = 1 << 26
-"""Small segments share a task until they have so much: starting a task costs more than reading them."""
+_TASK_ROWS: Final = 1_000_000
+_TASK_BYTES: Final = 1 << 28
+"""Segments share a task until they have so much: each task costs a start, and each file of Parquet, until a column
+gives up its dictionary, more for every row than behind that."""
+_LEAST: Final = 1 / 4
+"""Such a part of it is enough for a task where this machine would have fewer tasks than processors."""
 _FEW: Final = 4
 
 
 class Found:
     """The rows that a range of a log has, by segment: runs of the index's ``rows``, and what shows them."""
 
-    def __init__(self, index: SegmentIndex, wanted: Range, oids: Sequence[int] | None = None) -> None:
+    def __init__(self, index: LogIndex, wanted: Range, oids: Sequence[int] | None = None) -> None:
         """Look for the rows of some relations, None for all."""
-        with_own, others = np.zeros(len(index), np.bool_), [index.transactions.slice(0, 0)]
-        for first, part in index_parts(index):
-            transactions, places = part.located("transactions")
-            is_wanted = _committed(transactions, wanted)
-            if not is_wanted.all():
-                transactions, places = transactions.filter(pa.array(is_wanted)), places[is_wanted]
-            own = is_own(transactions, part.table["first_seq"].to_numpy()[places])
-            with_own[first + places[own & _have_some(transactions, wanted.bounds)]] = True
-            others.append(transactions.filter(pa.array(~own)))
-        self.spans = spans_of(pa.concat_tables(others))
+        commits, first_seqs = commits_of(index, wanted.lost), index.table["first_seq"].to_numpy()
+        with_own, in_part = _with_own(commits, wanted)
+        for place in np.flatnonzero(in_part).tolist():
+            some = wanted.transactions(index.one(place))
+            own = is_own(some, np.full(len(some), first_seqs[place]))
+            with_own[place] = bool((own & _have_some(some, wanted.bounds)).any())
+        marked, places = index.located("marked")
+        is_wanted = _committed(marked, wanted)
+        marked, places = marked.filter(pa.array(is_wanted)), places[is_wanted]
+        self.spans = spans_of(marked.filter(pa.array(~is_own(marked, first_seqs[places]))))
         self.copies = _copies(index, wanted)
         self._find(index, with_own, oids, wanted.bounds)
 
-    def _find(self, index: SegmentIndex, with_own: Flags, oids: Sequence[int] | None, bounds: Bounds) -> None:
+    def _find(self, index: LogIndex, with_own: Flags, oids: Sequence[int] | None, bounds: Bounds) -> None:
         runs, places = index.located("rows")
         span, first_seq, xids = (runs[name].to_numpy() for name in ("span", "first_seq", "xid"))
         chunks = np.where(span == COPIED, xids, -1)
@@ -76,6 +85,21 @@ class Found:
         """The segment of each run."""
         self.descriptions: Numbers = runs["description"].to_numpy()[found]
         """The seq of the Relation that describes each run."""
+
+
+def _with_own(commits: Mapping[str, Numbers], wanted: Range) -> tuple[Flags, Flags]:
+    """Tell of segments whether they have wanted transactions of their own, and of which the numbers do not tell it."""
+    bounds, own = wanted.bounds, commits["own"] > 0
+    within, without = own.copy(), ~own
+    for least, most, first, last in (
+        ("first_commit", "last_commit", wanted.after + 1, wanted.until),
+        ("least_lsn", "most_lsn", bounds.first_lsn, bounds.last_lsn),
+        ("least_time", "most_time", bounds.first_time, bounds.last_time),
+    ):
+        within &= (commits[least] >= first) & (commits[most] <= last)
+        without |= (commits[most] < first) | (commits[least] > last)
+    has_some = (commits["messages"] > bounds.first_position) & (bounds.last_position >= 0)
+    return within & has_some, ~within & ~without & has_some
 
 
 def _have_some(transactions: pa.Table, bounds: Bounds) -> Flags | bool:
@@ -101,7 +125,7 @@ def _committed(transactions: pa.Table, wanted: Range) -> Flags:
     return flags
 
 
-def _copies(index: SegmentIndex, wanted: Range) -> tuple[TableCopy, ...]:
+def _copies(index: LogIndex, wanted: Range) -> tuple[TableCopy, ...]:
     copies = (copy for copy in present_copies(index) if copy.rows and wanted.after < copy.seq <= wanted.until)
     return tuple(sorted((copy for copy in copies if wanted.bounds.hold(copy)), key=lambda copy: copy.first_chunk))
 
@@ -111,7 +135,7 @@ def find_rows(opened: Opened, table: Table, wanted: Range) -> Found:
     return Found(opened.index, wanted, oids_of(opened, [table]))
 
 
-def pieces(log: ChangeLog, index: SegmentIndex, wanted: Range, found: Found) -> Iterator[Piece]:
+def pieces(log: ChangeLog, index: LogIndex, wanted: Range, found: Found) -> Iterator[Piece]:
     """Yield a piece for each task, of the segments that have rows which are wanted."""
     for piece in _pieces(log, index, np.unique(found.places), wanted):
         spans = _between(found.spans, piece.segments[0].first_seq, piece.segments[-1].last_seq)
@@ -124,14 +148,16 @@ def segment_pieces(log: ChangeLog, wanted: Range) -> Iterator[Piece]:
     yield from _pieces(log, log.index, np.arange(max(first, 0), last + 1), wanted)
 
 
-def _pieces(log: ChangeLog, index: SegmentIndex, places: Numbers, wanted: Range) -> Iterator[Piece]:
+def _pieces(log: ChangeLog, index: LogIndex, places: Numbers, wanted: Range) -> Iterator[Piece]:
     if not len(places):
         return
     first = int(places[0])
     known: Sequence[Segment] = log.segments[first : int(places[-1]) + 1]
     if len(places) > _FEW:
         known = list(known)  # one by one they take ten times as long
-    for group in _groups([(place, replace(known[place - first], index=None)) for place in places.tolist()]):
+    listed = ((place, known[place - first]) for place in places.tolist())
+    bare = [(place, each if each.index is None else replace(each, index=None)) for place, each in listed]
+    for group in _groups(bare):
         old = {s.first_seq: index.one(place) for place, s in group if s.options.log_format == 1}
         yield Piece(tuple(segment for _, segment in group), wanted, indexes=old)
 
@@ -173,15 +199,13 @@ def used_by(opened: Opened, table: Table) -> dict[int, Used]:
 
 
 def _groups(segments: Sequence[tuple[int, Segment]]) -> Iterator[list[tuple[int, Segment]]]:
-    group: list[tuple[int, Segment]] = []
-    rows = size = 0
-    for place, segment in segments:
-        if group and (rows + segment.rows > _TASK_ROWS or size + segment.payload_bytes > _TASK_BYTES):
-            yield group
-            group, rows, size = [], 0, 0
-        group.append((place, segment))
-        rows, size = rows + segment.rows, size + segment.payload_bytes
-    yield group
+    """Yield the segments of each task, in order; tasks have about as much to do as each other."""
+    sizes = np.array([max(each.rows / _TASK_ROWS, each.payload_bytes / _TASK_BYTES) for _, each in segments])
+    ends = np.cumsum(sizes)
+    tasks = max(ceil(ends[-1]), min(cpu_count() or 1, int(ends[-1] / _LEAST)), 1)
+    places = ((ends - sizes / 2) * tasks / max(ends[-1], 1 / _TASK_ROWS)).astype(np.int64).tolist()
+    for _, group in groupby(zip(places, segments, strict=True), itemgetter(0)):
+        yield [segment for _, segment in group]
 
 
 def _between(spans: Spans, first: int, last: int) -> Spans:

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.commits import commits_of
+from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed, lost_ends
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
@@ -45,8 +45,7 @@ def bounds_of(options: SourceOptions) -> Bounds:
 
 
 def _check_complete(log: ChangeLog, lsn: Lsn) -> None:
-    last = committed(log.index.transactions)["commit_lsn"]
-    known = max(int(log.complete_lsn), pc.max(last).as_py() or 0)
+    known = max(int(log.complete_lsn), int(commits_of(log.index)["most_lsn"].max()))
     if lsn > known:
         raise ChangeLogError(
             f"{log.store}: asOfLsn is {lsn}, but the log is complete up to {Lsn(known)} only: what may still commit "
@@ -54,15 +53,19 @@ def _check_complete(log: ChangeLog, lsn: Lsn) -> None:
         )
 
 
-def _last_by(index: SegmentIndex, what: str, limit: int) -> int:
+def _last_by(index: LogIndex, what: str, limit: int) -> int:
     """Return the seq of the last transaction or event up to a position or time, before the first that is later."""
-    transactions = committed(index.transactions, lost_ends(index))
-    seqs, numbers = (_numbers(transactions[name]) for name in ("seq", f"commit_{what}"))
-    later = np.flatnonzero(numbers > limit)
-    end = int(seqs[later[0]]) if len(later) else index.last_seq + 1
-    events = index.entries("events")
+    lost, end, found = lost_ends(index), index.last_seq + 1, np.array([], np.int64)
+    commits = commits_of(index, lost)
+    has_some = commits["commits"] > 0
+    for place in np.flatnonzero(has_some & (commits[f"most_{what}"] > limit))[:1].tolist():
+        transactions = committed(index.one(place).transactions, lost)
+        seqs, numbers = (_numbers(transactions[name]) for name in ("seq", f"commit_{what}"))
+        end = int(seqs[np.flatnonzero(numbers > limit)[0]])
+        found = seqs[seqs < end]
+    events, before = index.entries("events"), commits["last_commit"][has_some]
     told = _numbers(events["seq"])[_numbers(events[what]) <= limit]
-    found = np.concatenate([seqs[(numbers <= limit) & (seqs < end)], told[told < end]])
+    found = np.concatenate([found, before[before < end], told[told < end]])
     if not len(found):
         name = Lsn(limit) if what == "lsn" else Timestamp(limit)
         raise ChangeLogError(f"nothing of the log is as old as {name}: it begins later")

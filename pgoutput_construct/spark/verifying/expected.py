@@ -6,7 +6,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.changelog.block import Flags, Numbers
+from pgoutput_construct.changelog.commit_numbers import apart
+from pgoutput_construct.changelog.commits import commits_of, walked
 from pgoutput_construct.changelog.copies import Snapshot
+from pgoutput_construct.changelog.log_index import LogIndex
+from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.phases import advance
@@ -16,7 +20,6 @@ from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.verifying.kept import Kept
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.version import Shape
-from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.stream.rows import SNAPSHOT
 
 __all__ = ["BehindError", "expected_rows", "is_ahead", "near_the_end", "table_of"]
@@ -64,10 +67,26 @@ def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
 
     Such a one waits for a synchronous standby: it is in the WAL, and the server does not show it yet.
     """
-    ended = log.opened.index.transactions
-    ended = ended.filter(pc.and_(pc.equal(ended["outcome"], COMMITTED), pc.less_equal(ended["seq"], seq)))
-    xids = ended["xid"].to_numpy()
+    index = log.opened.index
+    ended = committed(index.slice(_first_unseen(index, seq, snapshot)).transactions)
+    xids = ended.filter(pc.less_equal(ended["seq"], seq))["xid"].to_numpy()
     return bool((snapshot.invisible(xids) & near_the_end(xids, snapshot.xmax)).any())
+
+
+def _first_unseen(index: LogIndex, seq: int, snapshot: Snapshot) -> int:
+    """Return the place of the first segment that may have transactions, up to a seq, which a snapshot does not see.
+
+    All before the oldest transaction that was in progress then are visible.
+    """
+    numbers = commits_of(index)
+    places = np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))
+    if not len(places):
+        return len(index)
+    commits = {name: column[places] for name, column in numbers.items()}
+    begins, last = walked(commits), committed(index.one(int(places[-1])).transactions)
+    xids = last.filter(pc.less_equal(last["seq"], seq))["xid"].to_numpy()
+    end = begins[-1] + apart(np.diff(np.append(xids, snapshot.xmax % _XIDS))).sum() - (snapshot.xmax - snapshot.xmin)
+    return int(next(iter(places[begins + commits["most_walk"] >= end].tolist()), len(index)))
 
 
 def near_the_end(xids: Numbers, xmax: int) -> Flags:
@@ -75,7 +94,7 @@ def near_the_end(xids: Numbers, xmax: int) -> Flags:
 
     Transactions that follow each other in a log are never that far apart.
     """
-    steps = (np.diff(np.append(xids, xmax % _XIDS)) + _XIDS // 2) % _XIDS - _XIDS // 2
+    steps = apart(np.diff(np.append(xids, xmax % _XIDS)))
     earlier: Flags = np.cumsum(steps[::-1])[::-1] < _XIDS // 2
     return earlier
 

@@ -4,22 +4,25 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from pgoutput_construct.changelog.commits import last_commit
 from pgoutput_construct.changelog.wholeness import Lack
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.engine import advanced, has_key, net
 from pgoutput_construct.spark.warehouse.histories import record_history
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress
+from pgoutput_construct.spark.warehouse.parquet import ParquetSink
+from pgoutput_construct.spark.warehouse.reports import forget_missing, report_missing
 from pgoutput_construct.spark.warehouse.sessions import Sessions
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
+from pgoutput_construct.spark.warehouse.small import advance_together
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
 from pgoutput_construct.spark.warehouse.steps import How, Step, abandoned, plan_steps
 from pgoutput_construct.spark.warehouse.version import Version
-from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["Batch", "Tables"]
@@ -43,6 +46,8 @@ class Batch:
     """The tables that were renamed, or are no more: their datasets were removed."""
     lacks: tuple[Lack, ...]
     """Why tables are not, or no longer, as they are at their source."""
+    missing: Mapping[str, int]
+    """How many changes were reported of rows that are not there, by table; see ``read_missing``."""
     seconds: float
     """How long it took."""
 
@@ -58,8 +63,10 @@ class Tables:
         keep_dropped: bool,
         history: bool,
         workers: int,
+        on_missing: OnMissing,
     ) -> None:
         """``chosen`` are tables by name, None for all; ``workers``: how many of them are written at a time."""
+        self._on_missing = on_missing
         self._history = history
         self._spark = spark
         self._sink = sink
@@ -70,6 +77,7 @@ class Tables:
         self._progress = self._warehouse.progress() or Progress(sink.format)
         self._interrupted = None if self._progress.done else self._progress.batch
         self._datasets = self._warehouse.datasets()
+        self._missing: dict[str, int] = {}
         if self._interrupted is not None:
             self._datasets = self._as_the_data_say(self._datasets.values())
 
@@ -79,7 +87,7 @@ class Tables:
         Raises ChangeLogError for tables for which that cannot be done, when all others are there.
         """
         began, tables, number = time.monotonic(), self._tables(log), self._progress.batch + 1
-        seq = log.opened.as_of
+        seq, self._missing = log.opened.as_of, {}
         steps = list(plan_steps(tables, self._datasets, number, seq))
         if self._history:
             steps += plan_steps(tables, self._datasets, number, seq, is_history=True)
@@ -96,7 +104,8 @@ class Tables:
         removed = tuple(each.version.table for each in gone)
         oids = {table.relation_oid for table in tables}
         lacks = tuple(lack for lack in log.lacks if lack.relation_oid in oids)
-        return Batch(self._progress.batch, seq, lsn, moment, done, removed, lacks, time.monotonic() - began)
+        spent = time.monotonic() - began
+        return Batch(self._progress.batch, seq, lsn, moment, done, removed, lacks, self._missing, spent)
 
     def _note(self, progress: Progress) -> None:
         self._warehouse.begin(progress)
@@ -118,7 +127,8 @@ class Tables:
                 self._sink.recover(step.replaced or step.dataset, self._interrupted)
         failed: dict[str, PgoutputError] = {}
         with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in steps)) as staged:
-            for step, done in self._sessions.run(steps, lambda spark, step: self._bring(log, spark, step, staged)):
+            left = self._left_of_small(log, steps, staged)
+            for step, done in self._sessions.run(left, lambda spark, step: self._bring(log, spark, step, staged)):
                 if isinstance(done, PgoutputError):
                     failed.setdefault(step.table, done)
                 else:
@@ -126,6 +136,18 @@ class Tables:
         self._interrupted = None
         if failed:
             raise _failure(failed)
+
+    def _left_of_small(self, log: OpenLog, steps: Sequence[Step], staged: Staged) -> list[Step]:
+        """Bring small tables up to date where the format can do that together; return the steps that are left."""
+        done: Mapping[int, Dataset] = {}
+        if isinstance(self._sink, ParquetSink):
+            done = advance_together(log, self._spark, self._sink, steps, staged, self._on_missing)
+        for place, dataset in done.items():
+            if steps[place].how is How.WRITTEN:
+                forget_missing(self._warehouse, dataset)
+        self._warehouse.note_all(done.values())
+        self._datasets |= {each.directory: each for each in done.values()}
+        return [step for place, step in enumerate(steps) if place not in done]
 
     def _tables(self, log: OpenLog) -> list[Table]:
         found = [log.table(name) for name in log.tables]
@@ -143,29 +165,34 @@ class Tables:
         """Write a table as it is now, or its history; return its dataset."""
         if step.dataset.is_history:
             return record_history(log, spark, self._sink, step, changes)
-        if step.how is How.WRITTEN or step.before is None:
-            return self._sink.replace(spark, step.dataset, advanced(log, step.table, None, changes), step.replaced)
-        if isinstance(self._sink, MergingSink) and _can_merge(log, step, step.before.version, self._sink.alters):
-            rows = net(log, step.table, changes)
-            if rows is not None:
-                return self._sink.merge(spark, step.dataset, rows)
-        there, is_small = self._sink.read(spark, step.before), self._sink.is_small(step.before)
-        rows = advanced(log, step.table, there, changes, is_small)
+        before = None if step.how is How.WRITTEN else step.before
+        there = None if before is None else self._sink.read(spark, before)
+        if before is None:
+            forget_missing(self._warehouse, step.dataset)
+        if self._on_missing == "report":
+            found = report_missing(self._warehouse, step, log.missing_rows(step.table, changes.rows, there))
+            self._missing |= {step.table: found} if found else {}
+        if there is None or before is None:
+            rows = advanced(log, step.table, None, changes, self._on_missing)
+            return self._sink.replace(spark, step.dataset, rows, step.replaced)
+        if isinstance(self._sink, MergingSink) and _can_merge(log, step, before.version, self._sink.alters):
+            merged = net(log, step.table, changes, self._on_missing)
+            if merged is not None:
+                return self._sink.merge(spark, step.dataset, merged)
+        rows = advanced(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
         return self._sink.replace(spark, step.dataset, rows, step.replaced)
 
     def _remove(self, dataset: Dataset) -> None:
         self._warehouse.forget(dataset.directory)
+        forget_missing(self._warehouse, dataset)
         self._sink.remove(self._spark, dataset)
         del self._datasets[dataset.directory]
 
 
 def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:
     """Return position and time of the last transaction that was committed in a log."""
-    ended = log.opened.index.transactions
-    chosen = ended.filter(pc.equal(ended["outcome"], COMMITTED)).select(["commit_lsn", "commit_time"])
-    for row in chosen.slice(max(0, len(chosen) - 1)).to_pylist():
-        return Lsn(row["commit_lsn"]), Timestamp(row["commit_time"])
-    return None, None
+    last = last_commit(log.opened.index, log.opened.index.last_seq)
+    return (None, None) if last is None else (Lsn(last["commit_lsn"]), Timestamp(last["commit_time"]))
 
 
 def _can_merge(log: OpenLog, step: Step, before: Version, alters: bool) -> bool:

@@ -1,9 +1,12 @@
 """The rows that a batch writes: of a table as a whole, or made of those before and the changes since."""
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.phases import OnMissing, demand_of
+from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.state import advance, net_changes
 from pgoutput_construct.spark.survey import survey
 from pgoutput_construct.spark.tables import Table
@@ -15,7 +18,14 @@ from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 __all__ = ["advanced", "has_key", "net"]
 
 
-def advanced(log: OpenLog, name: str, before: DataFrame | None, changes: Changes, is_small: bool = False) -> DataFrame:
+def advanced(
+    log: OpenLog,
+    name: str,
+    before: DataFrame | None,
+    changes: Changes,
+    on_missing: OnMissing,
+    is_small: bool = False,
+) -> DataFrame:
     """Return the rows of a table after changes: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
     ``before`` are those before, and whether they are few; None for all that the log has: it raises ChangeLogError where
@@ -24,7 +34,16 @@ def advanced(log: OpenLog, name: str, before: DataFrame | None, changes: Changes
     table = log.table(name)
     if before is None:
         log.check_kept(table)
-    return advance(before, changes.rows, table, log.reach(table), seen=changes.seen, is_small=is_small)
+    return advance(
+        before,
+        changes.rows,
+        table,
+        log.reach(table),
+        on_missing,
+        seen=changes.seen,
+        is_small=is_small,
+        is_whole=log.is_whole(table),
+    )
 
 
 def has_key(table: Table, version: Version) -> bool:
@@ -38,11 +57,16 @@ def has_key(table: Table, version: Version) -> bool:
     )
 
 
-def net(log: OpenLog, name: str, changes: Changes) -> Net | None:
+def net(log: OpenLog, name: str, changes: Changes, on_missing: OnMissing) -> Net | None:
     """Return what changes come to, one row a key; None where a truncate is among them."""
     table = log.table(name)
     counted = counting(changes.rows, table.base, log.reach(table))
     if survey(counted, seen=changes.seen).truncated is not None:
         return None
+    demand = demand_of(table, on_missing, log.is_whole(table))
     rows = net_changes(counted, table.key_columns, table.current, changes.seen)
-    return Net(rows, changes.seen.moved and bool(changes.seen.unsent))
+    if demand.rows:
+        key = F.to_json(F.struct(*map(column, table.key_columns)))
+        refused = demand.refuse_row(F.struct("_commit_lsn", "_seq"), key).cast("bigint")
+        rows = rows.withColumn("_missing", F.when(F.col("_missing") > 1, refused).otherwise(F.col("_missing")))
+    return Net(rows, changes.seen.moved and bool(changes.seen.unsent), demand)

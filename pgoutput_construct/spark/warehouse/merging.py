@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.demands import Demand, prefixed
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.version import Shape
@@ -16,7 +16,7 @@ from pgoutput_construct.spark.warehouse.version import Shape
 __all__ = ["merging", "quoted", "recording"]
 
 _SOURCE: Final = "pgoutput_net_changes"
-_OF_CHANGES: Final = ("_op", "_unchanged", "_key")
+_OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
 
 _PLACES: Final = ("_commit_lsn", "_seq")
 _ALWAYS_TYPED: Final = (T.BooleanType, T.ShortType, T.IntegerType, T.LongType)
@@ -35,16 +35,18 @@ def merging(
     """Yield the statement that merges net changes into a table, of which ``read`` returns the present rows.
 
     Columns that came or went are altered first: Spark refuses what was read before. ``table`` is named as SQL has it.
-    The statement fails when a change leaves a value open and the table has no such row.
+    The statement fails when a change leaves a value open, or must have a row, and the table has no such row, as far as
+    that is demanded.
     """
     rows = changes.rows.persist()
     try:
         wanted = T.StructType([field for field in rows.schema if field.name not in _OF_CHANGES])
         for statement in _alterations(table, read().schema, wanted):
             spark.sql(statement)
-        found = _resolved(rows, read(), shape.key_columns, shape.current) if changes.may_move_values else rows
+        demand, keys = changes.demand, shape.key_columns
+        found = _resolved(rows, read(), keys, shape.current, demand) if changes.may_move_values else rows
         found.createOrReplaceTempView(_SOURCE)
-        yield _statement(table, shape.key_columns, wanted)
+        yield _statement(table, keys, wanted, demand)
     finally:
         rows.unpersist()
 
@@ -75,7 +77,9 @@ def _alterations(table: str, there: T.StructType, wanted: T.StructType, drop: bo
             yield f"ALTER TABLE {table} DROP COLUMN {quoted(name)}"
 
 
-def _resolved(changes: DataFrame, table: DataFrame, keys: Collection[str], columns: Collection[str]) -> DataFrame:
+def _resolved(
+    changes: DataFrame, table: DataFrame, keys: Collection[str], columns: Collection[str], demand: Demand
+) -> DataFrame:
     """Return net changes that leave open only what the row with their own key has, given the rows of the table now.
 
     That of others, whose key changed, is looked up. ``changes`` are as ``net_changes`` returns them.
@@ -90,25 +94,29 @@ def _resolved(changes: DataFrame, table: DataFrame, keys: Collection[str], colum
     joined = changes.withColumn("_moved", moved).join(
         rows, F.col("_moved") & F.col("_key").eqNullSafe(F.col("_at")), "left"
     )
-    found = [_looked_up(name, changes.schema[name].dataType).alias(name) for name in columns]
+    found = [_looked_up(name, changes.schema[name].dataType, demand).alias(name) for name in columns]
     texts = F.when(F.col("_moved"), _texts_of(F.col("_row._untyped"))).otherwise(F.col("_untyped")).alias("_untyped")
     left = F.when(F.col("_moved"), F.array().cast("array<string>")).otherwise(F.col("_unchanged"))
-    return joined.select(*found, texts, *_PLACES, "_op", left.alias("_unchanged"))
+    return joined.select(*found, texts, *_PLACES, "_op", left.alias("_unchanged"), "_missing")
 
 
-def _statement(table: str, keys: Collection[str], rows: T.StructType) -> str:
+def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand) -> str:
     columns = [name for name in rows.names if name != "_untyped"]
     on = " AND ".join(part for name in keys for part in _equal(name, rows[name].dataType))
     kept = {name: _kept(name) for name in columns if name not in _PLACES and name not in keys}
     values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
     values["_untyped"] = _untyped()
-    inserted = {name: _required(name) if name in kept else value for name, value in values.items()}
+    inserted = {name: _required(name, demand) if name in kept else value for name, value in values.items()}
     inserted["_untyped"] = "s._untyped"
+    comes = "s._op <> 'delete'"
+    if demand.rows:
+        # A change of a row that is not there is as if inserted, which fails.
+        comes, inserted["_seq"] = f"({comes} OR s._missing > 0)", _of_a_row(keys, demand)
     return (
         f"MERGE INTO {table} t USING {_SOURCE} s ON {on} "
         "WHEN MATCHED AND s._op = 'delete' THEN DELETE "
         f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{quoted(name)} = {value}' for name, value in values.items())} "
-        f"WHEN NOT MATCHED AND s._op <> 'delete' THEN INSERT ({', '.join(map(quoted, inserted))}) "
+        f"WHEN NOT MATCHED AND {comes} THEN INSERT ({', '.join(map(quoted, inserted))}) "
         f"VALUES ({', '.join(inserted.values())})"
     )
 
@@ -125,11 +133,25 @@ def _kept(name: str) -> str:
     return f"CASE WHEN array_contains(s._unchanged, {_literal(name)}) THEN t.{quoted(name)} ELSE s.{quoted(name)} END"
 
 
-def _required(name: str) -> str:
-    return (
-        f"CASE WHEN array_contains(s._unchanged, {_literal(name)}) THEN raise_error({_literal(_missing(name))}) "
-        f"ELSE s.{quoted(name)} END"
-    )
+def _required(name: str, demand: Demand) -> str:
+    if not demand.values:
+        return f"s.{quoted(name)}"
+    failing = f"raise_error({_literal(_missing(name, demand))})"
+    return f"CASE WHEN array_contains(s._unchanged, {_literal(name)}) THEN {failing} ELSE s.{quoted(name)} END"
+
+
+def _of_a_row(keys: Collection[str], demand: Demand) -> str:
+    key = ", ".join(f"{_literal(name)}, s.{quoted(name)}" for name in keys)
+    parts = [
+        _literal(prefixed(f"{demand.table}: up to commit ")),
+        "s._commit_lsn",
+        "', seq '",
+        "s._seq",
+        "' in it: the row '",
+        f"to_json(named_struct({key}))",
+        _literal(f" is changed and is not there{demand.remedy}"),
+    ]
+    return f"CASE WHEN s._missing > 0 THEN raise_error(concat_ws('', {', '.join(parts)})) ELSE s._seq END"
 
 
 def _untyped() -> str:
@@ -144,10 +166,9 @@ def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _missing(name: str) -> str:
-    # Named as an error of an executor is, so that plain_errors finds it.
+def _missing(name: str, demand: Demand) -> str:
     text = f"an update does not send the TOASTed column {name!r}, and the table does not have the row before it"
-    return f"{ChangeLogError.__module__}.{ChangeLogError.__name__}: {text}"
+    return prefixed(f"{demand.table}: {text}")
 
 
 def _texts(names: Collection[str]) -> Column:
@@ -156,9 +177,9 @@ def _texts(names: Collection[str]) -> Column:
     return F.when(F.exists(found, lambda text: text.isNotNull()), found)
 
 
-def _looked_up(name: str, kind: T.DataType) -> Column:
+def _looked_up(name: str, kind: T.DataType, demand: Demand) -> Column:
     is_open = F.col("_moved") & F.array_contains("_unchanged", name)
-    failing = F.raise_error(F.lit(_missing(name))).cast(kind)
+    failing = (F.raise_error(F.lit(_missing(name, demand))) if demand.values else F.lit(None)).cast(kind)
     return F.when(is_open & F.col("_at").isNull(), failing).when(is_open, column("_row", name)).otherwise(column(name))
 
 

@@ -1,7 +1,8 @@
 """Where a warehouse lies, and the notes in it: which datasets it has, and how far it has come."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -18,6 +19,7 @@ __all__ = ["Dataset", "Progress", "Warehouse", "spark_path"]
 _FOLDER: Final = "_datasets"
 _PROGRESS: Final = "_warehouse.json"
 _LONGEST: Final = 200  # bytes of a note's name: file systems take 255
+_AT_ONCE: Final = 8
 _SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
 
 
@@ -83,6 +85,12 @@ class Warehouse:
         self.store.write(
             _note(dataset.directory), json.dumps(told | {"details": dict(dataset.details)}, indent=1).encode()
         )
+
+    def note_all(self, datasets: Iterable[Dataset]) -> None:
+        """Write the notes of datasets, some at a time: each waits for a disk, or a network."""
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="note") as pool:
+            for _ in pool.map(self.note, datasets):
+                pass
 
     def forget(self, directory: str) -> None:
         """Remove the note of a dataset: for readers it is no more."""

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import replace
-from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -10,12 +9,10 @@ from pyspark.sql.types import StructType
 from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.sink import Sink
+from pgoutput_construct.spark.warehouse.small_tasks import SMALL
 from pgoutput_construct.spark.warehouse.version import Version
 
 __all__ = ["ParquetSink"]
-
-_SMALL: Final = 1 << 22
-"""Bytes of files whose rows are shuffled sooner than they are told from others."""
 
 
 class ParquetSink(Sink):
@@ -41,10 +38,17 @@ class ParquetSink(Sink):
         return spark.read.schema(schema).parquet(plain_path(f"{self.warehouse.path}/{dataset.details['path']}"))
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
-        """Write a version beside the others; remove those whose time is over."""
-        path = _path(dataset.directory, dataset.version.batch)
-        rows.write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
-        details = {"path": path, "schema": rows.schema.jsonValue(), "replaced": self._replaced(before)}
+        """Write a version beside the others."""
+        rows.write.mode("overwrite").parquet(f"{self.warehouse.path}/{self.path(dataset)}")
+        return self.replaced(dataset, rows.schema, before)
+
+    def path(self, dataset: Dataset) -> str:
+        """Return the directory of the version that a dataset is to be."""
+        return _path(dataset.directory, dataset.version.batch)
+
+    def replaced(self, dataset: Dataset, schema: StructType, before: Dataset | None) -> Dataset:
+        """Return a dataset of which a version is written; remove those before it whose time is over."""
+        details = {"path": self.path(dataset), "schema": schema.jsonValue(), "replaced": self._replaced(before)}
         return replace(dataset, details=details)
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
@@ -58,7 +62,7 @@ class ParquetSink(Sink):
 
     def is_small(self, dataset: Dataset) -> bool:
         """Tell it by the size of the files."""
-        return sum(self.warehouse.store.files(dataset.details["path"]).values()) <= _SMALL
+        return sum(self.warehouse.store.files(dataset.details["path"]).values()) <= SMALL
 
     def _replaced(self, before: Dataset | None) -> dict[str, float]:
         """Return the versions that are kept though they were replaced, and when that was (seconds since 1970)."""

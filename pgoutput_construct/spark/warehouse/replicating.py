@@ -10,6 +10,7 @@ from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.job import open_log
+from pgoutput_construct.spark.phases import OnMissing, check_on_missing
 from pgoutput_construct.spark.warehouse.batches import Batch, Tables
 from pgoutput_construct.spark.warehouse.following import follow
 from pgoutput_construct.spark.warehouse.request import await_log, check_request
@@ -32,6 +33,7 @@ def replicate(
     keep_dropped: bool = False,
     interval: float = 1.0,
     workers: int = _WORKERS,
+    on_missing: OnMissing = "error",
     grace: float = 600.0,
     on_batch: Callable[[Batch], None] = lambda batch: None,
     stop: Callable[[], bool] = lambda: False,
@@ -57,6 +59,8 @@ def replicate(
         keep_dropped: Keep the datasets of tables that were dropped.
         interval: How many seconds from one look for new changes to the next; they come by a streaming query.
         workers: How many tables are written at a time.
+        on_missing: What becomes of an update or delete of a row that must be there and is not (see ``OpenLog.state``):
+            an ``error`` of its table, which stays as it is, or a ``report`` of it (see ``read_missing``).
         grace: For how many seconds Parquet files that were replaced are kept for their readers.
         on_batch: Called after each batch.
         stop: Asked between batches whether to return.
@@ -65,9 +69,11 @@ def replicate(
         The last batch; None when it was to stop before the log had begun.
 
     Raises:
-        ChangeLogError: The log is damaged, or does not have what a table needs; ``tables`` has a name that it lacks.
+        ChangeLogError: The log is damaged, or does not have what a table needs; ``tables`` has a name that it lacks; a
+            row is changed that is not there. Tables that it does not name are up to date.
         PgoutputError: The warehouse is of another format, another process writes into it, or the session lacks jars.
     """
+    check_on_missing(on_missing)
     check_format(spark, into)
     place = check_request(log, warehouse, into, tables, waits=not once)
     if not await_log(log, stop):
@@ -75,7 +81,7 @@ def replicate(
     check_request(log, warehouse, into, tables)
     place.store.prepare()
     with place.store.lock("replicate") as lock:
-        kept = Tables(spark, open_sink(into, place, grace), tables, keep_dropped, history, workers)
+        kept = Tables(spark, open_sink(into, place, grace), tables, keep_dropped, history, workers, on_missing)
         warned: set[Lack] = set()
         batches: list[Batch] = []
         known = None

@@ -5,6 +5,7 @@ from typing import ClassVar, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pgoutput_construct.spark.demands import Demand
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.version import Version
 
@@ -18,6 +19,9 @@ class Net(NamedTuple):
     """As ``net_changes`` returns them."""
     may_move_values: bool
     """Whether a value that was not sent may be that of a row with another key."""
+    demand: Demand
+    """What makes the merge fail: where rows are demanded, ``_missing`` of one says that the table must have the row,
+    and more are none."""
 
 
 class Sink(ABC):

@@ -19,7 +19,7 @@ from pgoutput_construct.spark.writing import PARQUET
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Truncate, Update
 
-__all__ = ["TOLD", "StagedTable", "StagingTask", "joined", "see", "stage"]
+__all__ = ["TOLD", "StagedTable", "StagingTask", "joined", "put", "see", "stage"]
 
 TOLD: Final = pa.schema(
     {
@@ -82,12 +82,13 @@ def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
         if file.seen or file.error:
             name = f"{task.folder}/{number}-{task.number}.parquet"
             if file.seen:
-                _put(task.store, name, file.content())
+                put(task.store, name, file.content())
             seen = reduce(joined, file.seen, Seen(0, False, frozenset(), False, False, False))
             yield {"table": number, "file": name, "error": file.error, **seen._asdict(), "unsent": [*seen.unsent]}
 
 
-def _put(store: LogStore, name: str, content: pa.Buffer) -> None:
+def put(store: LogStore, name: str, content: pa.Buffer) -> None:
+    """Write a file into a warehouse; raise ChangeLogError where that is not on the machine of the task."""
     try:
         store.write(name, content)
     except MissingFileError as error:

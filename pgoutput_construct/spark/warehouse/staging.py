@@ -51,7 +51,7 @@ class Changes(NamedTuple):
 @dataclass(frozen=True)
 class _Files:
     schema: pa.Schema
-    paths: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     seen: Seen = _NOTHING
     errors: tuple[str, ...] = ()
 
@@ -59,8 +59,21 @@ class _Files:
 class Staged:
     """Changes of tables, as files."""
 
-    def __init__(self, files: Mapping[Wanted, _Files]) -> None:
+    def __init__(self, path: str, files: Mapping[Wanted, _Files]) -> None:
+        self._path = path
         self._files = files
+
+    def seen(self, wanted: Wanted) -> Seen:
+        """Return what is in changes."""
+        return self._files[wanted].seen
+
+    def files(self, wanted: Wanted) -> tuple[str, ...]:
+        """Return the names of the files of changes, in the warehouse."""
+        return self._files[wanted].names
+
+    def errors(self, wanted: Wanted) -> tuple[str, ...]:
+        """Return why changes could not be decoded."""
+        return self._files[wanted].errors
 
     def changes(self, spark: SparkSession, wanted: Wanted) -> Changes:
         """Return changes as ``OpenLog.changes`` does; raise ChangeLogError where they could not be decoded."""
@@ -68,11 +81,12 @@ class Staged:
         for error in found.errors:
             raise ChangeLogError(error)
         schema = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
-        if not found.paths:
+        if not found.names:
             return Changes(spark.createDataFrame([], schema), found.seen)
         # Days and times before 1582 are in files as Python counts them, by today's calendar.
         reader = spark.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")
-        return Changes(reader.parquet(*map(plain_path, found.paths)), found.seen)
+        paths = (plain_path(f"{self._path}/{name}") for name in found.names)
+        return Changes(reader.parquet(*paths), found.seen)
 
 
 @contextmanager
@@ -86,12 +100,12 @@ def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[Wanted]) -> Ite
         store = LocalStore(store.directory, durable=False)
     store.remove(_FOLDER)
     try:
-        yield Staged(_staged(log, store, warehouse.path, list(dict.fromkeys(wanted))))
+        yield Staged(warehouse.path, _staged(log, store, list(dict.fromkeys(wanted))))
     finally:
         store.remove(_FOLDER)
 
 
-def _staged(log: OpenLog, store: LogStore, path: str, wanted: Sequence[Wanted]) -> dict[Wanted, _Files]:
+def _staged(log: OpenLog, store: LogStore, wanted: Sequence[Wanted]) -> dict[Wanted, _Files]:
     tables = [log.table(each.table) for each in wanted]
     for table in tables:
         table.check_names(log.spark.conf.get("spark.sql.caseSensitive") == "true")
@@ -99,7 +113,7 @@ def _staged(log: OpenLog, store: LogStore, path: str, wanted: Sequence[Wanted]) 
     with plain_errors():
         told = deal(log.spark, list(staging_tasks(log, store, wanted, tables)), stage, TOLD)
     for row in told:
-        files[row["table"]] = _with(files[row["table"]], path, row)
+        files[row["table"]] = _with(files[row["table"]], row)
     return dict(zip(wanted, files, strict=True))
 
 
@@ -123,8 +137,8 @@ def _table(number: int, table: Table, used: Mapping[int, Used]) -> StagedTable:
     return StagedTable(number, table.columns, changes_schema(table.columns), used)
 
 
-def _with(files: _Files, path: str, told: Row) -> _Files:
+def _with(files: _Files, told: Row) -> _Files:
     if told["error"] is not None:
-        return _Files(files.schema, files.paths, files.seen, (*files.errors, told["error"]))
+        return _Files(files.schema, files.names, files.seen, (*files.errors, told["error"]))
     seen = Seen(**{name: told[name] for name in Seen._fields} | {"unsent": frozenset(told["unsent"])})
-    return _Files(files.schema, (*files.paths, f"{path}/{told['file']}"), joined(files.seen, seen), files.errors)
+    return _Files(files.schema, (*files.names, told["file"]), joined(files.seen, seen), files.errors)

@@ -18,6 +18,7 @@ from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.spark import open_log, plain_errors, register
 from pgoutput_construct.spark.opened import opened
 from pgoutput_construct.spark.schemas import CHANGE
+from pgoutput_construct.spark.source import planning
 from pgoutput_construct.spark.source.datasource import PgoutputSource
 from pgoutput_construct.spark.source.ranges import log_of
 from pgoutput_construct.spark.source.views import view_of
@@ -119,6 +120,21 @@ def planned(log: ChangeLog, filters: Sequence[Any], **options: str) -> list[int]
     reader: Any = source.reader(source.schema())
     reader.pushFilters(list(filters))
     return [segment.first_seq for task in reader.partitions() for segment in task.piece.segments]
+
+
+def test_tasks_are_even(log: ChangeLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each segment is in one task, in order; none has more than its part and half of a segment at either end."""
+    wanted, most = {"path": log.store.address, "view": "messages"}, max(segment.rows for segment in log.segments)
+    for rows, processors in ((2 * most, 1), (10 * sum(each.rows for each in log.segments), 3), (1, 64)):
+        monkeypatch.setattr(planning, "_TASK_ROWS", rows)
+        monkeypatch.setattr(planning, "_LEAST", 1 / 100)
+        monkeypatch.setattr(planning, "cpu_count", lambda processors=processors: processors)
+        source = PgoutputSource(wanted)
+        tasks = [task.piece.segments for task in source.reader(source.schema()).partitions()]
+        assert [each.first_seq for task in tasks for each in task] == [each.first_seq for each in log.segments]
+        sizes = [sum(each.rows for each in task) for task in tasks]
+        assert max(sizes) <= max(rows, sum(sizes) / processors) + most
+        assert len(tasks) >= min(processors, len(log.segments) // 2)
 
 
 def test_filters_leave_out_segments(log: ChangeLog) -> None:

@@ -69,6 +69,7 @@ def test_batches_of_a_slot(shop: str, execute: Callable[[str], Any]) -> None:
     ]
     start = reader.initialOffset()
     end = reader.latestOffset(start)
+    assert end["commit_time"] >= end["finalizedUntil"] > "20"
     first = [("insert", 1, 1.5), ("insert", 2, 2.0)]
     # The first latestOffset of a reader that does not know where it is has no limit, nor has that of PySpark 4.1.
     assert rows(reader, reader.partitions(start, end))[:2] == first == rows(reader, reader.partitions(start, end))[:2]
@@ -114,7 +115,7 @@ def test_with_spark(spark: Any, shop: str, execute: Callable[[str], Any], tmp_pa
         found[number] = sorted(row["id"] for row in batch.collect())
 
     said = []
-    for keys in ((1, 2), (3, 4)):
+    for keys in ((1, 2), (3, 4), (), ()):
         for key in keys:
             execute(f'INSERT INTO "Order items" VALUES ({key}, {key}, NULL)')
         stream = spark.readStream.format("pgoutput").options(**options).load()
@@ -122,7 +123,7 @@ def test_with_spark(spark: Any, shop: str, execute: Callable[[str], Any], tmp_pa
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
         said += [str(query.lastProgress), str(stream._jdf.queryExecution())]
-    assert sorted(key for keys in found.values() for key in keys) == [1, 2, 3, 4]
+    assert sorted(key for keys in found.values() for key in keys) == [1, 2, 3, 4] and all(found.values())
     batch = spark.read.format("pgoutput").options(**options).load()
     said.append(str(batch._jdf.queryExecution()))
     assert not [text for text in said if SECRET in text]

@@ -44,7 +44,9 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     options.directory.mkdir(parents=True, exist_ok=True)
     transactions = options.changes // CHANGES
-    good = options.memory < 1 or compare_memory(options.directory, options.memory, options.together)
+    good = True
+    for together in options.together if options.memory > 0 else ():
+        good = compare_memory(options.directory, options.memory, together) and good
     if options.changes < 1:
         return 0 if good else 1
     log = change_log(options.directory, transactions)
@@ -66,9 +68,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--together",
         type=int,
-        default=1,
+        nargs="+",
+        default=(1, 100),
         metavar="N",
-        help=f"{CHANGES} changes N times a transaction of it (default 1)",
+        help=f"logs with {CHANGES} changes N times a transaction of it (default 1 100)",
     )
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="rounds; the first one warms up (default 3)")
     parser.add_argument("--cores", type=int, default=2, metavar="N", help="threads of Spark (default 2)")

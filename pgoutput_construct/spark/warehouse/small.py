@@ -1,0 +1,130 @@
+"""Small tables of a batch, brought up to date by one job of Spark: a job for each costs more than their rows."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.counting import Commits
+from pgoutput_construct.spark.dealing import deal
+from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.phases import OnMissing
+from pgoutput_construct.spark.schemas import WORK, changes_schema
+from pgoutput_construct.spark.small.advanced import rows_schema
+from pgoutput_construct.spark.small.keys import can_number
+from pgoutput_construct.spark.small.rule import Rule
+from pgoutput_construct.spark.survey import Seen
+from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark.warehouse.parquet import ParquetSink
+from pgoutput_construct.spark.warehouse.small_tasks import DONE, SmallTable, SmallTask, advance_small
+from pgoutput_construct.spark.warehouse.staging import Staged, Wanted
+from pgoutput_construct.spark.warehouse.steps import How, Step
+from pgoutput_construct.spark.writing import codec_of
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+
+__all__ = ["advance_together"]
+
+_CHANGES: Final = 50_000
+"""So many changes of a table may be a task's; more are work enough for a job."""
+_TASKS: Final = 32
+_TOGETHER: Final = 16
+"""Tables of a task, where there are more than that many tasks."""
+
+
+def advance_together(
+    log: OpenLog, spark: SparkSession, sink: ParquetSink, steps: Sequence[Step], staged: Staged, on_missing: OnMissing
+) -> dict[int, Dataset]:
+    """Write new versions of the tables that are small and simple; return these by the places of their steps."""
+    # What is to be reported is found in the other way.
+    lacking = {lack.relation_oid for lack in log.lacks} if on_missing == "error" else set()
+    tables = list(_tables(log, sink, steps, staged, lacking))
+    # Those with many changes are dealt out first, each to another task.
+    tables.sort(key=lambda table: -staged.seen(_wanted(steps[table.number])).changes)
+    number = max(min(len(tables), _TASKS), -(-len(tables) // _TOGETHER))
+    codec, store = codec_of(spark), sink.warehouse.store
+    tasks = [SmallTask(store, codec, tuple(tables[place::number])) for place in range(number)]
+    with plain_errors():
+        done = {row["table"] for row in deal(spark, tasks, advance_small, DONE) if row["done"]}
+    return {table.number: _dataset(sink, steps[table.number], table) for table in tables if table.number in done}
+
+
+def _dataset(sink: ParquetSink, step: Step, table: SmallTable) -> Dataset:
+    kinds = from_arrow_schema(rows_schema(table.rule.columns), prefer_timestamp_ntz=True)
+    return sink.replaced(step.dataset, kinds, step.replaced)
+
+
+def _tables(
+    log: OpenLog, sink: ParquetSink, steps: Sequence[Step], staged: Staged, lacking: Collection[int]
+) -> Iterator[SmallTable]:
+    commits = Commits(log.opened.index)
+    for number, step in enumerate(steps):
+        table, wanted = log.table(step.table), _wanted(step)
+        if _is_simple(log, step, table, staged):
+            seen, before = staged.seen(wanted), step.before if step.how is How.CHANGED else None
+            there = before.details["path"] if before is not None else None
+            rule = _rule(table, seen, commits, table.relation_oid in lacking)
+            yield SmallTable(
+                number, sink.path(step.dataset), there, staged.files(wanted), changes_schema(table.columns), rule
+            )
+
+
+def _rule(table: Table, seen: Seen, commits: Commits, lacks_rows: bool) -> Rule:
+    unsent = tuple(name for name in table.current if name in seen.unsent)
+    reach = commits.near(table.base.copy) if table.base else None
+    return Rule(table.current_columns, table.key_columns, unsent, table.base, reach, lacks_rows)
+
+
+def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
+    """Tell whether nothing but rows under one key came, changed or went, and these are few."""
+    wanted = _wanted(step)
+    seen = staged.seen(wanted)
+    is_few = seen.changes <= _CHANGES and not (seen.truncates or seen.chained or staged.errors(wanted))
+    return (
+        not step.dataset.is_history
+        and is_few
+        and seen.unsent.isdisjoint(table.key_columns)
+        and _is_keyed(step, table)
+        and _is_same(step)
+        and not {*table.columns.names, *table.current}.intersection(WORK)
+        and all(can_number(table.columns.field(name).type) for name in table.key_columns)
+        and (step.how is How.CHANGED or _is_kept(log, table))
+    )
+
+
+def _is_keyed(step: Step, table: Table) -> bool:
+    """Tell whether all changes since the rows before, or all that the log has, tell rows apart by one key."""
+    since = step.before.version.last if step.before is not None and step.how is How.CHANGED else None
+    mine = [each for each in table.identities if since is None or each.last > since]
+    known = {(each.relation_oid, each.replica_identity, each.key_columns) for each in mine}
+    named = table.columns.names if table.base is None else table.base.columns
+    return (
+        bool(table.key_columns)
+        and table.replica_identity != RelationReplicaIdentity.FULL
+        and known <= {(table.relation_oid, table.replica_identity, table.key_columns)}
+        and {*table.key_columns} <= {*named}
+    )
+
+
+def _is_same(step: Step) -> bool:
+    """Tell whether rows before, if they count, are described as those to come."""
+    if step.how is How.WRITTEN or step.before is None:
+        return True
+    one, other = step.before.version.shape, step.dataset.version.shape
+    is_described = (one.columns, one.current) == (other.columns, other.current)
+    return is_described and (one.key_columns, one.replica_identity) == (other.key_columns, other.replica_identity)
+
+
+def _is_kept(log: OpenLog, table: Table) -> bool:
+    try:
+        log.check_kept(table)
+    except ChangeLogError:
+        return False
+    return True
+
+
+def _wanted(step: Step) -> Wanted:
+    return Wanted(step.table, step.after)

@@ -1,0 +1,114 @@
+"""A task of a batch: some small tables, each read, brought up to date, and written as a file, one after the other."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pgoutput_construct.changelog.store import LogStore
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.small.advanced import advanced_rows, rows_schema
+from pgoutput_construct.spark.small.rule import Rule
+from pgoutput_construct.spark.warehouse.staged import put
+from pgoutput_construct.spark.writing import PARQUET, footer_of
+
+__all__ = ["DONE", "SMALL", "SmallTable", "SmallTask", "advance_small"]
+
+SMALL: Final = 1 << 22
+"""Bytes of the files of a table that is small."""
+_ROWS: Final = 1 << 18
+"""Rows that it has at most, and"""
+_MEMORY: Final = 1 << 28
+"""bytes in memory."""
+_FILE: Final = "part-00000.parquet"
+_LEGACY: Final = b"org.apache.spark.legacy"
+"""How Spark begins the names under which a footer says that days of long ago are counted by another calendar."""
+
+DONE: Final = pa.schema({"table": pa.int32(), "done": pa.bool_()})
+"""What a task tells of each of its tables."""
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """A table of a task."""
+
+    number: int
+    """Which one of the batch's it is."""
+    path: str
+    """The directory of its new version."""
+    before: str | None
+    """That of the one before, None for no row."""
+    changes: tuple[str, ...]
+    """The files of its changes."""
+    changed: pa.Schema
+    """The columns of these."""
+    rule: Rule
+
+
+@dataclass(frozen=True)
+class SmallTask:
+    """Tables, and where their files are."""
+
+    store: LogStore
+    codec: str
+    """How pages are compressed, by Arrow's name."""
+    tables: tuple[SmallTable, ...]
+
+
+def advance_small(task: SmallTask) -> Iterator[dict[str, Any]]:
+    """Do a task; yields DONE: a table that is not done has no file, and is for others to bring up to date."""
+    for table in task.tables:
+        try:
+            done = _advance(task, table)
+        except (PgoutputError, pa.ArrowException, OSError):
+            done = False  # who then does it says what is wrong
+        yield {"table": table.number, "done": done}
+
+
+def _advance(task: SmallTask, table: SmallTable) -> bool:
+    store, schema = task.store, rows_schema(table.rule.columns)
+    changes = _read(store, dict.fromkeys(table.changes), table.changed)
+    there = {} if table.before is None else store.files(table.before)
+    files = {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}
+    before = _read(store, files, schema)
+    if changes is None or before is None or (table.before is not None and not files):
+        return False  # also where a version is lost: a table without rows has a file, too
+    rows = advanced_rows(None if table.before is None else before, changes, table.rule)
+    if rows is None:
+        return False
+    for name in store.files(table.path).keys() - {_FILE}:
+        store.delete(f"{table.path}/{name}")
+    put(store, f"{table.path}/{_FILE}", _content(rows, task.codec))
+    return True
+
+
+def _is_data(name: str) -> bool:
+    return not name.startswith("_")
+
+
+def _read(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -> pa.Table | None:
+    """Return rows; None where they are more than a task should hold, or are written as no Spark of today does."""
+    parts, rows = [schema.empty_table()], 0
+    if sum(size or 0 for size in files.values()) > SMALL:
+        return None
+    for name in files:
+        with store.explained("cannot be read", name), store.open(name) as file:
+            if file.size() > SMALL:
+                return None
+            parquet = pq.ParquetFile(pa.BufferReader(file.read_buffer()), coerce_int96_timestamp_unit="us")
+        rows += parquet.metadata.num_rows
+        if rows > _ROWS or any(key.startswith(_LEGACY) for key in parquet.metadata.metadata or ()):
+            return None
+        parts.append(parquet.read(schema.names).select(schema.names).cast(schema))
+    found = pa.concat_tables(parts)
+    return found if found.nbytes <= _MEMORY else None
+
+
+def _content(rows: pa.Table, codec: str) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, rows.schema, compression=codec, **PARQUET) as file:
+        file.write_table(rows)
+        file.add_key_value_metadata(footer_of(rows.schema))
+    return sink.getvalue()

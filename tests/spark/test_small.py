@@ -1,0 +1,94 @@
+"""Small tables in Arrow: what random histories, with which test_advance.py compares Spark, do not bring about."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.spark.counting import counted_rows
+from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.small.advanced import advanced_rows, rows_schema
+from pgoutput_construct.spark.small.keys import numbered
+from pgoutput_construct.spark.small.rule import Rule
+from pgoutput_construct.spark.survey import BEFORE_ALL
+from pgoutput_construct.spark.tables import Base
+from pgoutput_construct.spark.warehouse.small_tasks import SmallTable, SmallTask, advance_small
+from pgoutput_construct.wire import Lsn
+
+COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])
+BASE = Base(TableCopy(9, 1, "public", "t", Snapshot(90, 95, (92,), Lsn(50)), 0, 0, 2), 3, frozenset(COLUMNS.names))
+
+
+def _change(seq: int, op: str, key: int | None, big: str | None = None, **others: Any) -> dict[str, Any]:
+    return {"id": key, "big": big, "_op": op, "_commit_lsn": 100, "_seq": seq, "_xid": 90, "_unchanged": [], **others}
+
+
+def _table(*changes: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(changes), changes_schema(COLUMNS))
+
+
+def _rule(lacks_rows: bool = False) -> Rule:
+    return Rule(COLUMNS, ("id",), ("big",), None, None, lacks_rows)
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_keys_are_told_apart_by_their_bits(kind: pa.DataType) -> None:
+    """Both zeros are two; NaN is one, and null is none of them."""
+    other = np.array([0x7FC00001], "u4").view("f4") if kind == pa.float32() else np.array([2**63 - 1], "u8").view("f8")
+    values = pa.array([0.0, -0.0, None, *[float("nan")] * 2, 0.0], kind)
+    found = numbered([pa.chunked_array([values, pa.array(other, kind)])])
+    assert len(set(found)) == 4
+    assert found[0] == found[5] and found[3] == found[4] == found[6]
+
+
+def test_an_update_that_names_the_key_that_it_keeps() -> None:
+    """It is one change, as of a key that is stored apart: the row is not gone."""
+    changes = _table(_change(0, "insert", 1, "a"), _change(1, "update", 1, "b", _before={"id": 1}))
+    rows = advanced_rows(None, changes, _rule())
+    assert rows is not None and rows.select(["id", "big", "_seq"]).to_pylist() == [{"id": 1, "big": "b", "_seq": 1}]
+
+
+def test_rows_that_are_older_than_the_log() -> None:
+    """Where there may be such, what leaves nothing open is done; else all is for Spark to say."""
+    whole = _table(_change(0, "delete", None, _before={"id": 1}), _change(1, "update", 2, "b"))
+    assert advanced_rows(None, whole, _rule()) is None
+    rows = advanced_rows(rows_schema(COLUMNS).empty_table(), whole, _rule(lacks_rows=True))
+    assert rows is not None and rows["id"].to_pylist() == [2]
+    left_open = _table(_change(0, "update", 1, _unchanged=["big"]))
+    assert advanced_rows(None, left_open, _rule(lacks_rows=True)) is None
+
+
+def test_a_version_that_is_lost(tmp_path: Path) -> None:
+    """Its table is not taken for one without rows; one that is new is written, over what is left there."""
+    store = LocalStore(tmp_path, durable=False)
+    pq.write_table(_table(_change(0, "insert", 1, "a")), tmp_path / "changes.parquet")
+    store.write("public.new/v2/part-7.parquet", b"of a batch that was given up")
+    schema, files = changes_schema(COLUMNS), ("changes.parquet",)
+    tables = (
+        SmallTable(0, "public.t/v2", "public.t/v1", files, schema, _rule()),
+        SmallTable(1, "public.new/v2", None, files, schema, _rule()),
+    )
+    done = list(advance_small(SmallTask(store, "snappy", tables)))
+    assert done == [{"table": 0, "done": False}, {"table": 1, "done": True}]
+    assert not (tmp_path / "public.t").exists()
+    assert pq.read_table(tmp_path / "public.new" / "v2")["id"].to_pylist() == [1]
+
+
+def test_changes_that_count_beside_a_copy() -> None:
+    """Those of transactions that its snapshot did not see, or of others far away; the copied rows, where wanted."""
+    changes = _table(
+        *(_change(seq, "snapshot", seq, _commit_lsn=50, _xid=None) for seq in (3, 4, 8, 9)),
+        *(_change(xid, "insert", xid, _commit_lsn=xid, _xid=xid) for xid in (91, 92, 94, 95)),
+        _change(200, "insert", 200, _commit_lsn=200, _xid=94),
+    )
+    whole = counted_rows(changes, BASE, None, with_copy=True)
+    assert whole["id"].to_pylist() == [4, 8, 92, 95]
+    assert whole["_commit_lsn"].to_pylist() == [BEFORE_ALL, BEFORE_ALL, 92, 95]
+    assert set(whole["_op"].to_pylist()) == {"insert"}
+    assert counted_rows(changes, BASE, (92, 150), with_copy=False)["id"].to_pylist() == [92, 95, 200]
+    assert counted_rows(changes, None, None, with_copy=True)["id"].to_pylist() == [91, 92, 94, 95, 200]

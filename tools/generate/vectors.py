@@ -1,0 +1,126 @@
+"""Emits the golden vectors: messages with their fields, and bytes that must be refused, one a line of JSON."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tools.generate.text import COMMAND, GENERATED
+from tools.generate.vectors_damage import damaged
+from tools.generate.vectors_reader import Piece, Reader, RefusedError
+from tools.generate.vectors_samples import samples
+from tools.generate.vectors_settings import Setting, settings
+from tools.language import Choice, Field, Message, Spec
+
+__all__ = ["emit_vectors", "vectors"]
+
+SEVERAL = 2
+"""How often a field is damaged: in the first items, where it is repeated."""
+
+Layout = tuple[bool, ...]
+Vector = dict[str, Any]
+
+
+def emit_vectors(spec: Spec) -> str:
+    """Return the lines: the first says what they were generated from, each other one is a vector."""
+    first = {"generated": f"{GENERATED}{spec.file} by: {COMMAND}. Do not edit.", "title": spec.title}
+    lines = (first, *vectors(spec, settings(spec)))
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def vectors(spec: Spec, settings: Sequence[Setting]) -> Iterator[Vector]:
+    """Yield the vectors of a specification under some settings, in the form of a line."""
+    return _Vectors(spec, settings).all()
+
+
+class _Vectors:
+    def __init__(self, spec: Spec, settings: Sequence[Setting]) -> None:
+        self.spec = spec
+        self.settings = settings
+        self.known: set[str] = set()
+
+    def all(self) -> Iterator[Vector]:
+        """Yield each vector once, by message; those without a message come first."""
+        yield from self._once(self._without_message())
+        for message in self.spec.messages:
+            yield from self._once(self._of(message))
+
+    def _once(self, vectors: Iterable[Vector | None]) -> Iterator[Vector]:
+        for vector in vectors:
+            if vector is not None:
+                key = json.dumps([vector["hex"], *(v for k, v in vector.items() if k in self.settings[0].said)])
+                if key not in self.known:
+                    self.known.add(key)
+                    yield vector
+
+    def _without_message(self) -> Iterator[Vector | None]:
+        tags = {message.tag for message in self.spec.messages}
+        yield self._vector("no bytes", b"", self.settings[-1])
+        for byte in range(256):
+            if bytes([byte]) not in tags:
+                yield self._vector("unknown tag", bytes([byte]), self.settings[-1])
+
+    def _of(self, message: Message) -> Iterator[Vector | None]:
+        layouts: dict[Layout, Setting] = {}
+        here = [setting for setting in self.settings if setting.sends(self.spec, message)]
+        for setting in here:
+            layouts.setdefault(self._layout(message, setting), setting)
+        made = {layout: samples(self.spec, message, setting) for layout, setting in layouts.items()}
+        tried = list(_bringing(layouts))
+        for layout in tried:
+            yield from (self._vector("a form of each field", data, layouts[layout]) for data in made[layout])
+            yield from self._damaged(made[layout], layouts[layout])
+        for setting in self.settings:
+            own = self._layout(message, setting)
+            for layout in dict.fromkeys((own, *tried)):
+                if layout in made:
+                    yield self._typical(message, made[layout][0], setting)
+
+    def _typical(self, message: Message, data: bytes, setting: Setting) -> Vector | None:
+        """Return a message under a setting: as it is sent there, or refused as of another layout or version."""
+        sent = setting.sends(self.spec, message)
+        vector = self._vector("every setting", data, setting)
+        if "refuse" in vector:
+            return vector | {"case": "of another setting"} if sent or setting.refusal(message) else None
+        return vector if sent else None
+
+    def _damaged(self, data: list[bytes], setting: Setting) -> Iterator[Vector]:
+        """Yield damaged messages; the first undamaged ones that together have every field are taken."""
+        seen: Counter[tuple[str, int]] = Counter()
+        for each in data:
+            reader = Reader(self.spec, each, setting)
+            reader.message()
+            if any(piece.place not in seen for piece in reader.pieces):
+                chosen = [piece for piece in reader.pieces if _counted(seen, piece) <= SEVERAL]
+                vectors = (self._vector(case, changed, setting) for case, changed in damaged(each, chosen))
+                yield from (vector for vector in vectors if "refuse" in vector)
+
+    def _vector(self, case: str, data: bytes, setting: Setting) -> Vector:
+        message = next((m.class_name for m in self.spec.messages if data[:1] == m.tag), None)
+        head = {"case": case, **setting.said, "message": message, "hex": data.hex()}
+        try:
+            return head | {"fields": Reader(self.spec, data, setting).message()[1]}
+        except RefusedError as refused:
+            return head | {"refuse": {"reason": refused.reason, "offset": refused.offset}}
+
+    def _layout(self, message: Message, setting: Setting) -> Layout:
+        """Return what a setting decides of a message: which of its fields are there, which branches can be taken."""
+        elements = [element for structure in self.spec.reached(message) for element in structure.elements]
+        fields = [element for element in elements if isinstance(element, Field)]
+        branches = [branch for element in elements if isinstance(element, Choice) for branch in element.alternatives]
+        return (*map(setting.has, fields), *map(setting.has, branches))
+
+
+def _counted(seen: Counter[tuple[str, int]], piece: Piece) -> int:
+    seen[piece.place] += 1
+    return seen[piece.place]
+
+
+def _bringing(layouts: Iterable[Layout]) -> Iterator[Layout]:
+    """Yield the first layout, and each that has what none before it had: only these are tried in every form."""
+    known: set[int] = set()
+    for layout in layouts:
+        here = {place for place, there in enumerate(layout) if there}
+        if here - known:
+            yield layout
+        known |= here

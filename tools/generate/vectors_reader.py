@@ -1,0 +1,219 @@
+"""Reads bytes as a specification says, for the vectors: the fields of a message as JSON, or why it is refused where.
+
+It knows nothing of the engines, so that vectors can tell when all of them are wrong.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tools.generate.vectors_forms import NUMBERS, text, utf8
+from tools.generate.vectors_settings import NOT_ASKED, TOO_OLD, Setting
+from tools.language import Choice, Field, Message, Repeat, Spec
+from tools.language.elements import Alternative, Element, Structure
+
+__all__ = ["REASONS", "Piece", "Reader", "RefusedError"]
+
+REASONS = {
+    "empty": "There are no bytes.",
+    "tag": "The first byte is the tag of no message.",
+    TOO_OLD: "The message, or a branch of a choice in it, came with a later protocol version.",
+    NOT_ASKED: "The message comes only when an option is on that is off.",
+    "truncated": "The bytes end before the field does; of a text that is its NUL.",
+    "constant": "A field that is always the same is not.",
+    "value": "A value that PostgreSQL does not define.",
+    "bits": "A bit is set that PostgreSQL does not define.",
+    "kind": "The tag of no branch of a choice.",
+    "trailing": "Bytes follow the end of the message.",
+}
+"""Why bytes are refused, each with what its offset is of: the first byte of the field, or what follows the message."""
+
+
+class RefusedError(Exception):
+    """Bytes that are no message under a setting."""
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason, offset)
+        self.reason = reason
+        self.offset = offset
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Bytes that are one field, or the tag of a branch."""
+
+    path: str
+    start: int
+    end: int
+    element: Element
+    size: bool = False
+    """Whether it is the count or length of something."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """What tells its field from others, whichever item of a repeat it stands in."""
+        return re.sub(r"\d+", "", self.path), id(self.element)
+
+
+class Reader:
+    """Reads one message; ``pieces`` tells where its fields stand."""
+
+    def __init__(self, spec: Spec, data: bytes, setting: Setting) -> None:
+        self.spec = spec
+        self.data = data
+        self.setting = setting
+        self.at = 0
+        self.pieces: list[Piece] = []
+        self._path: list[str] = []
+
+    def message(self) -> tuple[Message, dict[str, Any]]:
+        """Return the message that the bytes are, and its fields; raise RefusedError."""
+        if not self.data:
+            raise RefusedError("empty", 0)
+        message = next((m for m in self.spec.messages if m.tag == self.data[:1]), None)
+        if message is None:
+            raise RefusedError("tag", 0)
+        if refusal := self.setting.refusal(message):
+            raise RefusedError(refusal, 0)
+        fields = self._fields(message)
+        if self.at < len(self.data):
+            raise RefusedError("trailing", self.at)
+        return message, fields
+
+    def _fields(self, structure: Structure) -> dict[str, Any]:
+        """Read a structure; return what its object holds, by name."""
+        found: dict[str, Any] = {}
+        for element in structure.elements:
+            with self._step(f".{element.name}"):
+                found |= self._named(structure, element, found)
+        return {name: found[name] for name in structure.field_names}
+
+    def _named(self, structure: Structure, element: Element, found: dict[str, Any]) -> dict[str, Any]:
+        match element:
+            case Repeat():
+                return {element.name: [self._item(element.item, i) for i in range(found[str(element.count)])]}
+            case Choice():
+                return self._choice(element, _following(structure, element))
+            case Field() if not self.setting.has(element):
+                return {element.name: None}
+            case Field(part=str(part)):
+                return {element.name: self.value(self.spec.part(part))}
+        length = found[element.length] if element.length else None
+        return {element.name: self._field(element, length, element.name in structure.sizes)}
+
+    def value(self, structure: Structure) -> Any:
+        """Read a structure inside another: it is known by the one thing that it has, or by its object."""
+        fields = self._fields(structure)
+        if structure.single is not None:
+            return fields[structure.single.name]
+        if not structure.extended or structure.principal is None:
+            return fields
+        return {str(structure.class_name): fields} if self._more(structure) else fields[structure.principal.name]
+
+    def _more(self, structure: Structure) -> bool:
+        """Tell whether an extended structure has more than its principal here, so that it is an object."""
+        return any(element.conditional and self._there(element) for element in structure.exposed)
+
+    def _there(self, element: Element) -> bool:
+        if isinstance(element, Choice):
+            return any(map(self.setting.has, element.alternatives))
+        return isinstance(element, Field) and self.setting.has(element)
+
+    def _item(self, item: Structure, number: int) -> Any:
+        with self._step(f"[{number}]"):
+            return self.value(item)
+
+    def _choice(self, choice: Choice, following: bytes | None) -> dict[str, Any]:
+        absent = {choice.kind_name: None, choice.name: None}
+        if choice.optional and self.data[self.at : self.at + 1] == following:
+            return absent
+        start = self.at
+        tag = self._take(1, choice)
+        branch = next((each for each in choice.alternatives if each.tag == tag), None)
+        if branch is None:
+            raise RefusedError("kind", start)
+        if not self.setting.has(branch):
+            raise RefusedError(TOO_OLD, start)
+        return {choice.kind_name: branch.letter, choice.name: self._branch(choice, branch)}
+
+    def _branch(self, choice: Choice, branch: Alternative) -> Any:
+        inside = self._inside(branch)
+        content = self.value(inside) if branch.then else None
+        if choice.valued:
+            return _value(branch, content)
+        kinds = {self._kind(self._inside(each)) for each in choice.alternatives if each.then}
+        plain = branch.then is None or len(kinds) == 1 or self._named_already(inside)
+        return content if plain else {self._kind(inside): content}
+
+    def _inside(self, branch: Alternative) -> Structure:
+        return self.spec.part(branch.then) if isinstance(branch.then, str) else branch.then or Structure(())
+
+    def _kind(self, structure: Structure) -> str:
+        """Return the Python class of a structure, which JSON says where it can be one of several; of its principal."""
+        element = structure.principal
+        if element is None:
+            return str(structure.class_name)
+        if isinstance(element, Field) and element.part:
+            return self._kind(self.spec.part(element.part))
+        return element.python if isinstance(element, Field) else "tuple"
+
+    def _named_already(self, structure: Structure) -> bool:
+        """Tell whether the JSON of a structure names its class, as that of an extended one does."""
+        if structure.extended and self._more(structure):
+            return True
+        element = structure.principal
+        return (
+            isinstance(element, Field)
+            and element.part is not None
+            and self._named_already(self.spec.part(element.part))
+        )
+
+    def _field(self, field: Field, length: int | None, size: bool) -> Any:
+        if field.constant_bytes is not None:
+            start = self.at
+            if self._take(len(field.constant_bytes), field) != field.constant_bytes:
+                raise RefusedError("constant", start)
+            return None
+        if field.is_text:
+            return text(self._take(self.data.find(0, self.at) + 1 - self.at, field)[:-1])
+        if field.size is None:
+            return {"hex": self._take(len(self.data) - self.at if length is None else length, field).hex()}
+        return self._number(field, size)
+
+    def _number(self, field: Field, size: bool) -> Any:
+        start = self.at
+        value = int.from_bytes(self._take(field.size or 0, field, size), "big", signed=field.signed)
+        if field.values and value not in field.codes:
+            raise RefusedError("value", start)
+        if field.bits and value & ~field.mask:
+            raise RefusedError("bits", start)
+        return chr(value) if field.is_letter else NUMBERS[field.python](value)
+
+    def _take(self, size: int, element: Element, is_size: bool = False) -> bytes:
+        start, end = self.at, self.at + size
+        if size < 0 or end > len(self.data):
+            raise RefusedError("truncated", start)
+        self.at = end
+        self.pieces.append(Piece("".join(self._path).removeprefix("."), start, end, element, is_size))
+        return self.data[start:end]
+
+    @contextmanager
+    def _step(self, step: str) -> Iterator[None]:
+        self._path.append(step)
+        yield
+        self._path.pop()
+
+
+def _following(structure: Structure, choice: Choice) -> bytes | None:
+    after = structure.elements[structure.elements.index(choice) + 1 :]
+    return after[0].constant_bytes if after and isinstance(after[0], Field) else None
+
+
+def _value(branch: Alternative, content: Any) -> Any:
+    """Return a value whose kind shows in itself."""
+    if branch.then is None:
+        return None if branch.python == "None" else {branch.name: True}
+    plain = utf8(bytes.fromhex(content["hex"])) if branch.python == "bytes" else None
+    return {branch.name: content["hex"]} if plain is None else plain

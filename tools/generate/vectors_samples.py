@@ -1,0 +1,112 @@
+"""Makes the bytes of messages for the vectors: each value at its ends, each branch, each count of things."""
+
+from collections.abc import Iterator
+
+from tools.generate.vectors_settings import Setting
+from tools.language import Choice, Field, Message, Repeat, Spec
+from tools.language.elements import Element, Structure
+
+__all__ = ["samples"]
+
+Sized = tuple[int, bytes]
+"""What a count or length says of something, and its bytes."""
+
+TEXTS = (b"", "grün \N{ELEPHANT}".encode(), b"caf\xe9", b"x" * 300)
+"""Names: none, beyond ASCII, not UTF-8, and longer than a read ahead."""
+BYTES = (b"", "grün \N{ELEPHANT}".encode(), b"\0N\xff", b"x" * 256)
+"""Contents: none, text, no text, and longer than one byte could say."""
+LONG = 128
+"""Bytes of an item that does not stand beside all others: what follows it would be hard to find."""
+MANY = 258
+"""Items whose count needs both of its bytes, which differ."""
+TIME = 767_880_000_123_456
+"""A moment in May 2024, in microseconds since 2000-01-01 UTC."""
+
+
+def samples(spec: Spec, message: Message, setting: Setting) -> list[bytes]:
+    """Return the bytes of messages that can come; the first has some of everything, the others differ in one place."""
+    return list(dict.fromkeys(_Maker(spec, setting).structure(message)))
+
+
+class _Maker:
+    def __init__(self, spec: Spec, setting: Setting) -> None:
+        self.spec = spec
+        self.setting = setting
+        self.number = 0
+
+    def structure(self, structure: Structure) -> list[bytes]:
+        """Return a structure as it is first, then with each other form of each of its elements."""
+        most = _largest_sizes(structure)
+        elements = [element for element in structure.elements if element.name not in structure.sizes]
+        forms = {e.name: [form for form in self._forms(e) if form[0] <= most.get(e.name, form[0])] for e in elements}
+        first = {name: found[0] for name, found in forms.items()}
+        others = [first | {name: form} for name, found in forms.items() for form in found[1:]]
+        return [b"".join(_written(structure, chosen)) for chosen in (first, *others)]
+
+    def _forms(self, element: Element) -> list[Sized]:
+        if isinstance(element, Repeat):
+            return self._items(self.structure(element.item))
+        if isinstance(element, Choice):
+            return [(0, form) for form in self._branches(element)]
+        if not self.setting.has(element):
+            return [(0, b"")]
+        return [(len(form), form) for form in self._field(element)]
+
+    def _items(self, items: list[bytes]) -> list[Sized]:
+        short = [item for item in items if len(item) < LONG] or items[:1]
+        alone = dict.fromkeys((items[0], *(item for item in items if item not in short)))
+        several = short if len(short) > 1 else short * 2
+        return [(len(several), b"".join(several)), (0, b""), *((1, item) for item in alone), _many(items)]
+
+    def _branches(self, choice: Choice) -> list[bytes]:
+        taken = [branch for branch in choice.alternatives if self.setting.has(branch)]
+        contents = {branch.tag: self._content(branch.then) for branch in taken}
+        firsts = [tag + found[0] for tag, found in contents.items()] + [b""] * choice.optional
+        return firsts + [tag + form for tag, found in contents.items() for form in found[1:]]
+
+    def _content(self, then: Structure | str | None) -> list[bytes]:
+        if then is None:
+            return [b""]
+        return self.structure(self.spec.part(then) if isinstance(then, str) else then)
+
+    def _field(self, field: Field) -> list[bytes]:
+        if field.constant_bytes is not None:
+            return [field.constant_bytes]
+        if field.part:
+            return self.structure(self.spec.part(field.part))
+        if field.is_text:
+            return [text + b"\0" for text in (field.name.encode(), *TEXTS)]
+        if field.size is None:
+            return [field.name.encode(), *BYTES]
+        self.number += 1
+        return [each.to_bytes(field.size, "big", signed=each < 0) for each in _numbers(field, self.number)]
+
+
+def _largest_sizes(structure: Structure) -> dict[str, int]:
+    """Return what is measured in a structure, each with the largest number that its count or length holds."""
+    sizes = [each for each in structure.elements if isinstance(each, Field) and each.name in structure.sizes]
+    return {structure.sizes[field.name]: (1 << 8 * (field.size or 0)) - 1 for field in sizes}
+
+
+def _written(structure: Structure, chosen: dict[str, Sized]) -> Iterator[bytes]:
+    for element in structure.elements:
+        if isinstance(element, Field) and element.name in structure.sizes:
+            yield chosen[structure.sizes[element.name]][0].to_bytes(element.size or 0, "big")
+        else:
+            yield chosen[element.name][1]
+
+
+def _many(items: list[bytes]) -> Sized:
+    return MANY, min(items, key=len) * MANY
+
+
+def _numbers(field: Field, number: int) -> list[int]:
+    """Return all values or bits that a field has; or one of its own first, then those at the ends and halfway."""
+    if field.values or field.bits:
+        return [*field.codes] or [field.mask, 0, *(field.bits or ())]
+    size = field.size or 0
+    half = 1 << 8 * size - 1
+    own = int.from_bytes(bytes((number + i) % 127 + 1 for i in range(size)), "big")
+    if field.python == "Timestamp":
+        own = TIME + 1_000_001 * number
+    return [own, 0, -1, half - 1, -half, 2 - half] if field.signed else [own, 0, 1, half - 1, half, 2 * half - 1]

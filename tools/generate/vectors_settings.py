@@ -1,0 +1,84 @@
+"""Under which options and stream states messages come: the settings of the vectors."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tools.language import Field, Message, Option, Spec
+from tools.language.elements import Alternative
+
+__all__ = ["NOT_ASKED", "TOO_OLD", "Setting", "settings"]
+
+TOO_OLD = "version"
+NOT_ASKED = "option"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One combination of protocol version, options and stream state."""
+
+    said: Mapping[str, Any]
+    """What a line says of it: options and states by name; empty where the specification has none."""
+    parameters: Mapping[str, int]
+    """The parameters of the layouts that follow from it."""
+    off: frozenset[str] = frozenset()
+    """The options that have their default value."""
+
+    @property
+    def version(self) -> int:
+        """The protocol version; of a specification without versions the oldest there can be."""
+        return self.parameters.get("proto_version", 1)
+
+    def has(self, element: Field | Alternative) -> bool:
+        """Tell whether a field is there, or a branch can be taken."""
+        switch = element.when if isinstance(element, Field) else None
+        return self.version >= (element.since or 0) and (switch is None or bool(self.parameters.get(switch)))
+
+    def refusal(self, message: Message) -> str | None:
+        """Return why a message never comes under these options, None where it can."""
+        if message.needs and self.version < message.needs:
+            return TOO_OLD
+        return NOT_ASKED if message.option in self.off and not message.unasked else None
+
+    def sends(self, spec: Spec, message: Message) -> bool:
+        """Tell whether a message can come here, in this stream state too."""
+        here = {name for name, value in self.said.items() if value is True}
+        own = {parameter.name for parameter in spec.state_parameters}
+        states = [state for state in spec.states if state.name in message.within or not message.within]
+        fits = not states or any(set(state.sets) == here & own for state in states)
+        return fits and self.refusal(message) is None
+
+
+def settings(spec: Spec) -> list[Setting]:
+    """Return every setting that PostgreSQL can be in, the oldest version first."""
+    return list(_settings(spec)) or [Setting({}, {})]
+
+
+def _settings(spec: Spec) -> Iterator[Setting]:
+    options = spec.layout_options
+    for version, *values in product(spec.versions, *map(_values, options)):
+        if all(version.version >= (value.since or 0) for _, value in values):
+            said = {"proto_version": version.version} | {o.name: v for o, (v, _) in zip(options, values, strict=True)}
+            off = {o.name for o, found in zip(options, values, strict=True) if found == _values(o)[0]}
+            sets = {name for _, value in values for name in value.sets}
+            yield from _in_states(spec, said, sets, frozenset(off))
+
+
+def _values(option: Option) -> list[tuple[Any, Option]]:
+    """Return what an option can be, the default first, each with what it needs and sets."""
+    if option.values:
+        return [(value.name, value) for value in option.values]
+    return [(False, Option(option.name)), (True, option)]
+
+
+def _in_states(spec: Spec, said: Mapping[str, Any], sets: set[str], off: frozenset[str]) -> Iterator[Setting]:
+    """Yield a setting for each state that the messages of these options lead to, those that look alike once."""
+    names = [parameter.name for parameter in spec.parameters]
+    options = Setting(said, {"proto_version": said["proto_version"]}, off)
+    entered = {message.enters for message in spec.messages if options.refusal(message) is None}
+    reached = {state.sets for state in spec.states if not state.sets or state.name in entered}
+    for here in sorted(reached or {()}):
+        state = {parameter.name: parameter.name in here for parameter in spec.state_parameters}
+        given = {name: said.get(name, name in sets or name in here) for name in names}
+        yield Setting({**said, **state}, given, off)
