@@ -14,6 +14,7 @@ from pgoutput_construct.publisher.feed import About
 from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.testing.scenarios import Scenario, scenarios
 from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.messages import BY_TAG
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["Batch", "Sent", "describing", "script_of"]
@@ -21,6 +22,9 @@ __all__ = ["Batch", "Sent", "describing", "script_of"]
 Sent = tuple[Lsn, m.PgoutputMessage]
 _SEED: Final = "PGOUTPUT_SCENARIOS_SEED"
 """The variable of the environment that makes the scenarios of an earlier run again."""
+_LEAST: Final = 3
+"""Messages of each kind in a batch."""
+_ROUNDS: Final = 50
 
 
 @dataclass(frozen=True)
@@ -32,17 +36,14 @@ class Batch:
 
     @classmethod
     def invent(cls, count: int) -> "Batch":
-        """Invent as many as asked."""
-        found: list[Scenario] = []
+        """Invent as many as asked, and more where a kind of message is missing."""
         number = int(os.environ.get(_SEED, random.getrandbits(32)))
-
-        @seed(number)
-        @settings(max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-        @given(st.data())
-        def collect(data: st.DataObject) -> None:
-            found.append(data.draw(scenarios(len(found))))
-
-        collect()
+        found = _invented(count, number, 0)
+        for more in range(1, _ROUNDS):
+            counts = sum((scenario.counts for scenario in found), Counter[str]())
+            if all(counts[kind.__name__] >= _LEAST for kind in BY_TAG.values()):
+                break
+            found += _invented(10, number + more, len(found))
         return cls(found, number)
 
     @property
@@ -62,6 +63,19 @@ class Batch:
             f"{len(self.scenarios)} scenarios, {transactions} transactions, {counts.total()} messages "
             f"({_SEED}={self.seed}): {dict(counts)}"
         )
+
+
+def _invented(count: int, number: int, first: int) -> list[Scenario]:
+    found: list[Scenario] = []
+
+    @seed(number)
+    @settings(max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def collect(data: st.DataObject) -> None:
+        found.append(data.draw(scenarios(first + len(found))))
+
+    collect()
+    return found
 
 
 def script_of(sent: Iterable[Sent], server_version: int = 180000) -> Script:

@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -13,7 +14,6 @@ import pytest
 from pgoutput_construct.spark import IncompleteTableWarning, open_log, qualified_name
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
 from pgoutput_construct.testing.scenarios import Scenario
-from pgoutput_construct.wire.protocol import CHANGES
 from tests.publisher.batches import Batch
 from tests.publisher.reading import LAYOUT, payloads_of
 from tests.spark.logs import log_options, write_log
@@ -39,26 +39,23 @@ def test_states_are_as_they_are_meant(spark: Any, tmp_path: Path) -> None:
 
 
 def _busiest(batch: Batch) -> Iterator[tuple[Scenario, ScenarioTable]]:
-    """Yield tables that were changed in many ways and have rows: as many of each kind of key."""
+    """Yield tables that have rows and were changed in many ways, of each kind of identity as many."""
     every = [(scenario, table) for scenario in batch.scenarios for table in scenario.tables]
-    every = [(scenario, table) for scenario, table in every if scenario.rows[table.name]]
-    every.sort(key=lambda each: -_business(*each))
-    kinds = {(table.invented.replica_identity, bool(table.primary_key)) for _, table in every}
-    ranked = {kind: 0 for kind in kinds}
-    places = []
-    for scenario, table in every:
-        kind = table.invented.replica_identity, bool(table.primary_key)
-        places.append((ranked[kind], len(places), scenario, table))
-        ranked[kind] += 1
-    yield from ((scenario, table) for _, _, scenario, table in sorted(places, key=lambda place: place[:2])[:COUNT])
+    by_kind: dict[Any, list[tuple[Scenario, ScenarioTable]]] = {}
+    for scenario, table in sorted(every, key=lambda each: _business(*each), reverse=True):
+        if scenario.rows[table.name]:
+            by_kind.setdefault((table.invented.replica_identity, bool(table.primary_key)), []).append((scenario, table))
+    in_turn = (each for each in chain.from_iterable(zip_longest(*by_kind.values())) if each is not None)
+    yield from islice(in_turn, COUNT)
 
 
 def _business(scenario: Scenario, table: ScenarioTable) -> int:
+    """Return how many kinds of messages a table has, those of streams told apart."""
     ways = set()
     for _, message in scenario.sent:
-        oids = getattr(message, "relation_oids", (getattr(message, "relation_oid", None),))
-        if table.invented.oid in oids:
-            ways.add((type(message) in CHANGES, type(message), message.xid is None, getattr(message, "old_kind", "")))
+        about = getattr(message, "relation_oids", None) or (getattr(message, "relation_oid", None),)
+        if table.invented.oid in about:
+            ways.add((type(message), getattr(message, "xid", None) is None, getattr(message, "old_kind", "")))
     return len(ways)
 
 
