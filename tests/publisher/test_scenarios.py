@@ -12,12 +12,13 @@ from psycopg.sql import SQL, Literal
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from pgoutput_construct.testing.scenario_tables import ScenarioTable
 from pgoutput_construct.testing.scenarios import Scenario
 from tests.publisher.batches import Batch, Sent, describing, script_of
-from tests.publisher.reading import expected, feed_of, payloads_of, read
+from tests.publisher.reading import ABOUT, expected, feed_of, payloads_of, read
 from tests.publisher.subscriber import Subscriber, database
 
 pytestmark = pytest.mark.server
@@ -32,6 +33,7 @@ ASKED: Final = (
     (130000, "streaming = off"),
 )
 """The server that the publisher stands for, which says the protocol version, and the options of the subscription."""
+CUTS: Final = max(7, COUNT // 10)
 _NUMBERS: Final = ("int4", "int8")
 
 
@@ -107,9 +109,26 @@ def test_a_subscription_made_without_a_connection(
     """It learns of the tables later, and gets what the publisher has from then on."""
     script = script_of(describing(batch.scenarios))
     with subscription(server, target, script) as subscriber:
-        subscriber.subscribe_unconnected("streaming = parallel")
+        subscriber.subscribe_unconnected("streaming = parallel, two_phase = true")
         for lsn, message in batch.sent:
             script.add(lsn, message)
+        subscriber.wait(batch.end)
+    assert not _different(target, batch), str(batch)
+
+
+@pytest.mark.parametrize("streaming", ["off", "on", "parallel"])
+def test_nothing_is_lost_or_comes_twice_after_cuts(
+    server: EmbeddedServer, target: psycopg.Connection[Any], batch: Batch, streaming: str
+) -> None:
+    """The connection is lost between messages, wherever these are; the server gets what it has not confirmed."""
+    script = Script(ABOUT)
+    every = len(batch.sent) // CUTS
+    for number, (lsn, message) in enumerate(batch.sent, 1):
+        script.add(lsn, message)
+        if number % every == 0:
+            script.fault(Fault("cut"))
+    with subscription(server, target, script) as subscriber:
+        subscriber.subscribe(f"streaming = {streaming}, two_phase = true")
         subscriber.wait(batch.end)
     assert not _different(target, batch), str(batch)
 

@@ -20,13 +20,13 @@ from tests.spark.logs import log_options, write_log
 
 pytestmark = pytest.mark.spark
 
-COUNT: Final = int(os.environ.get("PGOUTPUT_SCENARIO_TABLES", "3"))
+COUNT: Final = int(os.environ.get("PGOUTPUT_SCENARIO_TABLES", "2"))
 """Tables whose state is computed, which takes a second or more each; ``tools/soak`` asks for more."""
 
 
 def test_states_are_as_they_are_meant(spark: Any, tmp_path: Path) -> None:
     """Of the tables with the most kinds of changes."""
-    batch = Batch.invent(10 * COUNT)
+    batch = Batch.invent(20 + 2 * COUNT)
     options = log_options(**LAYOUT, two_phase=True)
     write_log(tmp_path, payloads_of(message for _, message in batch.sent), options, rows=500)
     opened = open_log(spark, tmp_path)
