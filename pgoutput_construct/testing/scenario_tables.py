@@ -20,6 +20,8 @@ Row = dict[str, Any]
 """Values in Python, by column."""
 
 _ENUM: Final = "mood"
+_DOMAIN: Final = "whole"
+_BASE: Final = "int4"
 _MOODS: Final = ("sad", "ok", "happy")
 _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 _OIDS: Final = 16
@@ -61,8 +63,9 @@ COLUMN_TYPES: Final[Mapping[str, ColumnType]] = {
         st.datetimes(datetime(1900, 1, 1), datetime(2999, 1, 1), timezones=st.just(UTC)), text=_moment
     ),
     _ENUM: ColumnType(st.sampled_from(_MOODS), str.encode),
+    _DOMAIN: ColumnType(st.integers(-(2**31), 2**31 - 1), struct.Struct("!i").pack),
 }
-"""The types that scenarios have, by name; ``mood`` is an enum in the schema of the scenario."""
+"""The types that scenarios have, by name: ``mood`` is an enum and ``whole`` a domain in the schema of the scenario."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,15 +137,17 @@ class ScenarioTable:
         return m.Binary(kind.binary(value)) if binary and kind.binary is not None else kind.text(value)
 
     def _type(self, kind: str) -> str:
-        return f'"{self.invented.namespace}"."{kind}"' if kind == _ENUM else kind
+        return f'"{self.invented.namespace}"."{kind}"' if kind in self.invented.types else kind
 
 
 @st.composite
 def scenario_tables(draw: st.DrawFn, number: int) -> list[ScenarioTable]:
     """Return the tables of a scenario, in a schema of its own."""
     first = FIRST_USER_OID + number * _OIDS
-    mood = m.Type(type_oid=first, namespace=schema_of(number), name=_ENUM)
-    return [_table(draw, number, at, first + 1 + at, mood) for at in range(draw(st.integers(1, 3)))]
+    # Of a domain PostgreSQL says the OID, and the schema and name of the type under it (logicalrep_write_typ()).
+    domain = m.Type(type_oid=first + 1, namespace="", name=_BASE)
+    types = {_ENUM: m.Type(type_oid=first, namespace=schema_of(number), name=_ENUM), _DOMAIN: domain}
+    return [_table(draw, number, at, first + 2 + at, types) for at in range(draw(st.integers(1, 3)))]
 
 
 def schema_of(number: int) -> str:
@@ -153,10 +158,11 @@ def schema_of(number: int) -> str:
 def create_types(number: int) -> str:
     """Return the statements that create what the tables of a scenario need."""
     schema, values = schema_of(number), ", ".join(f"'{value}'" for value in _MOODS)
-    return f'CREATE SCHEMA "{schema}"; CREATE TYPE "{schema}"."{_ENUM}" AS ENUM ({values})'
+    enum = f'CREATE TYPE "{schema}"."{_ENUM}" AS ENUM ({values})'
+    return f'CREATE SCHEMA "{schema}"; {enum}; CREATE DOMAIN "{schema}"."{_DOMAIN}" AS {_BASE}'
 
 
-def _table(draw: st.DrawFn, number: int, at: int, oid: int, mood: m.Type) -> ScenarioTable:
+def _table(draw: st.DrawFn, number: int, at: int, oid: int, types: Mapping[str, m.Type]) -> ScenarioTable:
     keys = [kind for kind, each in COLUMN_TYPES.items() if each.may_be_key]
     key_types = draw(st.lists(st.sampled_from(keys), max_size=2))
     others = draw(st.lists(st.sampled_from(list(COLUMN_TYPES)), min_size=not key_types, max_size=3))
@@ -165,5 +171,5 @@ def _table(draw: st.DrawFn, number: int, at: int, oid: int, mood: m.Type) -> Sce
     known = [RelationReplicaIdentity.DEFAULT, RelationReplicaIdentity.INDEX] if primary_key else [_NOTHING]
     identity = draw(st.sampled_from([*known, _FULL]))
     key = primary_key if identity in (RelationReplicaIdentity.DEFAULT, RelationReplicaIdentity.INDEX) else ()
-    invented = InventedTable(f"t{at}", columns, key, schema_of(number), oid, types={_ENUM: mood}, identity=identity)
+    invented = InventedTable(f"t{at}", columns, key, schema_of(number), oid, types=types, identity=identity)
     return ScenarioTable(invented, primary_key)
