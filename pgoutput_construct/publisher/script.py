@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.publisher.confirmed import confirmed
 from pgoutput_construct.publisher.cursor import Cursor
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.feed import About, Fed
 from pgoutput_construct.publisher.message_feed import MessageFeed
 from pgoutput_construct.publisher.rendering import Outgoing, in_scope, tables_of
-from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
@@ -51,18 +51,8 @@ class ScriptCursor(Cursor):
         self._options = options
         self._seq = 0
         self._known: dict[tuple[int | None, int], int] = {}
-        self._had = self._confirmed()
+        self._had = confirmed(feed.read(0, len(feed) - 1), after)
         self._ends = {each.seq: each.end_lsn or 0 for each in feed.ended}
-
-    def _confirmed(self) -> set[int]:
-        """Return the seqs of what belongs to transactions that the client has."""
-        had = set[int]()
-        for ended in self._feed.ended:
-            if ended.outcome == COMMITTED and (ended.end_lsn or 0) <= self._after:
-                had.add(ended.seq)
-                for first, last in ended.transaction.spans:
-                    had.update(range(first, last + 1))
-        return had
 
     def _begin_next(self) -> bool:
         self._ends |= {each.seq: each.end_lsn or 0 for each in self._feed.ended[len(self._ends) :]}

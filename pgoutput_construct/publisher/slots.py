@@ -131,6 +131,17 @@ class Slots:
                 self._has_news = True
                 raise
 
+    def keep_two_phase(self, slot: Slot, asked: bool) -> bool:
+        """Tell whether prepared transactions are sent: once a client has asked, the slot does it from then on.
+
+        A subscription asks when its slot is made, and not again (CreateDecodingContext()).
+        """
+        if asked and not slot.two_phase:
+            with self._lock:
+                slot.two_phase = True
+                self._has_news = True
+        return slot.two_phase
+
     def forget_temporary(self, process_id: int) -> None:
         """Remove the temporary slots of a connection that ends."""
         with self._lock:

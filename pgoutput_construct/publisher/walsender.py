@@ -6,6 +6,7 @@ Source: ``walsender.c`` of PostgreSQL (WalSndLoop(), ProcessRepliesIfAny(), WalS
 import asyncio
 import math
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +43,8 @@ class WalSender:
         self._slot = slot
         start = max(int(command.start), slot.confirmed)
         options = asked(command, self._publisher.feed.about)
+        two_phase = self._publisher.slots.keep_two_phase(slot, options.two_phase)
+        options = replace(options, two_phase=two_phase)
         self._asked = f"proto_version={options.proto_version}, streaming={options.streaming}"
         feed = self._publisher.feed
         make = feed.cursor if isinstance(feed, Script) else partial(Cursor, feed)

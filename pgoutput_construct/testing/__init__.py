@@ -1,4 +1,4 @@
-"""For tests of consumers of pgoutput: strategies of messages and whole streams, and a publisher for their clients."""
+"""For tests of consumers of pgoutput: strategies of messages, of streams and what they mean, and a publisher."""
 
 from pgoutput_construct.extras import needing
 
@@ -13,10 +13,12 @@ with needing("testing"):
         payloads,
     )
     from pgoutput_construct.testing.publisher import TestPublisher, publisher
+    from pgoutput_construct.testing.scenarios import Scenario, scenarios
     from pgoutput_construct.testing.streams import Sent, streams
 
 __all__ = [
     "ParseOptions",
+    "Scenario",
     "Sent",
     "TestPublisher",
     "damaged",
@@ -26,5 +28,6 @@ __all__ = [
     "options_and_messages",
     "payloads",
     "publisher",
+    "scenarios",
     "streams",
 ]

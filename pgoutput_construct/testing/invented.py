@@ -36,21 +36,31 @@ class InventedTable:
     columns: Mapping[str, str]
     """The built-in type of each column."""
     key: Sequence[str] = ()
-    """The columns of its replica identity; none: REPLICA IDENTITY FULL."""
+    """The columns of its replica identity; none: REPLICA IDENTITY FULL, unless ``identity`` says otherwise."""
     namespace: str = "public"
     oid: int = FIRST_USER_OID
     modifiers: Mapping[str, int] = field(default_factory=dict)
     """Type modifiers, as atttypmod in pg_attribute."""
+    types: Mapping[str, m.Type] = field(default_factory=dict)
+    """What describes the types of columns that are not built in, by the name that ``columns`` gives them."""
+    identity: RelationReplicaIdentity | None = None
+    """Its replica identity; None: DEFAULT with a key, FULL without."""
+
+    @property
+    def replica_identity(self) -> RelationReplicaIdentity:
+        """Its replica identity."""
+        if self.identity is not None:
+            return self.identity
+        return RelationReplicaIdentity.DEFAULT if self.key else RelationReplicaIdentity.FULL
 
     @property
     def relation(self) -> m.Relation:
         """What describes it."""
-        identity = RelationReplicaIdentity.DEFAULT if self.key else RelationReplicaIdentity.FULL
         return m.Relation(
             relation_oid=self.oid,
             namespace=self.namespace,
             name=self.name,
-            replica_identity=identity.value,
+            replica_identity=self.replica_identity.value,
             columns=tuple(self._column(name) for name in self.columns),
         )
 
@@ -82,12 +92,17 @@ class InventedTable:
         return Change(self, m.Truncate(options=int(options), relation_oids=oids))
 
     def _column(self, name: str) -> m.RelationColumn:
-        if self.columns[name] not in TYPE_NAMES:
-            raise PgoutputError(f"{self.columns[name]!r} is no built-in type: write one such as text or int4")
-        is_key = name in self.key or not self.key
+        is_key = name in self.key or self.replica_identity == RelationReplicaIdentity.FULL
         flags = int(RelationColumnFlags.KEY) if is_key else 0
-        oid, modifier = TYPE_NAMES[self.columns[name]].oid, self.modifiers.get(name, -1)
+        oid, modifier = self._type_oid(self.columns[name]), self.modifiers.get(name, -1)
         return m.RelationColumn(flags=flags, name=name, type_oid=oid, type_modifier=modifier)
+
+    def _type_oid(self, name: str) -> int:
+        if name in self.types:
+            return self.types[name].type_oid
+        if name not in TYPE_NAMES:
+            raise PgoutputError(f"{name!r} is no built-in type: write one such as text or int4, or say it in types")
+        return TYPE_NAMES[name].oid
 
     def _needed(self, old: Row | None) -> Row:
         if old is None:
@@ -105,8 +120,11 @@ _BOOLEANS: Final = {True: b"t", False: b"f"}
 
 
 def text_of(value: Any) -> m.Unchanged | bytes | None:
-    """Return a Python value as a message has it, in text format as psycopg dumps it; raise PgoutputError."""
-    if value is None or value is m.UNCHANGED:
+    """Return a Python value as a message has it; raise PgoutputError.
+
+    It is in text format, as psycopg dumps it; a ``Binary`` is in binary format already.
+    """
+    if value is None or value is m.UNCHANGED or isinstance(value, m.Binary):
         return value
     if isinstance(value, bool):
         return _BOOLEANS[value]

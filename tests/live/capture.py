@@ -25,6 +25,7 @@ __all__ = [
 SERVER_SETTINGS: Mapping[str, str] = {
     "wal_sender_timeout": "0",  # the recorders never confirm: each slot keeps everything
     "autovacuum": "off",
+    "wal_retrieve_retry_interval": "100ms",  # subscriptions come back soon after a cut
     "lock_timeout": "20s",  # a workload that waits for itself fails instead of hanging
 }
 """What the tests' servers need on top of the defaults."""

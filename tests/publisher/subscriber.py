@@ -44,6 +44,26 @@ class Subscriber:
             command.format(Identifier(self.name), Literal(self.publisher), Identifier(publications))
         )
 
+    def subscribe_unconnected(self, options: str = "", publications: str = "shop") -> None:
+        """Subscribe without a look at the publisher, whose slot is there or is made at its first use.
+
+        What comes before the last command, which asks which tables are published, is not applied.
+        """
+        given = ", ".join(filter(None, ["connect = false, slot_name = {}", options]))
+        command = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (" + given + ")")
+        name = Identifier(self.name)
+        self.connection.execute(command.format(name, Literal(self.publisher), Identifier(publications), name))
+        self.connection.execute(SQL("ALTER SUBSCRIPTION {} ENABLE").format(name))
+        self.connection.execute(SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION WITH (copy_data = false)").format(name))
+
+    def wait_for_error(self) -> None:
+        """Wait until it has refused to apply something; raise AssertionError after a while."""
+        deadline = time.monotonic() + _SECONDS
+        query = "SELECT apply_error_count > 0 FROM pg_stat_subscription_stats WHERE subname = %s"
+        while self.connection.execute(query, (self.name,)).fetchone() != (True,):
+            assert time.monotonic() < deadline, f"{self.name} has refused nothing in {_SECONDS} seconds"
+            time.sleep(0.05)
+
     def wait(self, lsn: int) -> None:
         """Wait until everything before a position is applied; raise AssertionError after a while."""
         deadline = time.monotonic() + _SECONDS

@@ -1,0 +1,137 @@
+"""What the tables of a scenario hold: committed rows, what running transactions do to them, and who has locked what."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
+
+__all__ = ["Effect", "Level", "Model", "Running"]
+
+
+class Effect(NamedTuple):
+    """What one change did to the rows of a table."""
+
+    xid: int
+    """The transaction or subtransaction that made it."""
+    table: str
+    gone: Sequence[Row] = ()
+    come: Sequence[Row] = ()
+
+
+@dataclass(eq=False)
+class Level:
+    """A subtransaction that is neither released nor rolled back."""
+
+    xid: int
+    released: list[int] = field(default_factory=list)
+    """Subtransactions inside it that were released: it takes them with it."""
+
+
+@dataclass(eq=False)
+class Running:
+    """A transaction without an outcome."""
+
+    xid: int
+    effects: list[Effect] = field(default_factory=list)
+    levels: list[Level] = field(default_factory=list)
+    keys: dict[str, set[tuple[Any, ...]]] = field(default_factory=dict)
+    """By table: the keys of rows that it touched. They are its own until it ends, also after a ROLLBACK TO."""
+    whole: set[str] = field(default_factory=set)
+    """Tables that are its own as a whole."""
+    described: set[int] = field(default_factory=set)
+    """OIDs whose Relation its stream has had."""
+    said: list[str] = field(default_factory=list)
+    """What it says besides its changes: the name of its origin, and the prefixes and contents of messages."""
+    prepare: dict[str, Any] = field(default_factory=dict)
+    """What its Prepare said."""
+
+    @property
+    def current(self) -> int:
+        """The xid that changes are made with."""
+        return self.levels[-1].xid if self.levels else self.xid
+
+    def release(self) -> None:
+        """Release the innermost subtransaction: what is around it goes on with its changes."""
+        level = self.levels.pop()
+        if self.levels:
+            self.levels[-1].released += [*level.released, level.xid]
+
+    def roll_back(self) -> list[int]:
+        """Roll the innermost subtransaction back; return the xids of what is gone, those inside it first."""
+        level = self.levels.pop()
+        gone = [*level.released, level.xid]
+        self.effects = [effect for effect in self.effects if effect.xid not in gone]
+        return gone
+
+
+class Model:
+    """The rows of all tables, as transactions see them.
+
+    Transactions that run at the same time keep out of each other's way as those of a server do: a row that one has
+    touched waits for its end, and so does TRUNCATE. Where no key tells rows apart, a table is for one at a time.
+    """
+
+    def __init__(self, tables: Iterable[ScenarioTable]) -> None:
+        self.rows: dict[str, list[Row]] = {table.name: [] for table in tables}
+        """What is committed."""
+        self.running: list[Running] = []
+
+    def is_free(self, table: ScenarioTable, running: Running | None, whole: bool) -> bool:
+        """Tell whether a transaction may touch rows of a table, or the table as a whole."""
+        others = [other for other in self.running if other is not running]
+        whole = whole or not table.primary_key
+        return not any(table.name in other.whole or (whole and table.name in other.keys) for other in others)
+
+    def seen(self, table: ScenarioTable, running: Running) -> list[Row]:
+        """Return the rows that a transaction sees."""
+        rows = list(self.rows[table.name])
+        for effect in running.effects:
+            if effect.table == table.name:
+                for row in effect.gone:
+                    rows.remove(row)
+                rows += effect.come
+        return rows
+
+    def free_rows(self, table: ScenarioTable, running: Running) -> list[Row]:
+        """Return the rows that a transaction may update or delete."""
+        taken = self._taken(table, running)
+        return [row for row in self.seen(table, running) if not table.primary_key or table.key_of(row) not in taken]
+
+    def is_new(self, table: ScenarioTable, running: Running, row: Row) -> bool:
+        """Tell whether a transaction may insert a row, or give another one its key."""
+        if not table.primary_key:
+            return True
+        key = table.key_of(row)
+        return key not in self._taken(table, running) and key not in map(table.key_of, self.seen(table, running))
+
+    def change(
+        self, table: ScenarioTable, running: Running, gone: Sequence[Row] = (), come: Sequence[Row] = ()
+    ) -> None:
+        """Note what a change does."""
+        running.effects.append(Effect(running.current, table.name, gone, come))
+        running.keys.setdefault(table.name, set()).update(map(table.key_of, (*gone, *come)))
+        if not table.primary_key:
+            running.whole.add(table.name)
+
+    def empty(self, table: ScenarioTable, running: Running) -> None:
+        """Note a TRUNCATE."""
+        self.change(table, running, self.seen(table, running))
+        running.whole.add(table.name)
+
+    def commit(self, running: Running) -> None:
+        """Let everybody see what a transaction did."""
+        self.end(running)
+        for effect in running.effects:
+            for row in effect.gone:
+                self.rows[effect.table].remove(row)
+            self.rows[effect.table] += effect.come
+
+    def end(self, running: Running) -> None:
+        """Let a transaction be gone."""
+        if running in self.running:
+            self.running.remove(running)
+
+    def _taken(self, table: ScenarioTable, running: Running) -> set[tuple[Any, ...]]:
+        others = (other for other in self.running if other is not running)
+        return {key for other in others for key in other.keys.get(table.name, ())}

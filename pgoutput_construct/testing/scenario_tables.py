@@ -1,0 +1,175 @@
+"""The tables of scenarios: their columns, the rows that fit them, and the same tables in SQL."""
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Any, Final, NamedTuple
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
+from pgoutput_construct.testing.invented import InventedTable
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+
+__all__ = ["COLUMN_TYPES", "Row", "ScenarioTable", "create_types", "scenario_tables", "schema_of"]
+
+Row = dict[str, Any]
+"""Values in Python, by column."""
+
+_ENUM: Final = "mood"
+_DOMAIN: Final = "whole"
+_BASE: Final = "int4"
+_MOODS: Final = ("sad", "ok", "happy")
+_TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+_OIDS: Final = 16
+"""OIDs that one scenario may use."""
+_FULL: Final = RelationReplicaIdentity.FULL
+_NOTHING: Final = RelationReplicaIdentity.NOTHING
+
+
+def _moment(value: datetime) -> str:
+    """Return a moment as the server writes it for a session in UTC."""
+    return str(value).removesuffix(":00")
+
+
+class ColumnType(NamedTuple):
+    """A type of columns."""
+
+    values: SearchStrategy[Any]
+    """Its values in Python, as psycopg loads them; equal ones are equal for the server, too."""
+    binary: Callable[[Any], bytes] | None = None
+    """What its send function writes; None: not drawn."""
+    is_toasted: bool = False
+    """Whether values may be stored out of line, so that an update need not send them."""
+    may_be_key: bool = True
+    text: Callable[[Any], Any] = lambda value: value
+    """What makes of a value one that ``text_of`` writes as the server does."""
+
+
+COLUMN_TYPES: Final[Mapping[str, ColumnType]] = {
+    "int4": ColumnType(st.integers(-(2**31), 2**31 - 1), struct.Struct("!i").pack),
+    "text": ColumnType(_TEXT, str.encode, is_toasted=True),
+    "int8": ColumnType(st.integers(-(2**63), 2**63 - 1), struct.Struct("!q").pack),
+    "bool": ColumnType(st.booleans(), struct.Struct("!?").pack),
+    "bytea": ColumnType(st.binary(max_size=8), bytes, is_toasted=True),
+    "uuid": ColumnType(st.uuids(), lambda value: bytes(value.bytes), text=str),
+    "numeric": ColumnType(st.decimals(-(10**6), 10**6, places=3), is_toasted=True, may_be_key=False),
+    "float8": ColumnType(st.floats(allow_nan=False).map(lambda f: f + 0.0), struct.Struct("!d").pack, may_be_key=False),
+    "date": ColumnType(st.dates(date(1, 1, 1)), lambda value: struct.pack("!i", (value - date(2000, 1, 1)).days)),
+    "timestamptz": ColumnType(
+        st.datetimes(datetime(1900, 1, 1), datetime(2999, 1, 1), timezones=st.just(UTC)), text=_moment
+    ),
+    _ENUM: ColumnType(st.sampled_from(_MOODS), str.encode),
+    _DOMAIN: ColumnType(st.integers(-(2**31), 2**31 - 1), struct.Struct("!i").pack),
+}
+"""The types that scenarios have, by name: ``mood`` is an enum and ``whole`` a domain in the schema of the scenario."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScenarioTable:
+    """A table of a scenario, as it is between two alterations."""
+
+    invented: InventedTable
+    primary_key: tuple[str, ...]
+    """Its columns; none: rows may be there more than once."""
+
+    @property
+    def name(self) -> str:
+        """Its name, which no other table of the scenario has."""
+        return self.invented.name
+
+    @property
+    def in_sql(self) -> str:
+        """Its schema and name, quoted where SQL needs that."""
+        return f'"{self.invented.namespace}"."{self.name}"'
+
+    @property
+    def only_grows(self) -> bool:
+        """Whether its rows cannot be updated or deleted: PostgreSQL refuses that where nothing identifies them."""
+        return self.invented.replica_identity == _NOTHING
+
+    @property
+    def definition(self) -> str:
+        """The statement that creates it, for a subscriber."""
+        columns = [f'"{name}" {self._type(kind)}' for name, kind in self.invented.columns.items()]
+        key = ", ".join(f'"{name}"' for name in self.primary_key)
+        return f"CREATE TABLE {self.in_sql} ({', '.join([*columns, *([f'PRIMARY KEY ({key})'] if key else [])])})"
+
+    def key_of(self, row: Row) -> tuple[Any, ...]:
+        """Return the primary key of a row."""
+        return tuple(row[name] for name in self.primary_key)
+
+    def drawn(self, draw: st.DrawFn) -> Row:
+        """Return a row, which may have the key of another one."""
+        return {name: self.value(draw, name) for name in self.invented.columns}
+
+    def value(self, draw: st.DrawFn, name: str) -> Any:
+        """Return a value of a column."""
+        values = COLUMN_TYPES[self.invented.columns[name]].values
+        return draw(values if name in self.primary_key else st.none() | values)
+
+    def is_toasted(self, name: str) -> bool:
+        """Tell whether an update may leave out the value of a column that it does not change."""
+        return name not in self.primary_key and COLUMN_TYPES[self.invented.columns[name]].is_toasted
+
+    def sent(self, row: Row, binary: bool) -> Row:
+        """Return a row as a message has it: in text format, or in binary format where its type has that here."""
+        return {name: self._sent(name, value, binary) for name, value in row.items()}
+
+    def with_column(self, kind: str) -> "ScenarioTable":
+        """Return the table with one more column, which is NULL in the rows that there are."""
+        columns = {**self.invented.columns, f"added {len(self.invented.columns)}": kind}
+        return replace(self, invented=replace(self.invented, columns=columns))
+
+    def with_other_identity(self) -> "ScenarioTable":
+        """Return a table that has a key with the other replica identity: its key, or the whole row."""
+        if self.invented.replica_identity == _FULL:
+            return replace(self, invented=replace(self.invented, key=self.primary_key, identity=None))
+        return replace(self, invented=replace(self.invented, key=(), identity=_FULL))
+
+    def _sent(self, name: str, value: Any, binary: bool) -> Any:
+        if value is None or value is m.UNCHANGED:
+            return value
+        kind = COLUMN_TYPES[self.invented.columns[name]]
+        return m.Binary(kind.binary(value)) if binary and kind.binary is not None else kind.text(value)
+
+    def _type(self, kind: str) -> str:
+        return f'"{self.invented.namespace}"."{kind}"' if kind in self.invented.types else kind
+
+
+@st.composite
+def scenario_tables(draw: st.DrawFn, number: int) -> list[ScenarioTable]:
+    """Return the tables of a scenario, in a schema of its own."""
+    first = FIRST_USER_OID + number * _OIDS
+    # Of a domain PostgreSQL says the OID, and the schema and name of the type under it (logicalrep_write_typ()).
+    domain = m.Type(type_oid=first + 1, namespace="", name=_BASE)
+    types = {_ENUM: m.Type(type_oid=first, namespace=schema_of(number), name=_ENUM), _DOMAIN: domain}
+    return [_table(draw, number, at, first + 2 + at, types) for at in range(draw(st.integers(1, 3)))]
+
+
+def schema_of(number: int) -> str:
+    """Return the schema of a scenario."""
+    return f"scenario {number}"
+
+
+def create_types(number: int) -> str:
+    """Return the statements that create what the tables of a scenario need."""
+    schema, values = schema_of(number), ", ".join(f"'{value}'" for value in _MOODS)
+    enum = f'CREATE TYPE "{schema}"."{_ENUM}" AS ENUM ({values})'
+    return f'CREATE SCHEMA "{schema}"; {enum}; CREATE DOMAIN "{schema}"."{_DOMAIN}" AS {_BASE}'
+
+
+def _table(draw: st.DrawFn, number: int, at: int, oid: int, types: Mapping[str, m.Type]) -> ScenarioTable:
+    keys = [kind for kind, each in COLUMN_TYPES.items() if each.may_be_key]
+    key_types = draw(st.lists(st.sampled_from(keys), max_size=2))
+    others = draw(st.lists(st.sampled_from(list(COLUMN_TYPES)), min_size=not key_types, max_size=3))
+    primary_key = tuple(f"key {place}" for place, _ in enumerate(key_types))
+    columns = dict(zip(primary_key, key_types, strict=True)) | {f"c{place}": kind for place, kind in enumerate(others)}
+    known = [RelationReplicaIdentity.DEFAULT, RelationReplicaIdentity.INDEX] if primary_key else [_NOTHING]
+    identity = draw(st.sampled_from([*known, _FULL]))
+    key = primary_key if identity in (RelationReplicaIdentity.DEFAULT, RelationReplicaIdentity.INDEX) else ()
+    invented = InventedTable(f"t{at}", columns, key, schema_of(number), oid, types=types, identity=identity)
+    return ScenarioTable(invented, primary_key)
