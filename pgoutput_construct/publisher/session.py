@@ -2,28 +2,17 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.errors import DecodeError, PgoutputError
-from pgoutput_construct.publisher.answers import answer, show, statements
+from pgoutput_construct.publisher.answers import answer, statements
 from pgoutput_construct.publisher.asking import Asker
 from pgoutput_construct.publisher.authentication import Exchange, authenticate
-from pgoutput_construct.publisher.commands import (
-    Command,
-    CreateSlot,
-    DropSlot,
-    IdentifySystem,
-    ReadSlot,
-    Show,
-    StartReplication,
-    TimelineHistory,
-    is_replication_command,
-    parse_command,
-)
+from pgoutput_construct.publisher.command_results import COMMANDS
+from pgoutput_construct.publisher.commands import Command, StartReplication, is_replication_command, parse_command
 from pgoutput_construct.publisher.conversation import Conversation
 from pgoutput_construct.publisher.refusals import Refusal, error_response
-from pgoutput_construct.publisher.results import Result
 from pgoutput_construct.publisher.walsender import WalSender
 from pgoutput_construct.wire import connection_messages as m
 
@@ -225,48 +214,11 @@ class Session:
             await self.send(m.EmptyQueryResponse())
 
     async def _command(self, command: Command) -> None:
-        run = _COMMANDS[type(command)]
-        await run(self, command)
-
-    async def _identify(self, command: IdentifySystem) -> None:
-        about, position = self.publisher.feed.about, self.publisher.feed.position
-        columns = [("systemid", "text"), ("timeline", "int8"), ("xlogpos", "text"), ("dbname", "text")]
-        row = [about.system_identifier, str(about.timeline), str(position), about.database]
-        await self._result(Result("IDENTIFY_SYSTEM", columns, [row]))
-
-    async def _show(self, command: Show) -> None:
-        await self._result(show(self.asker.settings, command.name))
-
-    async def _history(self, command: TimelineHistory) -> None:
-        columns = [("filename", "text"), ("content", "bytea")]
-        if command.timeline != self.publisher.feed.about.timeline:
-            raise Refusal("58P01", f'could not open file "pg_wal/{command.timeline:08X}.history": there is none')
-        row = [f"{command.timeline:08X}.history", ""]
-        await self._result(Result("TIMELINE_HISTORY", columns, [row]))
-
-    async def _create_slot(self, command: CreateSlot) -> None:
-        if command.plugin != "pgoutput":
-            raise Refusal("58P01", f'could not access file "{command.plugin}": the plugin served is pgoutput')
-        two_phase = "TWO_PHASE" in command.options and command.options["TWO_PHASE"] not in ("false", "off", "0")
-        owner = self.process_id if command.temporary else None
-        self.publisher.slots.create(command.name, command.plugin, two_phase=two_phase, temporary=owner)
-        columns = [(name, "text") for name in ("slot_name", "consistent_point", "snapshot_name", "output_plugin")]
-        await self._result(Result("CREATE_REPLICATION_SLOT", columns, [[command.name, "0/0", None, command.plugin]]))
-
-    async def _read_slot(self, command: ReadSlot) -> None:
-        slot = self.publisher.slots.get(command.name)
-        columns = [("slot_type", "text"), ("restart_lsn", "text"), ("restart_tli", "int8")]
-        if slot is None:
-            row: list[str | None] = [None, None, None]
+        if isinstance(command, StartReplication):
+            await self._start(command)
         else:
-            raise Refusal("0A000", "cannot use READ_REPLICATION_SLOT with a logical replication slot")
-        await self._result(Result("READ_REPLICATION_SLOT", columns, [row]))
-
-    async def _drop_slot(self, command: DropSlot) -> None:
-        while command.wait and self.publisher.slots.is_active(command.name, self.process_id):
-            await asyncio.sleep(0.1)
-        self.publisher.slots.drop(command.name, self.process_id)
-        await self._result(Result("DROP_REPLICATION_SLOT"))
+            result = await COMMANDS[type(command)](self, command)
+            await self.send(*result.messages())
 
     async def _start(self, command: StartReplication) -> None:
         slots = self.publisher.slots
@@ -279,9 +231,6 @@ class Session:
             self._reads = slot.name
             await sender.run()
             self._reads = ""
-
-    async def _result(self, result: Result) -> None:
-        await self.send(*result.messages())
 
     async def _last_words(self, refusal: Refusal) -> None:
         self.publisher.told(f"connection ended: {refusal.message}")
@@ -298,15 +247,3 @@ def _following(exchange: Exchange, answer: m.ConnectionMessage | None) -> m.Conn
         return exchange.send(answer)
     except StopIteration:
         return None
-
-
-_COMMANDS: Final[Mapping[type, Callable[..., Awaitable[None]]]] = {
-    IdentifySystem: Session._identify,
-    Show: Session._show,
-    TimelineHistory: Session._history,
-    CreateSlot: Session._create_slot,
-    ReadSlot: Session._read_slot,
-    DropSlot: Session._drop_slot,
-    StartReplication: Session._start,
-}
-"""What does each replication command."""
