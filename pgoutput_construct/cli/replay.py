@@ -1,5 +1,7 @@
 """``pgoutput replay``: a change log into a PostgreSQL, by its own subscription."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
@@ -10,6 +12,9 @@ from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp
 
+if TYPE_CHECKING:
+    from pgoutput_construct.publisher.tables import TargetTable
+
 __all__ = ["replay_command"]
 
 
@@ -18,8 +23,16 @@ __all__ = ["replay_command"]
 @click.option("--into", required=True, metavar="DSN", help="The server: a connection string of libpq, or a URL.")
 @click.option("--until-lsn", type=LSN, help="Up to the commit at this position.")
 @click.option("--until-time", type=TIME, help="Up to the last commit by this time.")
+@click.option(
+    "--compare",
+    "source",
+    metavar="DSN",
+    help="Compare the tables with those of this server; exit with 1 if any differs.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="This machine, as the server sees it.")
-def replay_command(log: str, into: str, until_lsn: Lsn | None, until_time: Timestamp | None, host: str) -> None:
+def replay_command(
+    log: str, into: str, until_lsn: Lsn | None, until_time: Timestamp | None, source: str | None, host: str
+) -> None:
     """Bring the change log LOG into an empty PostgreSQL, to the state of its end or of an earlier commit.
 
     LOG is served as a publisher does, and the server's own subscription applies it. Tables that are not there are
@@ -30,6 +43,7 @@ def replay_command(log: str, into: str, until_lsn: Lsn | None, until_time: Times
     Examples:
       pgoutput replay changelog/ --into dbname=copy
       pgoutput replay changelog/ --into service=copy --until-time 2026-01-31T12:00+00:00
+      pgoutput replay changelog/ --into dbname=copy --compare service=shop
     """
     require(*COMMANDS["replay"].extras)
     from pgoutput_construct.publisher.replay import replay
@@ -42,3 +56,18 @@ def replay_command(log: str, into: str, until_lsn: Lsn | None, until_time: Times
     click.echo(f"{counted(done.transactions, 'transaction')}, up to {done.lsn}")
     for name, rows in done.tables.items():
         click.echo(printable(f"{name}: {counted(rows, 'row')}{', created' if name in done.created else ''}"))
+    if source is not None:
+        _compare(into, source, done.targets)
+
+
+def _compare(into: str, source: str, tables: "tuple[TargetTable, ...]") -> None:
+    """Compare with the server that the log is of, which must be where the log ends."""
+    from pgoutput_construct.publisher.comparison import compare_tables
+
+    different = 0
+    for each in compare_tables(into, source, tables):
+        different += not each.equal
+        told = "equal" if each.equal else f"DIFFERS: {each.rows:,} rows here, {each.source_rows:,} there"
+        click.echo(printable(f"{each.table}: {told}"))
+    if different:
+        raise click.ClickException(f"{counted(different, 'table')} differ from the server")

@@ -42,6 +42,8 @@ class Replayed:
     """The tables that were created."""
     tables: Mapping[str, int]
     """The rows that each table has now, by its name in SQL."""
+    targets: tuple[TargetTable, ...]
+    """What the log says of them, for ``compare_tables``."""
 
 
 class _ReplayFeed(LogFeed):
@@ -102,7 +104,7 @@ def replay(
                 if on_progress is not None:
                     on_progress(_reached(running), Lsn(end))
         tables = {table.identifier.as_string(connection): _count(connection, table) for table in feed.targets}
-    return Replayed(Lsn(end), len(feed.ended), tuple(created), tables)
+    return Replayed(Lsn(end), len(feed.ended), tuple(created), tables, tuple(feed.targets))
 
 
 def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:

@@ -29,6 +29,8 @@ class TargetTable:
     """Each column as it was described last, and by what."""
     key: tuple[str, ...]
     """The columns of its replica identity; none: the whole row."""
+    current: tuple[str, ...] = ()
+    """The columns that it had in the end."""
     older: Mapping[str, str] = field(default_factory=dict)
     """What rows have, as text, that are older than a column: changes of that time do not say it."""
 
@@ -61,7 +63,9 @@ def _table(descriptions: Sequence[Description], reading: TableReading | None) ->
     key = () if is_full else tuple(c.name for c in latest.columns if c.flags & RelationColumnFlags.KEY)
     read = reading.columns if reading else ()
     older = {column.name: column.missing for column in read if column.missing is not None}
-    return TargetTable(latest.relation_oid, latest.namespace or "pg_catalog", latest.name, columns, key, older)
+    name = latest.namespace or "pg_catalog", latest.name
+    current = tuple(column.name for column in latest.columns)
+    return TargetTable(latest.relation_oid, *name, columns, key, current, older)
 
 
 def create_tables(connection: psycopg.Connection[Any], tables: Iterable[TargetTable]) -> list[str]:

@@ -1,6 +1,5 @@
 """A change log of a real server, brought into another database by PostgreSQL's own subscription, is equal to it."""
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,10 @@ from click.testing import CliRunner
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.postgres.capture import capture
+from pgoutput_construct.postgres import capture, current_lsn
+from pgoutput_construct.publisher.comparison import compare_tables
 from pgoutput_construct.publisher.replay import ReplayError, replay
+from pgoutput_construct.publisher.tables import TargetTable, target_tables
 from tests.publisher.subscriber import database
 
 pytestmark = pytest.mark.server
@@ -55,33 +56,20 @@ def recorded(server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -
     with database(server, "replay_source") as source:
         for statement in (TABLES + BEFORE).split(";"):
             source.execute(statement)
-        ready = threading.Event()
-        reading = threading.Thread(target=_capture, args=(source.info.dsn, log, ready))
-        reading.start()
-        ready.wait(60)
+        options: Any = {"proto_version": 4, "streaming": "parallel", "two_phase": True, "handle_signals": False}
+        first: Any = {"create_slot": True, "snapshot": True, "until_idle": 1.0}
+        capture(source.info.dsn, "replayed", ["shop"], log, **options, **first)
         for statement in CHANGES.split(";"):
             source.execute(statement)
-        row = source.execute("SELECT pg_current_wal_lsn()::text").fetchone()
-        source.execute("SELECT pg_logical_emit_message(true, 'end', '')")
-        assert row is not None
-        reading.join(60)
+        capture(source.info.dsn, "replayed", ["shop"], log, **options, until_lsn=current_lsn(source))
         yield log, _rows(source)
         source.execute("SELECT pg_drop_replication_slot('replayed')")
 
 
-def _capture(dsn: str, log: Path, ready: threading.Event) -> None:
-    options: Any = {"proto_version": 4, "streaming": "parallel", "two_phase": True, "create_slot": True}
-    capture(
-        dsn,
-        "replayed",
-        ["shop"],
-        log,
-        snapshot=True,
-        until_idle=5.0,
-        handle_signals=False,
-        on_progress=lambda progress: ready.set() if log.exists() and any(log.glob("segment-*")) else None,
-        **options,
-    )
+def target_tables_of(log: Path) -> list[TargetTable]:
+    """Return the tables that a log is about."""
+    read = ChangeLog(log)
+    return target_tables(read.descriptions(), read.index)
 
 
 def _rows(connection: psycopg.Connection[Any]) -> dict[str, Any]:
@@ -94,13 +82,22 @@ def test_a_log_is_replayed(server: EmbeddedServer, recorded: tuple[Path, dict[st
     log, expected = recorded
     with database(server, "replay_target") as target:
         target.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
-        done = CliRunner().invoke(cli, ["replay", str(log), "--into", target.info.dsn])
+        source = target.info.dsn.replace("replay_target", "replay_source")
+        done = CliRunner().invoke(cli, ["replay", str(log), "--into", target.info.dsn, "--compare", source])
         assert done.exit_code == 0, done.output
+        assert done.output.count(": equal") == len(NAMES)
         assert '"public"."orders": ' in done.output
         assert _rows(target) == expected
         assert target.execute("SELECT count(*) FROM pg_subscription").fetchone() == (0,)
         with pytest.raises(ReplayError, match="has rows: replay into an empty table"):
             replay(log, target.info.dsn)
+        target.execute("UPDATE orders SET note = 'other' WHERE id = 5000; DELETE FROM couples")
+        compared = compare_tables(target.info.dsn, source, target_tables_of(log))
+        assert {each.table: each.equal for each in compared} == {
+            '"public"."orders"': False,
+            '"public"."couples"': False,
+            '"Odd names"."a table"': True,
+        }
 
 
 def test_a_log_is_replayed_to_an_earlier_commit(server: EmbeddedServer, recorded: tuple[Path, dict[str, Any]]) -> None:
