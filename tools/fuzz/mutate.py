@@ -51,7 +51,7 @@ def mutated(seeds: Pool, count: int, number: int) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(out[:size].copy())])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
 def _next(state: Any, below: int) -> int:
     """Return a number from 0 on, below another (splitmix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -62,14 +62,14 @@ def _next(state: Any, below: int) -> int:
     return np.int64(word >> np.uint64(1)) % below
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
 def _put_number(out: Any, at: int, end: int, size: int, number: int) -> None:
     for step in range(size):
         if at + step < end:
             out[at + step] = number >> (8 * (size - 1 - step)) & 0xFF
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
 def _number(out: Any, at: int, end: int, size: int) -> int:
     number = 0
     for step in range(size):
@@ -77,14 +77,14 @@ def _number(out: Any, at: int, end: int, size: int) -> int:
     return number
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
 def _move(out: Any, source: int, target: int, size: int) -> None:
     for step in range(size):
         place = step if target < source else size - 1 - step
         out[target + place] = out[source + place]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
 def _resize(state: Any, letters: Any, out: Any, start: int, end: int, kind: int) -> int:
     """Insert, delete, repeat or cut off bytes; return the new end."""
     size = end - start
@@ -96,6 +96,8 @@ def _resize(state: Any, letters: Any, out: Any, start: int, end: int, kind: int)
         count = min(count, end - at)
         _move(out, at + count, at, end - at - count)
         return end - count
+    if kind == 3:
+        count = min(count, end - at)
     if size + count > LONGEST:
         return end
     _move(out, at, at + count, end - at)
@@ -105,7 +107,7 @@ def _resize(state: Any, letters: Any, out: Any, start: int, end: int, kind: int)
     return end + count
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
 def _change(state: Any, data: Any, ends: Any, letters: Any, words: Any, out: Any, start: int, end: int) -> int:
     """Change a payload in its place; return its new end."""
     kind, size = _next(state, 12), end - start
@@ -136,7 +138,7 @@ def _change(state: Any, data: Any, ends: Any, letters: Any, words: Any, out: Any
     return end
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
 def _fill(data: Any, ends: Any, state: Any, letters: Any, words: Any, out: Any, out_ends: Any) -> int:
     at = 0
     for row in range(len(out_ends) - 1):

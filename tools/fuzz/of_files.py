@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from itertools import islice
@@ -18,7 +18,7 @@ from pgoutput_construct.wire.options import STATE_PARAMETERS, combinations
 from tools.fuzz.errors import Finding, same
 from tools.fuzz.seeds import Recorded, recordings
 
-__all__ = ["inspect_file", "read_file", "read_lines", "seeds_of"]
+__all__ = ["SEEDS", "inspect_file", "read_file", "read_lines"]
 
 _OPTIONS: Final = tuple(
     dict.fromkeys(
@@ -91,28 +91,30 @@ def _written(content: bytes) -> Path:
     return path
 
 
-def seeds_of() -> dict[str, list[bytes]]:
-    """Return what each of the targets begins with, by its name."""
-    files = [bytes([_number(recorded)]) + content for recorded in recordings() for content in _files(recorded)]
-    return {
-        "file": files,
-        "lines": [content for recorded in recordings() for content in _lines(recorded)],
-        "inspect": [bytes([number % _MOST_INSPECTED]) + content[1:] for number, content in enumerate(files)],
-    }
-
-
 def _number(recorded: Recorded) -> int:
     return next(n for n, each in enumerate(_OPTIONS) if dict(each) == recorded.options)
 
 
-def _files(recorded: Recorded) -> Iterator[bytes]:
+def _files() -> Iterator[bytes]:
+    return (bytes([_number(recorded)]) + content for recorded in recordings() for content in _parts(recorded))
+
+
+def _inspected() -> Iterator[bytes]:
+    return (bytes([number % _MOST_INSPECTED]) + content[1:] for number, content in enumerate(_files()))
+
+
+def _parts(recorded: Recorded) -> Iterator[bytes]:
     header, *lines = recorded.text.splitlines(keepends=True)
     for first in range(0, len(lines), _PAYLOADS):
         yield header + b"".join(lines[first : first + _PAYLOADS])
         yield b"".join(payload + b"\n" for payload in recorded.payloads[first : first + _PAYLOADS])
 
 
-def _lines(recorded: Recorded) -> Iterator[bytes]:
+def _lines() -> Iterator[bytes]:
+    return (content for recorded in recordings() for content in _json_lines(recorded))
+
+
+def _json_lines(recorded: Recorded) -> Iterator[bytes]:
     """Yield JSON lines of a few messages each."""
     session, lines = Session(**recorded.options), list[bytes]()
     for payload in recorded.payloads:
@@ -122,3 +124,7 @@ def _lines(recorded: Recorded) -> Iterator[bytes]:
     rest = iter(lines)
     while some := list(islice(rest, 4)):
         yield b"".join(some)
+
+
+SEEDS: Final[Mapping[str, Callable[[], Iterable[bytes]]]] = {"file": _files, "lines": _lines, "inspect": _inspected}
+"""What gives the inputs that each of the targets begins with, by its name."""

@@ -9,7 +9,7 @@ import json
 import tempfile
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -37,7 +37,7 @@ from pgoutput_construct.wire import Lsn
 from tools.fuzz.errors import same
 from tools.fuzz.seeds import recordings
 
-__all__ = ["read_footer_text", "read_index", "read_manifest_stream", "read_notes", "read_segment_file", "seeds_of"]
+__all__ = ["SEEDS", "read_footer_text", "read_index", "read_manifest_stream", "read_notes", "read_segment_file"]
 
 _ROWS: Final = 120
 _KEYS: Final = b"pgoutput_construct", b"pgoutput_construct.crc32", b"pgoutput_construct.index"
@@ -168,27 +168,39 @@ def _each(*reads: Callable[[], object]) -> None:
             read()
 
 
-def seeds_of() -> dict[str, list[bytes]]:
-    """Return what each of the targets begins with, by its name."""
+def _whole() -> Log:
+    """Return the log, with its segment as it was written."""
     log, _ = _log()
     (log.directory / log.segment).write_bytes(log.content)
-    pairs = pq.read_metadata(io.BytesIO(log.content)).metadata
-    index = pairs[_KEYS[2]].rpartition(b" ")[0]
-    stream = pa.CompressedInputStream(pa.BufferReader(b64decode(index)), "zstd").read()
-    return {
-        "segment": [log.content],
-        "footer": [pairs[_KEYS[0]], json.dumps(json.loads(pairs[_KEYS[0]]), indent=1).encode()],
-        "index": [stream],
-        "manifest": [*_manifests(log)],
-        "notes": [*_NOTES.values(), b'{"event": "connected", "host": "h"}'],
-    }
+    return log
 
 
-def _manifests(log: Log) -> Iterator[bytes]:
+def _footers() -> list[bytes]:
+    text = pq.read_metadata(io.BytesIO(_whole().content)).metadata[_KEYS[0]]
+    return [text, json.dumps(json.loads(text), indent=1).encode()]
+
+
+def _indexes() -> list[bytes]:
+    text = pq.read_metadata(io.BytesIO(_whole().content)).metadata[_KEYS[2]].rpartition(b" ")[0]
+    return [pa.CompressedInputStream(pa.BufferReader(b64decode(text)), "zstd").read()]
+
+
+def _manifests() -> list[bytes]:
+    log = _whole()
     known = ChangeLog(log.directory)
     store = LocalStore(log.directory, durable=False)
     name = Manifest.of(known.segments, known.index.whole()).write(store).name
     content = (log.directory / name).read_bytes()
     (log.directory / name).unlink()
     length = int(content[-24:-8], 16)
-    yield content[-24 - length : -24]
+    return [content[-24 - length : -24]]
+
+
+SEEDS: Final[Mapping[str, Callable[[], Iterable[bytes]]]] = {
+    "segment": lambda: [_whole().content],
+    "footer": _footers,
+    "index": _indexes,
+    "manifest": _manifests,
+    "notes": lambda: [*_NOTES.values(), b'{"event": "connected", "host": "h"}'],
+}
+"""What gives the inputs that each of the targets begins with, by its name."""

@@ -1,7 +1,7 @@
 """Targets: one message, one frame, one message of a connection, and a stream; each engine against the others."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from tools.fuzz.compare import compare_frames, compare_payloads
 from tools.fuzz.errors import Finding, same
 from tools.fuzz.seeds import frames, payloads, recordings
 
-__all__ = ["read_connection", "read_frame", "read_message", "read_stream", "seeds_of"]
+__all__ = ["SEEDS", "read_connection", "read_frame", "read_message", "read_stream"]
 
 _OPTIONS: Final = tuple(combinations())
 _PLACES: Final = tuple((state, sender) for (state, sender), classes in FOLLOWING.items() if classes)
@@ -148,15 +148,9 @@ def _agree(problems: list[tuple[bytes, str]]) -> None:
         raise Finding(f"{what}: {payload.hex()}")
 
 
-def seeds_of() -> dict[str, list[bytes]]:
-    """Return what each of the targets begins with, by its name."""
+def _messages() -> Iterator[bytes]:
     places = {options: bytes([number]) for number, options in enumerate(_OPTIONS)}
-    return {
-        "message": [places[seed.options] + seed.payload for seed in payloads() if seed.options in places],
-        "frame": [*frames()],
-        "connection": [*_connection()],
-        "stream": [*_streams()],
-    }
+    return (places[seed.options] + seed.payload for seed in payloads() if seed.options in places)
 
 
 def _streams() -> Iterator[bytes]:
@@ -191,3 +185,12 @@ def _invented(count: int = 400) -> list[ConnectionMessage]:
 
     collect()
     return found
+
+
+SEEDS: Final[Mapping[str, Callable[[], Iterable[bytes]]]] = {
+    "message": _messages,
+    "frame": frames,
+    "connection": _connection,
+    "stream": _streams,
+}
+"""What gives the inputs that each of the targets begins with, by its name."""
