@@ -205,6 +205,7 @@ def read_manifest(store: LogStore, name: str) -> Manifest:
         table = pa.ipc.open_stream(pa.BufferReader(content)).read_all()
         if not table.schema.equals(_SCHEMA) or not table.num_rows:
             raise ValueError(f"its columns are {table.schema.names}")
+        table.validate(full=True)
     except DAMAGE as error:
         place = store.place(name)
         raise ChangeLogError(f"{place}: damaged: {error}; remove it: the log's segments say the same") from error
