@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,11 +34,21 @@ from pgoutput_construct.changelog.registry import readers
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream import Session
-from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire import Lsn, Timestamp
 from tools.fuzz.errors import same
 from tools.fuzz.seeds import recordings
 
-__all__ = ["SEEDS", "read_footer_text", "read_index", "read_manifest_stream", "read_notes", "read_segment_file"]
+__all__ = [
+    "SEEDS",
+    "Log",
+    "read_footer_text",
+    "read_index",
+    "read_manifest_stream",
+    "read_notes",
+    "read_segment_file",
+    "with_footer",
+    "written_log",
+]
 
 _ROWS: Final = 120
 _KEYS: Final = b"pgoutput_construct", b"pgoutput_construct.crc32", b"pgoutput_construct.index"
@@ -63,7 +74,7 @@ class Log:
 
 
 @cache
-def _log() -> tuple[Log, tempfile.TemporaryDirectory[str]]:
+def written_log() -> tuple[Log, tempfile.TemporaryDirectory[str]]:
     """Return the log, and the directory that keeps it; it is written once a process."""
     keeper = tempfile.TemporaryDirectory(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
     directory = Path(keeper.name)
@@ -76,7 +87,8 @@ def _log() -> tuple[Log, tempfile.TemporaryDirectory[str]]:
             states = {name: [state] for name, state in session.state.parameters.items()}
             writer.append(Block.of([payload], [seq], [seq], session.options, states, [scope]))
             session.parse(payload)
-        writer.append_event("connected", Lsn(7), host="h")
+        with patch.object(Timestamp, "now", lambda: Timestamp(9)):  # so that each process has the same bytes
+            writer.append_event("connected", Lsn(7), host="h")
         writer.publish(Position(Lsn(7)))
     (path,) = directory.glob("segment-*.parquet")
     for other in directory.iterdir():
@@ -95,7 +107,7 @@ def _facts(log: ChangeLog) -> Any:
 
 def read_segment_file(data: bytes) -> None:
     """Read a segment: it is refused, or says what it said."""
-    log, _ = _log()
+    log, _ = written_log()
     (log.directory / log.segment).write_bytes(data)
     with suppress(PgoutputError):
         same("what a segment says", [log.facts, _facts(ChangeLog(log.directory))])
@@ -103,13 +115,14 @@ def read_segment_file(data: bytes) -> None:
 
 def read_footer_text(data: bytes) -> None:
     """Read a segment whose footer, with the checksum that fits, is what is given."""
-    log, _ = _log()
-    (log.directory / log.segment).write_bytes(_with_footer(log.content, data))
+    log, _ = written_log()
+    (log.directory / log.segment).write_bytes(with_footer(log.content, data))
     with suppress(PgoutputError):
         _facts(ChangeLog(log.directory))
 
 
-def _with_footer(content: bytes, text: bytes) -> bytes:
+def with_footer(content: bytes, text: bytes) -> bytes:
+    """Return a segment's file with another footer, and the checksum that fits."""
     table, sink = pq.read_table(io.BytesIO(content)), io.BytesIO()
     index = pq.read_metadata(io.BytesIO(content)).metadata[_KEYS[2]]
     with pq.ParquetWriter(sink, table.schema, use_dictionary=False) as writer:
@@ -135,7 +148,7 @@ def read_index(data: bytes) -> None:
 
 def read_manifest_stream(data: bytes) -> None:
     """Read a manifest from Arrow's stream, with the checksum that fits."""
-    log, _ = _log()
+    log, _ = written_log()
     name = f"index-{0:020d}-{9:020d}.arrow"
     (log.directory / name).write_bytes(data + _END % (len(data), zlib.crc32(data)))
     store = LocalStore(log.directory, durable=False)
@@ -150,7 +163,7 @@ def read_manifest_stream(data: bytes) -> None:
 
 def read_notes(data: bytes) -> None:
     """Read the small files of a log, and the payload of an event."""
-    log, _ = _log()
+    log, _ = written_log()
     store = LocalStore(log.directory, durable=False)
     (log.directory / "readers").mkdir(exist_ok=True)
     for name, read in ((NOTE_NAME, read_note), ("pruned.json", read_pruned), ("readers/r.json", readers)):
@@ -170,7 +183,7 @@ def _each(*reads: Callable[[], object]) -> None:
 
 def _whole() -> Log:
     """Return the log, with its segment as it was written."""
-    log, _ = _log()
+    log, _ = written_log()
     (log.directory / log.segment).write_bytes(log.content)
     return log
 
