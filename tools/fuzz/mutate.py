@@ -52,7 +52,7 @@ def mutated(seeds: Pool, count: int, number: int) -> pa.Array:
 
 
 @njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
-def _next(state: Any, below: int) -> int:
+def _next(state: Any, below: int) -> Any:
     """Return a number from 0 on, below another (splitmix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     word = state[0]
@@ -70,7 +70,7 @@ def _put_number(out: Any, at: int, end: int, size: int, number: int) -> None:
 
 
 @njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
-def _number(out: Any, at: int, end: int, size: int) -> int:
+def _number(out: Any, at: int, end: int, size: int) -> Any:
     number = 0
     for step in range(size):
         number = number << 8 | (out[at + step] if at + step < end else 0)
@@ -85,7 +85,7 @@ def _move(out: Any, source: int, target: int, size: int) -> None:
 
 
 @njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
-def _resize(state: Any, letters: Any, out: Any, start: int, end: int, kind: int) -> int:
+def _resize(state: Any, letters: Any, out: Any, start: int, end: int, kind: int) -> Any:
     """Insert, delete, repeat or cut off bytes; return the new end."""
     size = end - start
     at = start + _next(state, size + 1)
@@ -108,7 +108,7 @@ def _resize(state: Any, letters: Any, out: Any, start: int, end: int, kind: int)
 
 
 @njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
-def _change(state: Any, data: Any, ends: Any, letters: Any, words: Any, out: Any, start: int, end: int) -> int:
+def _change(state: Any, data: Any, ends: Any, letters: Any, words: Any, out: Any, start: int, end: int) -> Any:
     """Change a payload in its place; return its new end."""
     kind, size = _next(state, 12), end - start
     if size == 0 or kind < 4:
@@ -139,7 +139,7 @@ def _change(state: Any, data: Any, ends: Any, letters: Any, words: Any, out: Any
 
 
 @njit(cache=True, _nrt=False)  # type: ignore[untyped-decorator]
-def _fill(data: Any, ends: Any, state: Any, letters: Any, words: Any, out: Any, out_ends: Any) -> int:
+def _fill(data: Any, ends: Any, state: Any, letters: Any, words: Any, out: Any, out_ends: Any) -> Any:
     at = 0
     for row in range(len(out_ends) - 1):
         seed = _next(state, len(ends))

@@ -29,7 +29,9 @@ from tools.fuzz.seeds import frames, payloads, recordings
 __all__ = ["SEEDS", "read_connection", "read_frame", "read_message", "read_stream"]
 
 _OPTIONS: Final = tuple(combinations())
-_PLACES: Final = tuple((state, sender) for (state, sender), classes in FOLLOWING.items() if classes)
+_PLACES: Final[tuple[tuple[str, Any], ...]] = tuple(
+    (state, sender) for (state, sender), classes in FOLLOWING.items() if classes
+)
 _CONNECTION: Final = Reference({}, DEFINITIONS)
 _REFUSED: Final = "refused"
 _STREAM_PAYLOADS: Final = 60

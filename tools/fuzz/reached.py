@@ -5,16 +5,19 @@ import sys
 from contextlib import redirect_stdout, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import coverage
 
 __all__ = ["main"]
 
+_PACKAGE: Final = Path(__file__).parents[2] / "pgoutput_construct"
+
 
 def main() -> None:
     """Read every input of a directory by a target, and print what of its modules was reached."""
     name, directory = sys.argv[1], Path(sys.argv[2])
-    counted = coverage.Coverage(branch=True, include=["pgoutput_construct/*"], data_file=None, config_file=False)
+    counted = coverage.Coverage(branch=True, include=[f"{_PACKAGE}/*"], data_file=None, config_file=False)
     counted.start()
     from tools.fuzz.targets import TARGETS
 

@@ -62,7 +62,7 @@ def _of_recordings() -> Iterator[Seed]:
     for recorded in recordings():
         session = Session(**recorded.options)
         for payload in recorded.payloads:
-            yield Seed(payload, ParseOptions(**recorded.options, **session.state.parameters))
+            yield Seed(payload, ParseOptions(**recorded.options | session.state.parameters))
             try:
                 session.parse(payload)
             except PgoutputError:  # what was cut off, and begins again
@@ -71,7 +71,9 @@ def _of_recordings() -> Iterator[Seed]:
 
 def _of_vectors() -> Iterator[Seed]:
     for vector in _vectors(_VECTORS):
-        options = {name: vector[name] for name in (*LAYOUT_OPTIONS, *STATE_PARAMETERS) if name in vector}
+        options: dict[str, Any] = {
+            name: vector[name] for name in (*LAYOUT_OPTIONS, *STATE_PARAMETERS) if name in vector
+        }
         yield Seed(bytes.fromhex(vector["hex"]), ParseOptions(**options))
 
 

@@ -51,7 +51,7 @@ TARGETS: Final[Mapping[str, Target]] = {
         [f"{_CLI}{name}" for name in ("inspect", "inspect_source", "inspect_rows", "inspect_names", "inspect_picture")],
     ),
     "segment": Target(of_logs.read_segment_file, 1 << 16, [f"{_LOG}footer", f"{_LOG}reading", f"{_LOG}columns"]),
-    "footer": Target(of_logs.read_footer_text, 4096, [f"{_LOG}footer", f"{_LOG}options", f"{_LOG}listing"]),
+    "footer": Target(of_logs.read_footer_text, 4096, [f"{_LOG}footer", f"{_LOG}listing"]),
     "index": Target(of_logs.read_index, 1 << 16, [f"{_LOG}index"]),
     "manifest": Target(of_logs.read_manifest_stream, 1 << 16, [f"{_LOG}manifest", f"{_LOG}log_index"]),
     "notes": Target(
