@@ -24,6 +24,7 @@ __all__ = [
     "footer_content",
     "footer_index",
     "footer_pairs",
+    "of_kinds",
     "options_of",
     "read_footer",
     "read_tail",
@@ -136,7 +137,7 @@ def read_footer(store: LogStore, name: SegmentName, size: int) -> Segment:
             raise ValueError("the checksum of its footer does not match")
         if _INDEX in pairs:
             check_index(pairs[_INDEX])
-        content = _of_kinds(json.loads(pairs[_KEY]), _KINDS)
+        content = of_kinds(json.loads(pairs[_KEY]), _KINDS)
         options = options_of(content.pop("options"))
         if (_INDEX in pairs) != (options.log_format > 1):
             raise ValueError("its footer has no index")
@@ -159,7 +160,7 @@ def read_tail(store: LogStore, name: str) -> bytes:
 
 def options_of(content: dict[str, Any]) -> LogOptions:
     """Return options as a footer has them; raise ValueError for those of a format that is not read."""
-    if _of_kinds(content, _OPTION_KINDS)["log_format"] not in READABLE_FORMATS:
+    if of_kinds(content, _OPTION_KINDS)["log_format"] not in READABLE_FORMATS:
         raise ValueError(f"its format is {content['log_format']}, this program reads {sorted(READABLE_FORMATS)}")
     names = {known.name for known in fields(LogOptions)}
     given: dict[str, Any] = {key: value for key, value in content.items() if key in names and value is not None}
@@ -170,14 +171,14 @@ def options_of(content: dict[str, Any]) -> LogOptions:
 def _segment(
     store: LogStore, name: str, size: int, options: LogOptions, content: dict[str, Any], index: bytes | None
 ) -> Segment:
-    position = _of_kinds(content.pop("position"), _POSITION_KINDS)
+    position = of_kinds(content.pop("position"), _POSITION_KINDS)
     lsn, finished = Lsn(position["complete_lsn"]), tuple(position["finished"])
     content["position"] = Position(lsn, position["prepared"], finished)
     content["said_options"] = tuple(content.get("said_options", ()))
     return Segment(store, name, options, size=size, index=index, **content)
 
 
-def _of_kinds(content: Any, kinds: Mapping[str, type]) -> dict[str, Any]:
+def of_kinds(content: Any, kinds: Mapping[str, type]) -> dict[str, Any]:
     """Return an object of JSON whose parts are what they must be, as far as they are there; raise ValueError."""
     if not isinstance(content, dict):
         raise ValueError(f"its footer has {content!r:.80} where an object must be")
