@@ -53,6 +53,7 @@ __all__ = [
 _ROWS: Final = 120
 _KEYS: Final = b"pgoutput_construct", b"pgoutput_construct.crc32", b"pgoutput_construct.index"
 _END: Final = b"%016x%08x"
+_END_BYTES: Final = 24
 _NOTES: Final = {
     NOTE_NAME: b'{"confirmed_lsn": 7, "next_seq": 3, "timeline": 1}',
     "pruned.json": b'{"first_seq": 3, "lsn": 7, "time": 9, "planned": 0}',
@@ -147,16 +148,19 @@ def read_index(data: bytes) -> None:
 
 
 def read_manifest_stream(data: bytes) -> None:
-    """Read a manifest from Arrow's stream, with the checksum that fits."""
+    """Read a manifest from Arrow's stream, with the checksum that fits, behind the blocks that were written."""
     log, _ = written_log()
+    blocks, _ = _manifest()
     name = f"index-{0:020d}-{9:020d}.arrow"
-    (log.directory / name).write_bytes(data + _END % (len(data), zlib.crc32(data)))
+    (log.directory / name).write_bytes(blocks + data + _END % (len(data), zlib.crc32(data)))
     store = LocalStore(log.directory, durable=False)
     try:
-        with suppress(*DAMAGE):
+        with suppress(PgoutputError):
             manifest = read_manifest(store, name)
             everything = slice(0, len(manifest))
-            _each(lambda: list(manifest.segments(store, everything)), lambda: manifest.index(everything).transactions)
+            list(manifest.segments(store, everything))
+            index = manifest.index(everything)
+            _each(lambda: index.transactions)
     finally:
         (log.directory / name).unlink()
 
@@ -198,22 +202,24 @@ def _indexes() -> list[bytes]:
     return [pa.CompressedInputStream(pa.BufferReader(b64decode(text)), "zstd").read()]
 
 
-def _manifests() -> list[bytes]:
+@cache
+def _manifest() -> tuple[bytes, bytes]:
+    """Return the blocks and the stream of a manifest."""
     log = _whole()
     known = ChangeLog(log.directory)
     store = LocalStore(log.directory, durable=False)
-    name = Manifest.of(known.segments, known.index.whole()).write(store).name
-    content = (log.directory / name).read_bytes()
-    (log.directory / name).unlink()
-    length = int(content[-24:-8], 16)
-    return [content[-24 - length : -24]]
+    path = log.directory / Manifest.of(known.segments, known.index.whole()).write(store).name
+    content = path.read_bytes()
+    path.unlink()
+    begin = -_END_BYTES - int(content[-_END_BYTES:-8], 16)
+    return content[:begin], content[begin:-_END_BYTES]
 
 
 SEEDS: Final[Mapping[str, Callable[[], Iterable[bytes]]]] = {
     "segment": lambda: [_whole().content],
     "footer": _footers,
     "index": _indexes,
-    "manifest": _manifests,
+    "manifest": lambda: [_manifest()[1]],
     "notes": lambda: [*_NOTES.values(), b'{"event": "connected", "host": "h"}'],
 }
 """What gives the inputs that each of the targets begins with, by its name."""
