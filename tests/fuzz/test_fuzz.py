@@ -82,3 +82,10 @@ def test_a_disagreement_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(codec.READERS, ord("E"), lambda *given: (None, -1))  # type: ignore[misc, arg-type]
     with pytest.raises(Finding, match="codec and definitions"):
         of_messages.read_message(bytes([3]) + b"E")
+
+
+def test_without_atheris_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Guided fuzzing is skipped, with the reason and the remedy, where its modules are not installed."""
+    monkeypatch.setattr("tools.fuzz.guided.find_spec", lambda name: None)
+    assert main(["guided"]) == 0
+    assert "skipped: atheris and coverage cannot be imported: pip install" in capsys.readouterr().err

@@ -1,12 +1,12 @@
 """Fuzzing guided by coverage: each target under libFuzzer (atheris) in a process of its own."""
 
 import hashlib
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,7 @@ _EXECUTED: Final = re.compile(r"stat::number_of_executed_units: (\d+)")
 
 def lacking() -> str | None:
     """Return why there is no guided fuzzing here, None where there is."""
-    missing = [name for name in ("atheris", "coverage") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("atheris", "coverage") if find_spec(name) is None]
     return f"{' and '.join(missing)} cannot be imported: pip install --editable '.[fuzz]'" if missing else None
 
 
