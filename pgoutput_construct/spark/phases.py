@@ -185,13 +185,16 @@ def _between(changes: DataFrame, first: Place | None, end: Place | None) -> Data
 def _with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
     """Refuse, once an action reads them, rows that do not have the key by which the changes of a phase find them.
 
-    As columns, not as a filter: that would be asked of rows, too, which a join removes.
+    As columns, not as a filter: that would be asked of rows, too, which a join removes. And as columns that Spark
+    takes for random: of others it infers from a join that they are not null, and asks that of rows that went, before
+    (FilterExec.generatePredicateCode() tests that a field of a struct is there behind all else).
     """
+    is_always = F.monotonically_increasing_id() >= 0
     kinds = {field.name: field.dataType for field in rows.schema}
     for name in phase.key_columns:
         known = column(name).isNotNull() | F.array_contains(F.map_keys("_untyped"), name)
         refused = _refuse(table, phase, name).cast(kinds[name])
-        rows = rows.withColumn(name, F.when(known, column(name)).otherwise(refused))
+        rows = rows.withColumn(name, F.when(known, column(name)).otherwise(F.when(is_always, refused)))
     return rows
 
 
