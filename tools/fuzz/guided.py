@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,9 +59,12 @@ def _run(name: str, seconds: int, seed: int, directory: Path) -> int:
 
 
 def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
-    command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment, check=False)
+    """Run a module; libFuzzer ends its process at once, so that its files are removed here."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory) as scratch:
+        path = os.pathsep.join(path or "." for path in sys.path)
+        command, environment = [sys.executable, "-m", *arguments], {**os.environ, "PYTHONPATH": path, "TMPDIR": scratch}
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment, check=False)
 
 
 def _lines(name: str, done: subprocess.CompletedProcess[str]) -> Iterator[str]:

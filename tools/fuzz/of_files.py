@@ -1,6 +1,5 @@
 """Targets: the files that the command line reads; whatever is in them, it says what is wrong, or goes on."""
 
-import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -81,8 +80,7 @@ def _ignore(*_: object) -> None:
 
 @cache
 def _directory() -> tempfile.TemporaryDirectory[str]:
-    memory = Path("/dev/shm")
-    return tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory if os.access(memory, os.W_OK) else None)
+    return tempfile.TemporaryDirectory(prefix="fuzz-")
 
 
 def _written(content: bytes) -> Path:

@@ -77,7 +77,7 @@ class Log:
 @cache
 def written_log() -> tuple[Log, tempfile.TemporaryDirectory[str]]:
     """Return the log, and the directory that keeps it; it is written once a process."""
-    keeper = tempfile.TemporaryDirectory(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+    keeper = tempfile.TemporaryDirectory(prefix="fuzz-")
     directory = Path(keeper.name)
     recorded = next(each for each in recordings() if each.options.get("streaming") == "on")
     with LogWriter(LocalStore(directory, durable=False)) as writer:
