@@ -67,6 +67,7 @@ def _block(store: LogStore, name: str, start: int, size: int, check: int) -> pa.
         if zlib.crc32(content) != check:
             raise ValueError(f"the checksum of {size} bytes from {start} on does not match")
         (batch,) = pa.ipc.open_stream(pa.BufferReader(content))
+        batch.validate(full=True)
     except DAMAGE as error:
         place = store.place(name)
         raise ChangeLogError(f"{place}: damaged: {error}; remove it: the log's segments say the same") from error

@@ -24,6 +24,7 @@ __all__ = [
     "footer_content",
     "footer_index",
     "footer_pairs",
+    "of_kinds",
     "options_of",
     "read_footer",
     "read_tail",
@@ -48,6 +49,17 @@ class Position:
 
 
 _ELSEWHERE: Final = {"store", "name", "size", "index"}
+_KINDS: Final = {
+    "first_seq": int,
+    "last_seq": int,
+    "events": int,
+    "payload_bytes": int,
+    "checks": dict,
+    "said_options": list,
+}
+_POSITION_KINDS: Final = {"complete_lsn": int, "prepared": dict, "finished": list}
+_OPTION_KINDS: Final = {"log_format": int, "server_version": int, "system_identifier": str, "database": str}
+"""What some parts of a footer are in JSON; the other options are checked where they are used."""
 _TAIL_BYTES: Final = 2**16
 _ENDING_BYTES: Final = 8
 """The length of the footer and the mark that end a Parquet file."""
@@ -125,7 +137,7 @@ def read_footer(store: LogStore, name: SegmentName, size: int) -> Segment:
             raise ValueError("the checksum of its footer does not match")
         if _INDEX in pairs:
             check_index(pairs[_INDEX])
-        content = json.loads(pairs[_KEY])
+        content = of_kinds(json.loads(pairs[_KEY]), _KINDS)
         options = options_of(content.pop("options"))
         if (_INDEX in pairs) != (options.log_format > 1):
             raise ValueError("its footer has no index")
@@ -148,7 +160,7 @@ def read_tail(store: LogStore, name: str) -> bytes:
 
 def options_of(content: dict[str, Any]) -> LogOptions:
     """Return options as a footer has them; raise ValueError for those of a format that is not read."""
-    if content["log_format"] not in READABLE_FORMATS:
+    if of_kinds(content, _OPTION_KINDS)["log_format"] not in READABLE_FORMATS:
         raise ValueError(f"its format is {content['log_format']}, this program reads {sorted(READABLE_FORMATS)}")
     names = {known.name for known in fields(LogOptions)}
     given: dict[str, Any] = {key: value for key, value in content.items() if key in names and value is not None}
@@ -159,11 +171,21 @@ def options_of(content: dict[str, Any]) -> LogOptions:
 def _segment(
     store: LogStore, name: str, size: int, options: LogOptions, content: dict[str, Any], index: bytes | None
 ) -> Segment:
-    position = content.pop("position")
+    position = of_kinds(content.pop("position"), _POSITION_KINDS)
     lsn, finished = Lsn(position["complete_lsn"]), tuple(position["finished"])
     content["position"] = Position(lsn, position["prepared"], finished)
     content["said_options"] = tuple(content.get("said_options", ()))
     return Segment(store, name, options, size=size, index=index, **content)
+
+
+def of_kinds(content: Any, kinds: Mapping[str, type]) -> dict[str, Any]:
+    """Return an object of JSON whose parts are what they must be, as far as they are there; raise ValueError."""
+    if not isinstance(content, dict):
+        raise ValueError(f"its footer has {content!r:.80} where an object must be")
+    for name, kind in kinds.items():
+        if name in content and type(content[name]) is not kind:
+            raise ValueError(f"its footer says that {name} is {content[name]!r:.80}")
+    return content
 
 
 def damaged(place: str, error: BaseException) -> ChangeLogError:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.blocks import PLACES, Blocks, write_blocks
 from pgoutput_construct.changelog.ended import Ended
-from pgoutput_construct.changelog.footer import DAMAGE, Position, Segment, footer_content, options_of
+from pgoutput_construct.changelog.footer import DAMAGE, Position, Segment, footer_content, of_kinds, options_of
 from pgoutput_construct.changelog.index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog.log_index import LOG_SCHEMA, LogIndex
 from pgoutput_construct.changelog.options import LogOptions
@@ -51,6 +51,11 @@ _SCHEMA: Final = pa.schema(
 )
 _OWN: Final = ("name", "size", "payload_bytes", "first_seq", "last_seq")
 """Fields of a segment that are columns."""
+_FILLED: Final = (*_OWN, "checks", "options", "footer", *PLACES, "complete_lsn")
+"""Columns that have something of each segment."""
+_REST: Final = {"prepared": dict, "finished": list, "columns": list, "said_options": list}
+"""What is in the column ``footer``."""
+_SEGMENT: Final = r"^segment-\d{20}(-\d{20})?\.parquet$"
 _DESCRIBED: Final = ("footer", "checks", "complete_lsn", "events", *_OWN)
 """Columns that describe a segment, beside its options."""
 _END: Final = b"%016x%08x"
@@ -134,7 +139,25 @@ class Manifest:
     @cached_property
     def _rest(self) -> dict[str, dict[str, Any]]:
         """What is the same in most footers, by its text."""
-        return {text: json.loads(text) for text in self.table["footer"].unique().to_pylist()}
+        return {text: of_kinds(json.loads(text), _REST) for text in self.table["footer"].unique().to_pylist()}
+
+    def check(self) -> None:
+        """Raise ValueError, or another error of DAMAGE, where what was read cannot be what was written."""
+        self.table.validate(full=True)
+        if nulls := [name for name in _FILLED if self.table[name].null_count]:
+            raise ValueError(f"it does not say {', '.join(nulls)} of each segment")
+        if not pc.all(pc.match_substring_regex(self.table["name"], _SEGMENT)).as_py():
+            raise ValueError("it names files that are no segments")
+        starts, sizes = self.numbers("block_start"), self.numbers("block_bytes")
+        if starts.min() < 0 or sizes.min() < 0 or (starts > self.size - sizes).any():
+            raise ValueError("it has blocks that are not in its file")
+        _, options = self._options
+        if not options or any(rest.keys() != _REST.keys() for rest in self._rest.values()):
+            raise ValueError("it does not say what footers say")
+        footers = self.table["footer"].combine_chunks().dictionary_encode()
+        columns = np.array([len(self._rest[text]["columns"]) for text in footers.dictionary.to_pylist()])
+        if (columns[footers.indices.to_numpy()] != pc.list_value_length(self.table["checks"]).to_numpy()).any():
+            raise ValueError("it has not a checksum for each column")
 
     def segments(self, store: LogStore, rows: slice) -> Iterator[Segment]:
         """Yield the segments in some rows as their footers describe them, without their indexes."""
@@ -205,10 +228,12 @@ def read_manifest(store: LogStore, name: str) -> Manifest:
         table = pa.ipc.open_stream(pa.BufferReader(content)).read_all()
         if not table.schema.equals(_SCHEMA) or not table.num_rows:
             raise ValueError(f"its columns are {table.schema.names}")
+        manifest = Manifest(table, Ended.of(Blocks(store, name, table.select(PLACES)), table.num_rows), size)
+        manifest.check()
     except DAMAGE as error:
         place = store.place(name)
         raise ChangeLogError(f"{place}: damaged: {error}; remove it: the log's segments say the same") from error
-    return Manifest(table, Ended.of(Blocks(store, name, table.select(PLACES)), table.num_rows), size)
+    return manifest
 
 
 def _read(store: LogStore, name: str) -> tuple[bytes, bytes, int]:

@@ -1,11 +1,15 @@
 """The index against readers that read every message: the same transactions, rows and descriptions."""
 
+import struct
+import zlib
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +19,7 @@ from pgoutput_construct import testing
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.events import CONNECTED, LogEvent
-from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.index import SegmentIndex, struct_array
 from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.stream.relations import RelationHistory
@@ -189,3 +193,16 @@ def test_recordings(recordings: dict[str, Recording], tmp_path: Path, name: str)
     assert ended(log.index) == ended_one_by_one(controls)
     assert changed(log.index) == changed_one_by_one(controls)
     assert log.index.entries("faults").num_rows == 0
+
+
+def test_lists_beyond_their_entries_are_refused() -> None:
+    """Offsets that lead outside an index, with a checksum that fits, are damage: Arrow alone would end the process."""
+    events = struct_array("events", [{"seq": seq, "payload": b"{}"} for seq in range(77)])
+    text = SegmentIndex.of(0, 76, 7, events=events).to_bytes().rpartition(b" ")[0]
+    stream = pa.CompressedInputStream(pa.BufferReader(b64decode(text)), "zstd").read()
+    before, bounds, after = stream.rpartition(struct.pack("<ii", 0, len(events)))  # the header has such bytes, too
+    assert bounds
+    for end in (len(events) + 1, 1 << 30, -1):
+        packed = pa.compress(before + struct.pack("<ii", 0, end) + after, "zstd", asbytes=True)
+        with pytest.raises(pa.ArrowInvalid):
+            SegmentIndex.from_bytes(b"%s %08x" % (b64encode(packed), zlib.crc32(b64encode(packed))))

@@ -1,8 +1,10 @@
 """Manifests: a log opens with few reads, and what they say counts only where it still holds."""
 
+import zlib
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter, keeper
@@ -83,6 +85,39 @@ def test_a_manifest_counts_as_far_as_it_holds(log: Path, monkeypatch: pytest.Mon
         ChangeLog(log)
     first.write_bytes(content)
     assert facts(ChangeLog(log)) == expected == without_manifests(log)
+
+
+WRONG: list[tuple[str, Any]] = [
+    *((name, None) for name in ("footer", "options", "checks", "block_check", "first_seq", "name", "complete_lsn")),
+    *(("footer", text) for text in ("8", "{}", "x", '{"columns": []}')),
+    *(("options", text) for text in ("[]", "x", "{}")),
+    ("checks", []),
+    *(("block_start", number) for number in (1 << 60, -5)),
+    *(("block_bytes", number) for number in (1 << 60, -1)),
+    ("name", "../x"),
+]
+"""What a manifest cannot say of a segment."""
+
+
+def test_a_manifest_that_says_what_cannot_be_is_left_out(log: Path) -> None:
+    """Its checksum fits, but not what it says: nothing is read that it leads to, and no memory taken."""
+    (name, *_), expected = manifest_names(path.name for path in log.iterdir()), facts(ChangeLog(log))
+    content = (log / name.name).read_bytes()
+    length = int(content[-24:-8], 16)
+    table = pa.ipc.open_stream(content[-24 - length : -24]).read_all()
+    for column, value in WRONG:
+        kind = table.schema.field(column).type
+        values = pa.array([*table[column].to_pylist()[:-1], value], kind)
+        changed = table.set_column(table.schema.get_field_index(column), table.schema.field(column), values)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(changed)
+        packed = sink.getvalue().to_pybytes()
+        end = b"%016x%08x" % (len(packed), zlib.crc32(packed))
+        (log / name.name).write_bytes(content[: -24 - length] + packed + end)
+        with pytest.raises(ChangeLogError, match=r"damaged.*remove it"):
+            read_manifest(LocalStore(log), name.name)
+    assert facts(ChangeLog(log)) == expected
 
 
 def test_the_writer_goes_on_with_manifests(log: Path, recordings: dict[str, Recording]) -> None:

@@ -1,0 +1,1 @@
+"""Mutated bytes for everything that reads bytes: in bulk through the kernels, and guided by coverage."""
