@@ -1,9 +1,10 @@
 """Engines of a batch: the columnar kernels, from Arrow arrays of payloads to Arrow arrays of columns."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tools.benchmark.batch import Batch
@@ -98,13 +99,19 @@ def _threads(batch: Batch, _stack: ExitStack) -> Pass:
 
     def on_two_cpus() -> int:
         bound = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, CPUS[-THREADS:])
+        _bind(CPUS[-THREADS:])
         try:
             return run()
         finally:
-            os.sched_setaffinity(0, bound)
+            _bind(bound)
 
     return on_two_cpus
+
+
+def _bind(cpus: Iterable[int]) -> None:
+    """Bind all threads of this process: those that were made while it was bound to one CPU would stay on that."""
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), cpus)
 
 
 _DECODERS: dict[str, Callable[[Any, Batch], Decoder]] = {
