@@ -166,5 +166,5 @@ def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
 
 
 def _beside(source: str) -> Path | None:
-    path = Path(source)
+    path = Path(source).absolute()
     return path.with_name(f"{path.name}.slots.json") if source != "-" and path.exists() else None

@@ -77,6 +77,10 @@ class Feed(ABC):
         """Yield the rows of tables that were copied, as Inserts; ``ended`` has the outcome COPIED."""
         yield from ()
 
+    def empty_copies(self, ended: EndedTransaction) -> Sequence[int]:
+        """Return the OIDs of tables that had no rows when they were copied; ``ended`` has the outcome COPIED."""
+        return ()
+
     def next_fault(self, seq: int) -> "Fault | None":
         """Return a fault that shows before the message of a seq, on purpose."""
         return None

@@ -100,6 +100,10 @@ class LogFeed(Feed):
                     if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
                         yield row.fed
 
+    def empty_copies(self, ended: EndedTransaction) -> Sequence[int]:
+        """See Feed."""
+        return [copy.relation_oid for copy in self._copies.of(ended) if not copy.rows]
+
     def is_copied(self, relation_oid: int, ended: EndedTransaction) -> bool:
         """See Feed."""
         return self._copies.contain(relation_oid, ended)

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
+from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.publisher.feed import COPIED, Fed, Feed
 from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction, LoggedTransaction
 from pgoutput_construct.stream.relations import Description
@@ -65,10 +67,27 @@ class Renderer:
         yield Outgoing(end, m.Commit(lsn, end, time))
 
     def _copied(self, ended: EndedTransaction) -> Iterator[Outgoing]:
-        """Yield copied rows as a transaction; a table that was served before is emptied for them."""
-        rows = self._described(self._feed.copied(ended), ended.transaction.xid, self._known, in_stream=False)
-        is_first = ended is self._feed.ended[0]
-        yield from self._whole(ended, rows if is_first else _replacing(rows), _numbers(ended)[0])
+        """Yield copied rows as a transaction; a table that was served before is emptied for them.
+
+        Only its end has a position: a subscriber may confirm what it has received in the midst of a transaction.
+        """
+        described = self._described(self._feed.copied(ended), ended.transaction.xid, self._known, in_stream=False)
+        rows: Iterator[Outgoing] = (each._replace(lsn=Lsn(0)) for each in described)
+        if ended is not self._feed.ended[0]:
+            rows = chain(self._emptied(ended), _replacing(rows))
+        yield from self._whole(ended, rows, Lsn(0))
+
+    def _emptied(self, ended: EndedTransaction) -> Iterator[Outgoing]:
+        """Yield what empties the tables whose copies have no rows; of one never described nothing was served."""
+        for oid in self._feed.empty_copies(ended):
+            try:
+                description = self._feed.description(oid, ended.seq, None)
+            except ProtocolError:
+                continue
+            self._known[oid] = description
+            describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
+            yield from (Outgoing(Lsn(0), in_scope(each, None)) for each in describing)
+            yield Outgoing(Lsn(0), m.Truncate(options=0, relation_oids=(oid,)))
 
     def _prepared(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         prepare = self._prepare(ended)
@@ -104,7 +123,9 @@ class Renderer:
         for fed in self._feed.read(last, ended.seq):
             if isinstance(fed.message, m.Prepare | m.StreamPrepare) and fed.message.gid == ended.transaction.gid:
                 return fed.message
-        raise AssertionError(f"what prepared {ended.transaction} is not in the feed")
+        # PostgreSQL 15 to 17 send nothing but Commit Prepared of a transaction without changes.
+        lsn, _, time = _numbers(ended)
+        return m.Prepare(lsn, lsn, time, ended.transaction.xid, ended.transaction.gid or "")
 
     def _has_origin(self, transaction: LoggedTransaction) -> bool:
         first = transaction.spans[0][0]

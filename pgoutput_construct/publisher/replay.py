@@ -111,8 +111,9 @@ def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
     if not isinstance(until, Timestamp):
         return log.complete_lsn if until is None else until
     ended = log.transactions()
-    by_then = ended.filter(pc.less_equal(ended["commit_time"], int(until)))
-    return pc.max(by_then["commit_lsn"]).as_py() or 0
+    later = ended.filter(pc.greater(ended["commit_time"], int(until)))
+    # All before the first commit that is later, copies of tables included.
+    return int(pc.min(later["commit_lsn"]).as_py()) - 1 if len(later) else int(log.complete_lsn)
 
 
 def _check_empty(connection: psycopg.Connection[Any], tables: list[TargetTable]) -> None:

@@ -51,7 +51,11 @@ class ThreadedPublisher:
     def until_served(self, timeout: float) -> None:
         """Wait until a client has confirmed all that there was; raises TimeoutError after ``timeout`` seconds."""
         future = asyncio.run_coroutine_threadsafe(self._publisher.until_served(), self._loop)
-        future.result(timeout)
+        try:
+            future.result(timeout)
+        except TimeoutError:
+            future.cancel()
+            raise
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(30)

@@ -8,7 +8,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pgoutput_construct.publisher.faults import Fault
@@ -132,11 +131,11 @@ class TestPublisher:
     def prepare(self, changes: Sequence[Change | Fault], gid: str, xid: int | None = None) -> int:
         """Serve a transaction up to its PREPARE; return its xid."""
         xid = self._next_xid() if xid is None else xid
-        start, end = self._record()
-        now = Timestamp.now()
-        self._add(start, m.BeginPrepare(start, end, now, xid, gid))
+        (start, end), now = self._record_behind(changes), Timestamp.now()
+        self._add(Lsn(self._lsn), m.BeginPrepare(start, end, now, xid, gid))
         self._changes(changes)
         self._add(end, m.Prepare(start, end, now, xid, gid))
+        self._record()
         return xid
 
     def commit_prepared(self, gid: str, xid: int) -> Lsn:
@@ -209,13 +208,13 @@ class TestPublisher:
         self._script.fault(Fault(name, arguments))
 
     def _commit_plain(self, changes: Sequence[Change | Fault], xid: int, origin: str | None) -> Lsn:
-        start, end = self._record()
-        now = Timestamp.from_datetime(datetime.now(UTC))
-        self._add(start, m.Begin(start, now, xid))
+        (start, end), now = self._record_behind(changes), Timestamp.now()
+        self._add(Lsn(self._lsn), m.Begin(start, now, xid))
         if origin is not None:
             self._add(Lsn(0), m.Origin(Lsn(0), origin))
         self._changes(changes)
         self._add(end, m.Commit(start, end, now))
+        self._record()
         return end
 
     def _commit_streamed(
@@ -268,6 +267,11 @@ class TestPublisher:
 
     def _add(self, lsn: Lsn, message: m.PgoutputMessage) -> None:
         self._script.add(lsn, message)
+
+    def _record_behind(self, changes: Sequence[Change | Fault]) -> tuple[Lsn, Lsn]:
+        """Return where the record of a commit will stand: behind those of its changes, as a server writes them."""
+        start = self._lsn + _RECORD * sum(not isinstance(change, Fault) for change in changes)
+        return Lsn(start), Lsn(start + _RECORD)
 
     def _record(self) -> tuple[Lsn, Lsn]:
         start, self._lsn = self._lsn, self._lsn + _RECORD
