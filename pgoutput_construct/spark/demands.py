@@ -1,6 +1,7 @@
 """What makes an action on a table's rows fail: changes that cannot be right, said with the table and the remedy."""
 
 from dataclasses import dataclass
+from shlex import quote
 from typing import Final
 
 from pyspark.sql import Column
@@ -36,8 +37,8 @@ class Demand:
         """Why a row must be there, and what to do where it is not."""
         return (
             ", though the log has all rows of this table: some of its changes are missing, or there twice; copy the "
-            f"table again (pgoutput snapshot DSN LOG --table {self.table}), or go on without such rows, and have them "
-            'reported (on_missing="report", --on-missing report)'
+            f"table again (pgoutput snapshot DSN LOG --table {quote(self.table)}), or go on without such rows, and "
+            'have them reported (on_missing="report", --on-missing report)'
         )
 
     def _refuse(self, place: Column, *parts: Column | str) -> Column:

@@ -16,7 +16,7 @@ from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.planning import committed, relation_history, spans_of
-from pgoutput_construct.columnar import columns_schema
+from pgoutput_construct.columnar import chosen_types, columns_schema
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.postgres.peeking import open_slot
 from pgoutput_construct.spark.names import split_name
@@ -44,7 +44,8 @@ _LOOK = 0.5
 def live_schema(options: SourceOptions) -> pa.Schema:
     """Return the columns of a table as the server has it now, those that are asked for, and those of CHANGE."""
     with _slot(options) as slot:
-        columns = columns_schema(_description(slot.describe(*split_name(options.table or ""))))
+        description = _description(slot.describe(*split_name(options.table or "")))
+        columns = columns_schema(description, chosen_types(options.types or ""))
     if options.columns is not None:
         columns = pa.schema([columns.field(name) for name in columns.names if name in options.columns])
     return changes_schema(columns)

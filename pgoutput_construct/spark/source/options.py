@@ -100,7 +100,7 @@ OPTIONS: Final = (
     SourceOption("fromSeq", _seq, None, "only what ended at this seq or later; where a stream begins"),
     SourceOption("maxTransactionsPerTrigger", _number, None, "transactions in a micro-batch, at most"),
     SourceOption(
-        "maxBytesPerTrigger", _number, None, "bytes of payloads in a micro-batch; one transaction may be more"
+        "maxBytesPerTrigger", _number, None, "bytes of payloads in a micro-batch of a log; one transaction may be more"
     ),
     SourceOption("schemaChange", _word("fail", "ignore"), "fail", "a stream whose table has changed: fail, or ignore"),
     SourceOption("reader", str, None, "of a stream: a name, for whose sake prune keeps what the stream has not read"),
@@ -172,6 +172,8 @@ def _check(options: Mapping[str, Any]) -> None:
         raise PgoutputError(f"of the options {', '.join(_POSITIONS)} one can be given")
     if is_live and any(options[name] is not None for name in (*_POSITIONS, "fromLsn", "fromSeq", "reader")):
         raise PgoutputError("a live read begins where its slot is: leave out positions, or read a change log")
+    if is_live and options["maxBytesPerTrigger"] is not None:
+        raise PgoutputError("a live read does not know the sizes of transactions: give maxTransactionsPerTrigger")
 
 
 _POSITIONS: Final = ("asOfSeq", "asOfLsn", "asOfTime")

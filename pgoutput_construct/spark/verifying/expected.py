@@ -58,7 +58,7 @@ def expected_rows(log: OpenLog, table: Table, kept: Kept, snapshot: Snapshot) ->
     changes = log.changes(table.qualified).where(F.col("_op") != SNAPSHOT)
     since = changes.where((place() > at_place(kept.dataset.version.last)) & ~_invisible(snapshot))
     reach = near(log.opened.index, table.base.copy) if table.base else None
-    rows = advance(kept.rows, since, table, reach)
+    rows = advance(kept.rows, since, table, reach, "report")  # what is missing shows as rows that differ
     return rows.select(*(column(name) for name in table.current), "_untyped")
 
 
