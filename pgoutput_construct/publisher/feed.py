@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["COPIED", "About", "Fed", "Feed"]
 
 COPIED: Final = "copied"
-"""The outcome of what is no transaction of the server: rows of tables that were copied, served as one."""
+"""The outcome of what is no transaction of the server: the rows of a table that was copied, served as one."""
 
 
 class Fed(NamedTuple):
@@ -74,12 +74,12 @@ class Feed(ABC):
         """Yield the messages from one seq to another, both included."""
 
     def copied(self, ended: EndedTransaction) -> Iterator[Fed]:
-        """Yield the rows of tables that were copied, as Inserts; ``ended`` has the outcome COPIED."""
+        """Yield the rows of a table that was copied, as Inserts; ``ended`` has the outcome COPIED."""
         yield from ()
 
-    def empty_copies(self, ended: EndedTransaction) -> Sequence[int]:
-        """Return the OIDs of tables that had no rows when they were copied; ``ended`` has the outcome COPIED."""
-        return ()
+    def emptied(self, ended: EndedTransaction) -> int | None:
+        """Return the OID of the table that is emptied before its copied rows come, None where nothing of it came."""
+        return None
 
     def next_fault(self, seq: int) -> "Fault | None":
         """Return a fault that shows before the message of a seq, on purpose."""

@@ -1,7 +1,8 @@
 """The copies of tables in a log, and where among its transactions they are served."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
@@ -11,22 +12,9 @@ from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.publisher.feed import COPIED
 from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 
-__all__ = ["Copied", "LogCopies"]
+__all__ = ["LogCopies"]
 
 _NO_XID: Final = 0
-
-
-class Copied(NamedTuple):
-    """Copies that are served as one transaction."""
-
-    place: int
-    """Before which of the log's transactions, in the order of their ends."""
-    copies: tuple[TableCopy, ...]
-
-    @property
-    def seq(self) -> int:
-        """Where the log says that the last of them is complete."""
-        return max(copy.seq for copy in self.copies)
 
 
 class LogCopies:
@@ -42,52 +30,70 @@ class LogCopies:
         Of copies that were made after the position ``until`` nothing is served.
         """
         self._ended = ended
-        copies = (copy for copy in present_copies(index) if until is None or copy.snapshot.lsn <= until)
-        latest = {copy.relation_oid: copy for copy in copies}
+        copies = [copy for copy in present_copies(index) if until is None or copy.snapshot.lsn <= until]
+        self._latest = {copy.relation_oid: copy for copy in copies}
+        """By OID."""
+        self._by_seq = {copy.seq: copy for copy in self._latest.values()}
+        self._again = {copy.seq for copy in self._by_seq.values() if _is_copied_before(copy, copies)}
         xids = np.array([each.transaction.xid for each in ended], np.int64)
-        self._invisible = {oid: set(xids[copy.snapshot.invisible(xids)].tolist()) for oid, copy in latest.items()}
-        self._places = {oid: self._place(copy, xids) for oid, copy in latest.items()}
-        groups: dict[int, list[TableCopy]] = {}
-        for oid, copy in latest.items():
-            groups.setdefault(self._places[oid], []).append(copy)
-        self.groups = [Copied(place, tuple(copies)) for place, copies in sorted(groups.items())]
-        """The copies in the order in which they are served."""
-
-    @staticmethod
-    def _place(copy: TableCopy, xids: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> int:
-        found = np.flatnonzero(copy.snapshot.invisible(xids))
-        return int(found[0]) if len(found) else len(xids)
-
-    def merged(self) -> Iterator[EndedTransaction]:
-        """Yield the transactions of the log with the copies at their places."""
-        begin = 0
-        for group in self.groups:
-            yield from self._ended[begin : group.place]
-            yield self._transaction(group)
-            begin = group.place
-        yield from self._ended[begin:]
+        self._places = {copy.seq: _place(copy, xids) for copy in self._by_seq.values()}
+        self._is_invisible = lru_cache(maxsize=4096)(self._look)
 
     @property
     def until(self) -> int:
         """The seq of the latest copy, -1 for none."""
-        return max((group.seq for group in self.groups), default=-1)
+        return max(self._by_seq, default=-1)
 
-    def of(self, ended: EndedTransaction) -> tuple[TableCopy, ...]:
-        """Return the copies that are served as a transaction."""
-        return next(group.copies for group in self.groups if group.seq == ended.seq)
+    def of(self, ended: EndedTransaction) -> TableCopy:
+        """Return the copy that is served as a transaction."""
+        return self._by_seq[ended.seq]
 
-    def _transaction(self, group: Copied) -> EndedTransaction:
-        """Return copies as a transaction that ends inside the commit record of the one before which it is served."""
-        if group.place < len(self._ended):
-            lsn = (self._ended[group.place].commit_lsn or 0) + 1
-        else:
-            lsn = max(copy.snapshot.lsn for copy in group.copies)
-        return EndedTransaction(group.seq, COPIED, LoggedTransaction(_NO_XID), lsn, lsn, 0)
+    def empties(self, ended: EndedTransaction) -> bool:
+        """Tell whether something of its table may have been served before a copy."""
+        return self._places[ended.seq] > 0 or ended.seq in self._again
+
+    def merged(self) -> Iterator[EndedTransaction]:
+        """Yield the transactions of the log with the copies at their places."""
+        begin, end = 0, 0
+        # Those at one place in the order of their snapshots: what is copied later has the later position.
+        for copy in sorted(
+            self._by_seq.values(), key=lambda copy: (self._places[copy.seq], copy.snapshot.lsn, copy.seq)
+        ):
+            place = self._places[copy.seq]
+            yield from self._ended[begin:place]
+            end = self._end(copy, place, max(end, self._ended[place - 1].end_lsn or 0) if place else end)
+            yield EndedTransaction(copy.seq, COPIED, LoggedTransaction(_NO_XID), end, end, 0)
+            begin = place
+        yield from self._ended[begin:]
 
     def contain(self, relation_oid: int, ended: EndedTransaction) -> bool:
         """Tell whether a copy that was served before has what a transaction did to a table."""
-        place = self._places.get(relation_oid)
-        if place is None or ended.transaction.xid in self._invisible[relation_oid]:
+        copy = self._latest.get(relation_oid)
+        if copy is None or self._places[copy.seq] >= len(self._ended):
             return False
-        first = self._ended[place].seq if place < len(self._ended) else None
-        return first is not None and ended.seq >= first
+        is_behind = ended.seq >= self._ended[self._places[copy.seq]].seq
+        return is_behind and not self._is_invisible(copy.seq, ended.transaction.xid)
+
+    def _end(self, copy: TableCopy, place: int, before: int) -> int:
+        """Return the position of a copy, between ``before`` and the end of the transaction that follows it.
+
+        It stays what it is when the log grows: a client that has confirmed it is not served the copy again.
+        """
+        end = max(before + 1, copy.snapshot.lsn)
+        following = self._ended[place] if place < len(self._ended) else None
+        if following is None or end < (following.end_lsn or 0):
+            return end
+        # It was committed before the snapshot was made, and was not visible yet.
+        return max(before, following.commit_lsn or 0) + 1
+
+    def _look(self, seq: int, xid: int) -> bool:
+        return bool(self._by_seq[seq].snapshot.invisible(np.array([xid], np.int64))[0])
+
+
+def _place(copy: TableCopy, xids: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> int:
+    found = np.flatnonzero(copy.snapshot.invisible(xids))
+    return int(found[0]) if len(found) else len(xids)
+
+
+def _is_copied_before(copy: TableCopy, copies: Sequence[TableCopy]) -> bool:
+    return any(each.relation_oid == copy.relation_oid and each.seq < copy.seq for each in copies)

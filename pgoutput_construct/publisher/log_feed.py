@@ -94,15 +94,15 @@ class LogFeed(Feed):
 
     def copied(self, ended: EndedTransaction) -> Iterator[Fed]:
         """See Feed."""
-        for copy in self._copies.of(ended):
-            for segment in self._segments_of(copy):
-                for row in self._rows(segment.first_seq, segment.last_seq):
-                    if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
-                        yield row.fed
+        copy = self._copies.of(ended)
+        for segment in self._segments_of(copy):
+            for row in self._rows(segment.first_seq, segment.last_seq):
+                if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
+                    yield row.fed
 
-    def empty_copies(self, ended: EndedTransaction) -> Sequence[int]:
+    def emptied(self, ended: EndedTransaction) -> int | None:
         """See Feed."""
-        return [copy.relation_oid for copy in self._copies.of(ended) if not copy.rows]
+        return self._copies.of(ended).relation_oid if self._copies.empties(ended) else None
 
     def is_copied(self, relation_oid: int, ended: EndedTransaction) -> bool:
         """See Feed."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 from pgoutput_construct.errors import ProtocolError
@@ -73,21 +72,32 @@ class Renderer:
         """
         described = self._described(self._feed.copied(ended), ended.transaction.xid, self._known, in_stream=False)
         rows: Iterator[Outgoing] = (each._replace(lsn=Lsn(0)) for each in described)
-        if ended is not self._feed.ended[0]:
-            rows = chain(self._emptied(ended), _replacing(rows))
-        yield from self._whole(ended, rows, Lsn(0))
+        oid = self._feed.emptied(ended)
+        yield from self._whole(ended, rows if oid is None else self._replacing(oid, rows, ended), Lsn(0))
 
-    def _emptied(self, ended: EndedTransaction) -> Iterator[Outgoing]:
-        """Yield what empties the tables whose copies have no rows; of one never described nothing was served."""
-        for oid in self._feed.empty_copies(ended):
-            try:
-                description = self._feed.description(oid, ended.seq, None)
-            except ProtocolError:
-                continue
-            self._known[oid] = description
-            describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
-            yield from (Outgoing(Lsn(0), in_scope(each, None)) for each in describing)
-            yield Outgoing(Lsn(0), m.Truncate(options=0, relation_oids=(oid,)))
+    def _replacing(self, oid: int, rows: Iterator[Outgoing], ended: EndedTransaction) -> Iterator[Outgoing]:
+        """Yield copied rows behind what empties their table, which must have been described."""
+        truncate = Outgoing(Lsn(0), m.Truncate(options=0, relation_oids=(oid,)))
+        first = next((each for each in rows), None)
+        if first is None:
+            yield from self._describing_again(oid, ended)
+        while first is not None and not tables_of(first.message):
+            yield first
+            first = next(rows)
+        if oid in self._known:
+            yield truncate
+        if first is not None:
+            yield first
+        yield from rows
+
+    def _describing_again(self, oid: int, ended: EndedTransaction) -> Iterator[Outgoing]:
+        """Yield what describes a table without rows; nothing where it was never described, so nothing was served."""
+        try:
+            self._known[oid] = description = self._feed.description(oid, ended.seq, None)
+        except ProtocolError:
+            return
+        describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
+        yield from (Outgoing(Lsn(0), in_scope(each, None)) for each in describing)
 
     def _prepared(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         prepare = self._prepare(ended)
@@ -187,17 +197,6 @@ def _is_news(last: Description, description: Description) -> bool:
 def _said(description: Description) -> list[m.PgoutputMessage]:
     described: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
     return [in_scope(each, None) for each in described]
-
-
-def _replacing(rows: Iterable[Outgoing]) -> Iterator[Outgoing]:
-    """Yield copied rows, each table emptied before its first one."""
-    emptied = set[int]()
-    for outgoing in rows:
-        for oid in tables_of(outgoing.message):
-            if oid not in emptied:
-                emptied.add(oid)
-                yield Outgoing(Lsn(0), m.Truncate(options=0, relation_oids=(oid,)))
-        yield outgoing
 
 
 def tables_of(message: m.PgoutputMessage) -> tuple[int, ...]:
