@@ -1,15 +1,14 @@
 """The copies of tables in a log, and where among its transactions they are served."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.wholeness import present_copies
-from pgoutput_construct.publisher.feed import COPIED
+from pgoutput_construct.publisher.log_order import LogOrder
+from pgoutput_construct.publisher.order import COPIED
 from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 
 __all__ = ["LogCopies"]
@@ -18,31 +17,23 @@ _NO_XID: Final = 0
 
 
 class LogCopies:
-    """The latest copy of each table.
+    """The latest copy of each table, put into the order of a log.
 
-    A copy is served before the first transaction that its snapshot does not contain. What the others do to its table
-    after that is in the copy; what they did before goes when the table is emptied for it.
+    A copy stands before the first item of which it has nothing: what precedes that is in it, or is replaced by it. Of
+    the items behind it those that it contains are left out for its table.
     """
 
-    def __init__(self, index: SegmentIndex, ended: Sequence[EndedTransaction], until: int | None = None) -> None:
-        """Find the copies of a log, and their places among its transactions.
-
-        Of copies that were made after the position ``until`` nothing is served.
-        """
-        self._ended = ended
-        copies = [copy for copy in present_copies(index) if until is None or copy.snapshot.lsn <= until]
+    def __init__(self, copies: Sequence[TableCopy], order: LogOrder) -> None:
+        """Find the places of the copies, and put them into the order."""
         self._latest = {copy.relation_oid: copy for copy in copies}
         """By OID."""
         self._by_seq = {copy.seq: copy for copy in self._latest.values()}
         self._again = {copy.seq for copy in self._by_seq.values() if _is_copied_before(copy, copies)}
-        xids = np.array([each.transaction.xid for each in ended], np.int64)
-        self._places = {copy.seq: _place(copy, xids) for copy in self._by_seq.values()}
+        self._places = {copy.seq: _place(copy, order) for copy in self._by_seq.values()}
+        self._behind = {seq: order[place].seq for seq, place in self._places.items() if place < len(order)}
+        """The seq of the item behind each copy that has one."""
         self._is_invisible = lru_cache(maxsize=4096)(self._look)
-
-    @property
-    def until(self) -> int:
-        """The seq of the latest copy, -1 for none."""
-        return max(self._by_seq, default=-1)
+        order.insert(self._placed(order))
 
     def of(self, ended: EndedTransaction) -> TableCopy:
         """Return the copy that is served as a transaction."""
@@ -52,47 +43,51 @@ class LogCopies:
         """Tell whether something of its table may have been served before a copy."""
         return self._places[ended.seq] > 0 or ended.seq in self._again
 
-    def merged(self) -> Iterator[EndedTransaction]:
-        """Yield the transactions of the log with the copies at their places."""
-        begin, end = 0, 0
-        # Those at one place in the order of their snapshots: what is copied later has the later position.
-        for copy in sorted(
-            self._by_seq.values(), key=lambda copy: (self._places[copy.seq], copy.snapshot.lsn, copy.seq)
-        ):
-            place = self._places[copy.seq]
-            yield from self._ended[begin:place]
-            end = self._end(copy, place, max(end, self._ended[place - 1].end_lsn or 0) if place else end)
-            yield EndedTransaction(copy.seq, COPIED, LoggedTransaction(_NO_XID), end, end, 0)
-            begin = place
-        yield from self._ended[begin:]
-
     def contain(self, relation_oid: int, ended: EndedTransaction) -> bool:
         """Tell whether a copy that was served before has what a transaction did to a table."""
         copy = self._latest.get(relation_oid)
-        if copy is None or self._places[copy.seq] >= len(self._ended):
+        if copy is None or ended.seq < self._behind.get(copy.seq, ended.seq + 1):
             return False
-        is_behind = ended.seq >= self._ended[self._places[copy.seq]].seq
-        return is_behind and not self._is_invisible(copy.seq, ended.transaction.xid)
+        return not self._is_invisible(copy.seq, ended.transaction.xid)
 
-    def _end(self, copy: TableCopy, place: int, before: int) -> int:
-        """Return the position of a copy, between ``before`` and the end of the transaction that follows it.
+    def _placed(self, order: LogOrder) -> list[tuple[int, EndedTransaction]]:
+        """Return the copies as transactions, with their places."""
+        placed, end = list[tuple[int, EndedTransaction]](), 0
+        # Those at one place in the order of their snapshots: what is copied later has the later position.
+        for copy in sorted(self._by_seq.values(), key=self._rank):
+            place = self._places[copy.seq]
+            before = max(end, order[place - 1].end_lsn or 0) if place else end
+            end = _end(copy, before, order[place] if place < len(order) else None)
+            placed.append((place, EndedTransaction(copy.seq, COPIED, LoggedTransaction(_NO_XID), end, end, 0)))
+        return placed
 
-        It stays what it is when the log grows: a client that has confirmed it is not served the copy again.
-        """
-        end = max(before + 1, copy.snapshot.lsn)
-        following = self._ended[place] if place < len(self._ended) else None
-        if following is None or end < (following.end_lsn or 0):
-            return end
-        # It was committed before the snapshot was made, and was not visible yet.
-        return max(before, following.commit_lsn or 0) + 1
+    def _rank(self, copy: TableCopy) -> tuple[int, int, int]:
+        return self._places[copy.seq], copy.snapshot.lsn, copy.seq
 
     def _look(self, seq: int, xid: int) -> bool:
         return bool(self._by_seq[seq].snapshot.invisible(np.array([xid], np.int64))[0])
 
 
-def _place(copy: TableCopy, xids: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> int:
-    found = np.flatnonzero(copy.snapshot.invisible(xids))
-    return int(found[0]) if len(found) else len(xids)
+def _end(copy: TableCopy, before: int, following: EndedTransaction | None) -> int:
+    """Return the position of a copy, between ``before`` and the end of the item that follows it.
+
+    It stays what it is when the log grows: a client that has confirmed it is not served the copy again.
+    """
+    end = max(before + 1, copy.snapshot.lsn)
+    if following is None or end < (following.end_lsn or 0):
+        return end
+    # It was committed before the snapshot was made, and was not visible yet.
+    return max(before, following.commit_lsn or 0) + 1
+
+
+def _place(copy: TableCopy, order: LogOrder) -> int:
+    """Return where a copy stands: where nothing is prepared, since a table is not emptied while others change it."""
+    found = np.flatnonzero(copy.snapshot.invisible(order.xids))
+    place = int(found[0]) if len(found) else len(order)
+    for prepared, finished in sorted(order.prepared(), reverse=True):
+        if prepared < place <= finished:
+            place = prepared
+    return place
 
 
 def _is_copied_before(copy: TableCopy, copies: Sequence[TableCopy]) -> bool:

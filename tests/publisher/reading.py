@@ -56,8 +56,8 @@ def read(feed: Feed) -> Reading:
     """Fold a feed; raise PgoutputError, or LookupError for a change of a row that is not there."""
     reading = Reading(types={(t.namespace, t.name) for d in feed.history.descriptions for t in d.types.values()})
     renderer, reader = Renderer(feed, ReplicationOptions(messages=True)), RowReader()
-    for ended in feed.ended:
-        reading.outcomes.append(_outcome(ended))
+    reading.outcomes = [_outcome(ended) for ended in (feed.ended if isinstance(feed, MessageFeed) else feed.order())]
+    for ended in feed.order():
         for _, message, _ in renderer.render(ended):
             reading.said += _said(message)
             for change in reader.read(message):
