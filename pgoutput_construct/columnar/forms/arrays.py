@@ -4,7 +4,8 @@ import math
 import re
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from itertools import pairwise
+from typing import Final
 
 from pgoutput_construct.columnar.forms.form import Form, Reader, Writer
 from pgoutput_construct.stream.builtin_types import BuiltinType
@@ -17,12 +18,8 @@ _DIMENSION: Final = struct.Struct("!ii")
 _LENGTH: Final = struct.Struct("!i")
 _QUOTED: Final = frozenset('"\\{} \t\n\r\v\f')
 _NULL: Final = "NULL"
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _BOUND: Final = re.compile(r"\[(-?\d+):(-?\d+)\]")
-
-
-class _Dimension(NamedTuple):
-    size: int
-    lower: int
 
 
 def element_oid(data: bytes) -> int:
@@ -36,15 +33,14 @@ def element_oid(data: bytes) -> int:
 def array_text(element: Writer, delimiter: str, data: bytes) -> str:
     """Write an array: its bounds where one of them is not 1, then its elements in braces (array_out())."""
     element_oid(data)
-    (count,), start = _LENGTH.unpack_from(data), _HEADER.size
-    dimensions = [_Dimension(*_DIMENSION.unpack_from(data, start + _DIMENSION.size * place)) for place in range(count)]
-    items = list(pieces(data[start + _DIMENSION.size * count :]))
-    if any(size < 0 for size, _ in dimensions) or len(items) != (
-        math.prod(each.size for each in dimensions) * (count > 0)
-    ):
-        raise ValueError("so many elements it does not have")
-    if not items:
+    (count,) = _LENGTH.unpack_from(data)
+    start = _HEADER.size + count * _DIMENSION.size
+    dimensions = list(_DIMENSION.iter_unpack(data[_HEADER.size : start]))
+    items = list(pieces(data[start:]))
+    if not count and not items:
         return "{}"
+    if min(size for size, _ in dimensions) < 1 or len(items) != math.prod(size for size, _ in dimensions):
+        raise ValueError("so many elements it does not have")
     bounds = "".join(f"[{lower}:{lower + size - 1}]" for size, lower in dimensions)
     texts: list[str] = [_NULL if item is None else _quoted(element(item), delimiter) for item in items]
     for size, _ in reversed(dimensions):
@@ -87,7 +83,7 @@ def _reader(row: BuiltinType, element: Reader) -> Reader:
 def _elements(tokens: re.Pattern[str], text: str, element: Reader) -> tuple[list[int], list[bytes]]:
     """Return how many elements each dimension has, and the elements with their lengths."""
     items, counts, depth = list[bytes](), list[int](), 0
-    for mark, quoted, plain in _tokens(tokens, text):
+    for mark, quoted, plain in _split(tokens, text):
         if mark == "{":
             depth += 1
             counts += [0] * (depth > len(counts))
@@ -95,16 +91,14 @@ def _elements(tokens: re.Pattern[str], text: str, element: Reader) -> tuple[list
         elif mark == "}":
             depth -= 1
         elif not mark:
-            items.append(
-                _item(None if plain == _NULL else plain or re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL), element)
-            )
+            items.append(_item(plain or _ESCAPED.sub(r"\1", quoted), element) if plain != _NULL else _LENGTH.pack(-1))
     if not items:
         return [], []
     counts.append(len(items))
-    return [inner // outer for outer, inner in zip(counts, counts[1:], strict=False)], items
+    return [inner // outer for outer, inner in pairwise(counts)], items
 
 
-def _tokens(tokens: re.Pattern[str], text: str) -> Iterator[tuple[str, str, str]]:
+def _split(tokens: re.Pattern[str], text: str) -> Iterator[tuple[str, str, str]]:
     at = 0
     while at < len(text):
         found = tokens.match(text, at)
@@ -114,8 +108,6 @@ def _tokens(tokens: re.Pattern[str], text: str) -> Iterator[tuple[str, str, str]
         at = found.end()
 
 
-def _item(text: str | None, element: Reader) -> bytes:
-    if text is None:
-        return _LENGTH.pack(-1)
+def _item(text: str, element: Reader) -> bytes:
     data = element(text)
     return _LENGTH.pack(len(data)) + data

@@ -13,6 +13,8 @@ __all__ = ["NEGATIVE", "NUMBERS", "float_text"]
 NEGATIVE: Final = 0x4000
 """NUMERIC_NEG in numeric.c."""
 _NOT_FINITE, _SIGNS = {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}, {0: "", NEGATIVE: "-"}
+_INFINITY_SCALE = 32
+"""What numeric_send() says of them, whose flags it takes for a scale, too."""
 _BASE_DIGITS = 4
 
 _MANTISSA_BITS = {"!f": 24, "!d": 53}
@@ -38,7 +40,7 @@ def _numeric_text(data: bytes) -> str:
 def _numeric_binary(text: str) -> bytes:
     for sign, word in _NOT_FINITE.items():
         if text == word:
-            return struct.pack("!HhHH", 0, 0, sign, 0)
+            return struct.pack("!HhHH", 0, 0, sign, _INFINITY_SCALE if text.endswith("Infinity") else 0)
     whole, _, decimals = text.removeprefix("-").partition(".")
     whole = whole.rjust(-(-len(whole) // _BASE_DIGITS) * _BASE_DIGITS, "0")
     digits = whole + decimals.ljust(-(-len(decimals) // _BASE_DIGITS) * _BASE_DIGITS, "0")
@@ -83,9 +85,13 @@ def _laid_out(digits: str, exponent: int, plain_digits: int) -> str:
 def _shortest(form: str, value: float) -> tuple[str, int]:
     """Return the fewest digits, and the power of ten of the first of them."""
     # What lies just between two floats is neither's for PostgreSQL, and the even one's for Python. So many bits as that
-    # takes, fewer digits have only where there are no decimals.
+    # takes few digits have only above these numbers.
     if form == "!d" and value < 2**52:
         return _scientific(repr(value))
+    if form == "!f" and 2**-126 <= value < 2**24:
+        text = f"{value:.{_PLAIN_DIGITS[form]}g}"
+        if struct.unpack(form, struct.pack(form, float(text))) == (value,):
+            return _scientific(text)
     return _strictly_between(form, value)
 
 
@@ -100,7 +106,7 @@ def _scientific(text: str) -> tuple[str, int]:
 def _strictly_between(form: str, value: float) -> tuple[str, int]:
     """Return the fewest digits between the middles to the next floats, and of those the nearest to the value."""
     bits = _MANTISSA_BITS[form]
-    fraction, exponent = math.frexp(value)
+    _, exponent = math.frexp(value)
     exponent = max(exponent - bits, _LEAST_EXPONENT[form])
     mantissa = int(math.ldexp(value, -exponent))
     below = 1 if mantissa == 1 << bits - 1 and exponent > _LEAST_EXPONENT[form] else 2
@@ -113,7 +119,7 @@ def _strictly_between(form: str, value: float) -> tuple[str, int]:
         floor = exact * more // (down * less)
         fitting = [n for n in (floor, floor + 1) if low * more < n * down * less < high * more]
         if fitting:
-            nearest = min(fitting, key=lambda n: abs(n * down * less - exact * more))
+            nearest = min(fitting, key=lambda n: (abs(n * down * less - exact * more), n % 2))
             digits = str(nearest)
             return digits.rstrip("0"), power + len(digits) - count
     raise ValueError("this is no float")

@@ -1,7 +1,7 @@
 """Values of types that are not built in, of which the stream tells a name alone: text of what shows what it is.
 
-enum_send() sends the label itself. Arrays and rows of composite types say of which types they consist, and how long each
-part is. Other values have no text here: those of ranges, and of what extensions bring.
+enum_send() sends the label itself. Arrays and rows of composite types say of which types they consist, and how long
+each part is. Other values have no text here: those of ranges, and of what extensions bring.
 """
 
 from collections.abc import Mapping

@@ -32,8 +32,8 @@ _RANGES: Final = _over(range_form, _SINGLE)
 _ELEMENTS: Final = {**_SINGLE, **_RANGES, **_over(multirange_form, _RANGES)}
 
 FORMS: Final[Mapping[str, Form]] = {**_ELEMENTS, **_arrays(_ELEMENTS)}
-"""By name in pg_type: all types that are built in, but those whose text a locale decides (money), or a catalog (regclass
-and its like), and those without a send function (aclitem, gtsvector)."""
+"""By name in pg_type: all types that are built in, but those whose text a locale decides (money), or a catalog
+(regclass and its like), and those without a send function (aclitem, gtsvector)."""
 
 TEXTS: Final[Mapping[str, Writer]] = {name: form.text for name, form in FORMS.items()}
 """By name in pg_type: bytes of the binary format -> PostgreSQL's text; raises one of ``CANNOT``.

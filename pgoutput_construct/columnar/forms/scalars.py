@@ -1,7 +1,6 @@
 """Values that consist of one thing: words, whole numbers, bytes, addresses, identifiers, bits."""
 
 import struct
-from collections.abc import Sequence
 from functools import partial
 from ipaddress import ip_address
 from typing import Final
@@ -107,7 +106,7 @@ def _vector(element: str, form: str) -> Form:
         return " ".join(str(value) for _, value in item.iter_unpack(data[header.size :]))
 
     def binary(text: str) -> bytes:
-        values: Sequence[int] = [int(word) for word in text.split()]
+        values = [int(word) for word in text.split()]
         items = b"".join(item.pack(item.size - 4, value) for value in values)
         return header.pack(1, 0, element_oid, len(values), 0) + items
 
