@@ -1,20 +1,26 @@
 """Values arrive in the format that was asked for, whatever the log has: PostgreSQL's subscription judges."""
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher import Feed, Settings, ThreadedPublisher
+from pgoutput_construct.publisher.formats import Formats
 from pgoutput_construct.publisher.log_feed import LogFeed
+from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.stream.builtin_types import TYPE_NAMES
+from pgoutput_construct.stream.session import Session
+from pgoutput_construct.wire import messages as m
+from tests.live.recording import Recording
 from tests.publisher.subscriber import Subscriber, database
-
-pytestmark = pytest.mark.server
 
 TABLES = """
 CREATE TYPE mood AS ENUM ('sad', 'very happy');
@@ -43,6 +49,12 @@ UPDATE kept SET id = id + 1000 WHERE id > 30; DELETE FROM kept WHERE id BETWEEN 
 INSERT INTO full_rows SELECT 'sad', n, sqrt(n), ARRAY ['w' || n] FROM generate_series(1, 20) n;
 UPDATE full_rows SET f = -f, m = 'very happy' WHERE n > 10; DELETE FROM full_rows WHERE n < 5;
 """
+MONEY = (b"-$12.34", m.Binary(struct.pack("!q", -1234)))
+OWN = {
+    *(b"sad", b"ok", b"happy", "glücklich".encode(), b"it's ok", b"{sad,ok}", b"{x@y}"),
+    *(b'(1.5,,"la""bel, (x)")', b'{"(0,1,x)",NULL}'),
+}
+"""Values of types that are not built in: enums, composites, and arrays, also of domains."""
 SLOTS = ("formats_text", "formats_binary")
 ROWS = ("SELECT t::text FROM kept t ORDER BY 1", "SELECT t::text FROM full_rows t ORDER BY 1")
 
@@ -89,3 +101,53 @@ def test_formats(server: EmbeddedServer, source: psycopg.Connection[Any], tmp_pa
         subscriber.wait(feed.position)
         for query in ROWS:
             assert subscriber.connection.execute(query).fetchall() == source.execute(query).fetchall()
+
+
+def _messages(recording: Recording) -> list[m.PgoutputMessage]:
+    session = Session(proto_version=recording.mode.proto_version, streaming=recording.mode.streaming)
+    return [_without_money(session.parse(payload)) for payload in recording.payloads]
+
+
+def _without_money(message: m.PgoutputMessage) -> m.PgoutputMessage:
+    """Leave out a row's money, of which the locale of a server decides the text."""
+    row = getattr(message, "new", None) or ()
+    changed: Any = message
+    left = tuple(None if value in MONEY else value for value in row)
+    return replace(changed, new=left) if left != row else message
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_both_formats_of_a_recording(recordings: dict[str, Recording], version: int, number: int) -> None:
+    """What a server sent in one format becomes what it sent in the other; types that are not built in stay text."""
+    texts, binaries = (_messages(recordings[f"{version}-v{number}-{name}"]) for name in ("text", "binary"))
+    formats = Formats(binary=False)
+    assert [formats.asked(message) for message in binaries] == texts
+    formats, kept = Formats(binary=True), set[bytes]()
+    for text, binary in zip(texts, binaries, strict=True):
+        asked: Any = formats.asked(text)
+        for name in ("old", "new"):
+            for got, sent in zip(getattr(asked, name, None) or (), getattr(binary, name, None) or (), strict=True):
+                if got != sent or type(got) is not type(sent):
+                    kept.add(got)
+    assert kept == OWN
+
+
+@pytest.mark.parametrize(
+    ("oid", "declared", "told"),
+    [
+        *((TYPE_NAMES[name].oid, (), name) for name in ("regclass", "money", "_money")),
+        (20000, (m.Type(None, 20000, "public", "floatrange"),), "public.floatrange"),
+    ],
+)
+def test_what_has_no_text(oid: int, declared: Sequence[m.Type], told: str) -> None:
+    """A value whose text only its server knows is refused: with table, column, type, and what to do."""
+    formats = Formats(binary=False)
+    column = m.RelationColumn(0, "c", oid, -1)
+    for message in (*declared, m.Relation(None, 30000, "public", "t", 100, (column,))):
+        formats.asked(message)
+    insert = m.Insert(None, 30000, (m.Binary(b"\2\0\0\0\4abcd"),))
+    with pytest.raises(Refusal, match=f"public.t.c: a value of the type {told} is served in binary format") as caught:
+        formats.asked(insert)
+    assert "binary = true" in caught.value.hint
+    assert Formats(binary=True).asked(insert) is insert
