@@ -118,9 +118,8 @@ class Cursor:
     def _send_messages(self, last: int) -> bool:
         """Send what stands outside of transactions up to a seq; tell whether that was not done yet."""
         first, self._seq = self._seq + 1, max(last, self._seq)
-        sent = self._renderer.messages(first, last) if first <= last else iter(())
-        # It begins where the record before it ends, which may be what the client has confirmed.
-        self._current = (each for each in sent if each.lsn >= self._after)
+        if first <= last:
+            self._current = self._renderer.messages(first, last, self._after)
         return first <= last
 
     def _find_place(self, order: Order) -> None:

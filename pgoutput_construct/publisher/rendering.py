@@ -54,12 +54,15 @@ class Renderer:
         else:
             yield from self._whole(ended, self._changes(ended), self._place(ended.transaction.spans[0][0]))
 
-    def messages(self, first: int, last: int) -> Iterator[Outgoing]:
-        """Yield the messages outside of transactions between two seqs, where the client asked for messages."""
-        if self._options.messages:
-            for fed in self._feed.read(first, last):
-                if isinstance(fed.message, m.Message) and not fed.message.flags & MessageFlags.TRANSACTIONAL:
-                    yield Outgoing(fed.lsn, fed.message)
+    def messages(self, first: int, last: int, after: int) -> Iterator[Outgoing]:
+        """Yield the messages outside of transactions between two seqs, where the client asked for messages.
+
+        One begins where the record before it ends: a client that has confirmed that, ``after``, has not had it.
+        """
+        for fed in self._feed.read(first, last) if self._options.messages else ():
+            message = fed.message
+            if isinstance(message, m.Message) and not message.flags & MessageFlags.TRANSACTIONAL:
+                yield from (Outgoing(fed.lsn, message),) if message.lsn >= after else ()
 
     def _place(self, seq: int) -> Lsn:
         """Return where a message stands: the first of a span is not at the commit (begin_cb_wrapper())."""

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from secrets import token_urlsafe
 from typing import Any, Final
 
 import psycopg
 import pyarrow.compute as pc
+from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
 from pgoutput_construct.changelog.reader import ChangeLog
@@ -91,16 +93,16 @@ def replay(
     with psycopg.connect(into, autocommit=True) as connection:
         created = create_tables(connection, feed.targets)
         _check_empty(connection, feed.targets)
-        settings = Settings(host=host, wal_sender_timeout=0)
+        password = token_urlsafe()
+        settings = Settings(host=host, method="scram-sha-256", user=_NAME, password=password, wal_sender_timeout=0)
         end = feed.order().end
-        told: list[str] = []
         publications = feed.about.publications or (_NAME,)
         with (
-            ThreadedPublisher(feed, settings, told.append) as running,
-            _subscription(connection, running.dsn, publications),
+            ThreadedPublisher(feed, settings) as running,
+            _subscription(connection, make_conninfo(running.dsn, password=password), publications),
         ):
             while not _is_there(running, end):
-                _check_errors(connection, told)
+                _check_errors(connection, running.publisher.refused)
                 if on_progress is not None:
                     on_progress(_reached(running), Lsn(end))
         tables = {table.identifier.as_string(connection): _count(connection, table) for table in feed.targets}
@@ -154,10 +156,9 @@ def _reached(running: ThreadedPublisher) -> Lsn:
     return Lsn(slot.confirmed if slot else 0)
 
 
-def _check_errors(connection: psycopg.Connection[Any], told: Sequence[str]) -> None:
-    refused = [line for line in told if line.startswith("refused")]
-    if refused:
-        raise ReplayError(f"the server asks for what is not served: {refused[0]}")
+def _check_errors(connection: psycopg.Connection[Any], refused: str | None) -> None:
+    if refused is not None:
+        raise ReplayError(f"the server asks for what is not served: {refused}")
     query = "SELECT apply_error_count FROM pg_stat_subscription_stats WHERE subname = %s"
     row = connection.execute(query, (_NAME,)).fetchone()
     if row and row[0]:

@@ -5,7 +5,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -34,7 +34,7 @@ class Settings:
     """How clients prove who they are."""
     user: str | None = None
     """Who may connect; None: anyone."""
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
     tls: ssl.SSLContext | None = None
     """With a certificate: clients that ask for TLS get it; None: they are refused it."""
     slots_file: Path | None = None
@@ -68,6 +68,8 @@ class Publisher:
         self.settings = settings or Settings()
         self.slots = Slots(self.settings.slots_file, self.settings.max_replication_slots)
         self.told = tell or (lambda line: None)
+        self.refused: str | None = None
+        """What a client was refused last."""
         self.port = self.settings.port
         """Where it listens, once it does."""
         self._server: asyncio.Server | None = None
@@ -104,6 +106,11 @@ class Publisher:
         """Note that a client has confirmed more."""
         if slot.confirmed >= self._target:
             self._served.set()
+
+    def refuse(self, problem: str) -> None:
+        """Note that a client was refused something."""
+        self.refused = problem
+        self.told(f"refused: {problem}")
 
     async def more(self, seconds: float) -> None:
         """Wait a while, and look whether there is more to serve: once for all clients that wait."""
