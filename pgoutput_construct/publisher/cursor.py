@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher.feed import Feed
+from pgoutput_construct.publisher.formats import Formats
 from pgoutput_construct.publisher.order import COPIED, Order
 from pgoutput_construct.publisher.pace import Pace
 from pgoutput_construct.publisher.rendering import Outgoing, Renderer
@@ -77,6 +78,7 @@ class Cursor:
         self._place = order.behind(after)
         self._seq = order[self._place - 1].seq if self._place else -1
         """Up to which seq messages outside of transactions have been sent."""
+        self._formats = Formats(options.binary)
         layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
         self._engines = {inside: engine(**layout, in_stream=inside) for inside in (False, True)}
         self._current: Iterator[Outgoing] = iter(())
@@ -144,7 +146,7 @@ class Cursor:
             self._place = order.behind(self._end)
 
     def _encoded(self, outgoing: Outgoing) -> bytes:
-        payload = self._engines[outgoing.in_stream].build(outgoing.message)
+        payload = self._engines[outgoing.in_stream].build(self._formats.asked(outgoing.message))
         now = Timestamp.from_datetime(datetime.now(UTC) + timedelta(seconds=self.clock))
         frame = XLogData(outgoing.lsn, outgoing.lsn, now, payload)
         return build_connection(CopyData(build_frame(frame)))

@@ -42,8 +42,6 @@ class About:
     """Names of the publications; empty: of any name."""
     layout: dict[str, Any]
     """The options under which its messages were laid out: the keywords of Session."""
-    binary: bool
-    """Whether values are in binary format."""
 
 
 class Feed(ABC):

@@ -63,7 +63,6 @@ class LogFeed(Feed):
             options.timeline or 1,
             tuple(options.publications),
             options.layout(),
-            options.binary,
         )
         self._log = log
         self.history = relation_history(log.index)

@@ -35,9 +35,6 @@ def asked(command: StartReplication, about: About) -> ReplicationOptions:
     for problem in problems(given):
         raise Refusal("22023", problem)
     _check_publications(publications, about)
-    if about.binary and not given.get("binary"):
-        hint = "Ask for it: binary 'true' (CREATE SUBSCRIPTION ... WITH (binary = true))."
-        raise Refusal("0A000", "what is served has its values in binary format", hint=hint)
     return ReplicationOptions(**given)
 
 

@@ -80,7 +80,7 @@ def _invented(count: int, number: int, first: int) -> list[Scenario]:
 
 def script_of(sent: Iterable[Sent], server_version: int = 180000) -> Script:
     """Return a stream as what a server of some version serves."""
-    script = Script(About(server_version, "7000000000000000000", "postgres", 1, (), {}, binary=False))
+    script = Script(About(server_version, "7000000000000000000", "postgres", 1, (), {}))
     for lsn, message in sent:
         script.add(lsn, message)
     return script

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.types.numeric import DecimalBinaryDumper
 
-from pgoutput_construct.columnar import times
-from pgoutput_construct.columnar.texts import CANNOT, TEXTS, label
+from pgoutput_construct.columnar.forms import times
+from pgoutput_construct.columnar.forms.form import CANNOT
+from pgoutput_construct.columnar.forms.own import label
+from pgoutput_construct.columnar.forms.registry import TEXTS
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.stream.builtin_types import TYPE_NAMES
 
