@@ -12,7 +12,6 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.testing.scenarios import Outcome, Scenario, scenarios
-from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.messages import BY_TAG
 from tests.publisher.batches import Batch
 from tests.publisher.reading import LAYOUT, Reading, expected, feed_of, payloads_of, read
@@ -41,18 +40,13 @@ UNCHECKED: Mapping[type, set[str]] = {
 """Fields whose wrong bytes this package takes as they are; tests/publisher has what PostgreSQL says to some."""
 
 
-def reading_of(messages: Sequence[m.PgoutputMessage], positions: Sequence[pgo.Lsn]) -> Reading:
-    """Return what messages come to."""
-    return read(feed_of(payloads_of(messages), positions))
-
-
 @given(scenarios())
 def test_a_scenario_is_read_as_it_is_meant(scenario: Scenario) -> None:
     """Its messages come back from their bytes; its transactions end, and come to the rows, that the model has."""
     positions, messages = zip(*scenario.sent, strict=True)
     session = pgo.Session(**LAYOUT)
     assert [session.parse(payload) for payload in payloads_of(messages)] == list(messages)
-    assert reading_of(messages, positions) == expected([scenario])
+    assert read(feed_of(payloads_of(messages), positions), [scenario]) == expected([scenario])
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +60,7 @@ def test_a_log_of_scenarios_is_read_as_it_is_meant(batch: Batch, rows: int, tmp_
     """Transactions in the index of a log, and their rows, are those of the model, wherever its segments are cut."""
     write_log(tmp_path, payloads_of(message for _, message in batch.sent), log_options(**LAYOUT, two_phase=True), rows)
     meant = expected(batch.scenarios)
-    reading, ended = read(LogFeed(tmp_path)), ChangeLog(tmp_path).transactions().to_pylist()
+    reading, ended = read(LogFeed(tmp_path), batch.scenarios), ChangeLog(tmp_path).transactions().to_pylist()
     outcomes = [Outcome(*(each[name] for name in _COLUMNS)) for each in ended]
     assert replace(reading, outcomes=outcomes) == meant, str(batch)
 
@@ -80,9 +74,9 @@ def test_a_wrong_byte_is_noticed(batch: Batch, cls: type) -> None:
         payloads, meant = payloads_of(messages), expected([scenario])
         for seq in (seq for seq, message in enumerate(messages) if type(message) is cls):
             before, after = payloads[:seq], payloads[seq + 1 :]
-            assert _notice([*before, b"~" + payloads[seq][1:], *after], positions, meant)
+            assert _notice([*before, b"~" + payloads[seq][1:], *after], positions, scenario, meant)
             for wrong in _wrong(payloads[seq]):
-                if _notice([*before, wrong, *after], positions, meant):
+                if _notice([*before, wrong, *after], positions, scenario, meant):
                     missing -= _changed(wrong, messages[seq])
             if not missing:
                 return
@@ -94,9 +88,9 @@ def _wrong(payload: bytes) -> Iterator[bytes]:
         yield payload[:place] + bytes([payload[place] ^ 1]) + payload[place + 1 :]
 
 
-def _notice(payloads: Sequence[bytes], positions: Sequence[pgo.Lsn], meant: Reading) -> bool:
+def _notice(payloads: Sequence[bytes], positions: Sequence[pgo.Lsn], scenario: Scenario, meant: Reading) -> bool:
     try:
-        return read(feed_of(payloads, positions)) != meant
+        return read(feed_of(payloads, positions), [scenario]) != meant
     except (pgo.PgoutputError, StopIteration):
         return True
 
