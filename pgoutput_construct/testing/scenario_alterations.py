@@ -27,8 +27,6 @@ _NEAR: Final = 2
 """New names are among so many that are free, so that names come back."""
 _INTO: Final[Mapping[str, tuple[str, ...]]] = {"int4": (DOMAIN, "int8"), DOMAIN: ("int4", "int8")}
 """Types that a column can have instead, with the same values."""
-_REWRITING: Final = ("int8",)
-"""Those of them for which PostgreSQL writes the rows again; a domain without constraints is what it is of."""
 
 _Columns: TypeAlias = dict[int, tuple[str, str]]
 """Name and type of each column, by number."""
@@ -49,8 +47,6 @@ class Alteration(NamedTuple):
     """A column before it, which is renamed or dropped."""
     called: str | None = None
     """The name of that column behind it, or of a column that is added."""
-    rewrites: bool = False
-    """Whether PostgreSQL writes the rows of the table again."""
 
     def row(self, row: Row) -> Row:
         """Return what a row of the table is behind it."""
@@ -116,7 +112,7 @@ def _convert(draw: st.DrawFn, table: ScenarioTable, names: list[str]) -> Alterat
     into = draw(st.sampled_from(_INTO[table.invented.columns[chosen]]))
     columns = {number: (name, into if name == chosen else kind) for number, (name, kind) in _columns(table).items()}
     statement = f'ALTER COLUMN "{chosen}" TYPE {table.type_in_sql(into)}'
-    return _altered("convert a column", table, columns, statement)._replace(rewrites=into in _REWRITING)
+    return _altered("convert a column", table, columns, statement)
 
 
 def _rename(draw: st.DrawFn, table: ScenarioTable, names: list[str]) -> Alteration:

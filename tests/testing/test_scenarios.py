@@ -10,10 +10,13 @@ from hypothesis import given
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.testing.scenarios import Outcome, Scenario, scenarios
 from pgoutput_construct.wire.messages import BY_TAG
 from tests.publisher.batches import Batch
+from tests.publisher.facts import facts_of
 from tests.publisher.reading import LAYOUT, Reading, expected, feed_of, payloads_of, read
 from tests.spark.logs import log_options, write_log
 
@@ -63,6 +66,23 @@ def test_a_log_of_scenarios_is_read_as_it_is_meant(batch: Batch, rows: int, tmp_
     reading, ended = read(LogFeed(tmp_path), batch.scenarios), ChangeLog(tmp_path).transactions().to_pylist()
     outcomes = [Outcome(*(each[name] for name in _COLUMNS)) for each in ended]
     assert replace(reading, outcomes=outcomes) == meant, str(batch)
+
+
+def test_a_log_knows_which_column_is_which(batch: Batch, tmp_path: Path) -> None:
+    """With what the catalog says, columns that were renamed are the same ones, and others of an old name are not."""
+    payloads = payloads_of(message for _, message in batch.sent)
+    write_log(tmp_path, payloads, log_options(**LAYOUT, two_phase=True), 500, facts=facts_of(batch.scenarios))
+    meant: dict[tuple[int, str, tuple[str, ...]], set[tuple[int, ...]]] = {}
+    for scenario in batch.scenarios:
+        for table in (*scenario.first, *(alteration.table for _, alteration in scenario.alterations)):
+            meant.setdefault((table.oid, table.name, tuple(table.invented.columns)), set()).add(table.numbers)
+    index = ChangeLog(tmp_path).index
+    lineage = lineage_of(index)
+    for description in relation_history(index).descriptions:
+        relation = description.relation
+        wanted = meant[relation.relation_oid, relation.name, tuple(column.name for column in relation.columns)]
+        # What is not certain, since nothing has the description, is None.
+        assert lineage.numbers(description) in {None, *wanted}, f"{relation}: {batch}"
 
 
 @pytest.mark.parametrize("cls", sorted(BY_TAG.values(), key=str), ids=lambda cls: cls.__name__)
