@@ -134,7 +134,7 @@ def _greeting(publisher: "Publisher") -> list[str]:
     connection = f"host={settings.host} port={publisher.port} dbname={about.database}"
     return [
         f"listening on {settings.host}:{publisher.port}",
-        printable(f"{len(publisher.feed.ended):,} transactions of {len(publisher.feed.tables())} tables"),
+        printable(f"{len(publisher.feed.order()):,} transactions of {len(publisher.feed.tables())} tables"),
         printable(f"subscribe: CONNECTION '{connection}' PUBLICATION {named} WITH (copy_data = false)"),
     ]
 

@@ -83,7 +83,7 @@ def _slot(asker: Asker, name: str) -> dict[str, Any]:
 
 def _snapshot(asker: Asker, match: re.Match[str]) -> Result:
     """Answer that all transactions have ended which are served."""
-    following = max((each.transaction.xid for each in asker.feed.ended), default=_OLD) + 1
+    following = max(asker.feed.order().last_xid, _OLD) + 1
     return _select({"pg_current_snapshot": "text"}, [[f"{following}:{following}:"]])
 
 

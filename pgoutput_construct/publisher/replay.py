@@ -59,9 +59,9 @@ class _ReplayFeed(LogFeed):
         relation = replace(found.relation, namespace=table.namespace, name=table.name)
         return replace(found, relation=relation)
 
-    def is_copied(self, relation_oid: int, ended: EndedTransaction) -> bool:
+    def is_copied(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> bool:
         # Another table has the name now.
-        return relation_oid not in self._names or super().is_copied(relation_oid, ended)
+        return relation_oid not in self._names or super().is_copied(relation_oid, ended, two_phase_at)
 
 
 def replay(
@@ -92,7 +92,7 @@ def replay(
         created = create_tables(connection, feed.targets)
         _check_empty(connection, feed.targets)
         settings = Settings(host=host, wal_sender_timeout=0)
-        end = max((ended.end_lsn or 0 for ended in feed.ended), default=0)
+        end = feed.order().end
         told: list[str] = []
         publications = feed.about.publications or (_NAME,)
         with (
@@ -104,7 +104,7 @@ def replay(
                 if on_progress is not None:
                     on_progress(_reached(running), Lsn(end))
         tables = {table.identifier.as_string(connection): _count(connection, table) for table in feed.targets}
-    return Replayed(Lsn(end), len(feed.ended), tuple(created), tables, tuple(feed.targets))
+    return Replayed(Lsn(end), len(feed.order()), tuple(created), tables, tuple(feed.targets))
 
 
 def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:

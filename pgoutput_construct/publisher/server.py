@@ -83,7 +83,7 @@ class Publisher:
         """Begin to listen; raises OSError where the port is taken."""
         self._server = await asyncio.start_server(self._accept, self.settings.host, self.settings.port, limit=1 << 16)
         self.port = self._server.sockets[0].getsockname()[1]
-        self._target = max((ended.end_lsn or 0 for ended in self.feed.ended), default=0)
+        self._target = self.feed.order().end
         self._background.add(asyncio.create_task(self._keep_slots()))
 
     async def stop(self) -> None:

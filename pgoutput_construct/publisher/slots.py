@@ -23,6 +23,8 @@ class Slot:
     name: str
     plugin: str = "pgoutput"
     two_phase: bool = False
+    two_phase_at: int = 0
+    """What is prepared behind this position is sent as prepared, where ``two_phase`` is set."""
     temporary: bool = False
     confirmed: int = 0
     """The position up to which its client has confirmed everything; it never goes back."""
@@ -68,7 +70,7 @@ class Slots:
             if len(self._slots) >= self._most:
                 hint = 'Free one or increase "max_replication_slots".'
                 raise Refusal("53400", "all replication slots are in use", hint=hint)
-            self._slots[name] = slot = Slot(name, plugin, two_phase, temporary is not None)
+            self._slots[name] = slot = Slot(name, plugin, two_phase, temporary=temporary is not None)
             self._has_news = True
             if temporary is not None:
                 self._active[name] = temporary
@@ -131,16 +133,15 @@ class Slots:
                 self._has_news = True
                 raise
 
-    def keep_two_phase(self, slot: Slot, asked: bool) -> bool:
-        """Tell whether prepared transactions are sent: once a client has asked, the slot does it from then on.
+    def keep_two_phase(self, slot: Slot, start: int, asked: bool) -> None:
+        """Note what a client asked that begins at a position: once one has, its slot sends prepared transactions.
 
         A subscription asks when its slot is made, and not again (CreateDecodingContext()).
         """
         if asked and not slot.two_phase:
             with self._lock:
-                slot.two_phase = True
+                slot.two_phase, slot.two_phase_at = True, start
                 self._has_news = True
-        return slot.two_phase
 
     def forget_temporary(self, process_id: int) -> None:
         """Remove the temporary slots of a connection that ends."""

@@ -7,15 +7,14 @@ import asyncio
 import math
 import time
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.publisher.commands import StartReplication
-from pgoutput_construct.publisher.cursor import Chunk, Cursor
+from pgoutput_construct.publisher.cursor import Chunk
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.request import asked
-from pgoutput_construct.publisher.script import Script
+from pgoutput_construct.publisher.script_cursor import cursor_of
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.engine import build_frame, parse_frame
@@ -43,12 +42,12 @@ class WalSender:
         self._slot = slot
         start = max(int(command.start), slot.confirmed)
         options = asked(command, self._publisher.feed.about)
-        two_phase = self._publisher.slots.keep_two_phase(slot, options.two_phase)
-        options = replace(options, two_phase=two_phase)
+        self._publisher.slots.keep_two_phase(slot, start, options.two_phase)
+        options = replace(options, two_phase=slot.two_phase)
         self._asked = f"proto_version={options.proto_version}, streaming={options.streaming}"
-        feed = self._publisher.feed
-        make = feed.cursor if isinstance(feed, Script) else partial(Cursor, feed)
-        self._cursor = make(options, start, slot.copied if slot.confirmed else feed.copied_until)
+        copied = slot.copied if slot.confirmed else self._publisher.feed.copied_until
+        two_phase_at = slot.two_phase_at if slot.two_phase else None
+        self._cursor = cursor_of(self._publisher.feed, options, start, copied, two_phase_at)
         self._heard = time.monotonic()
         self._asked_to_reply = False
         self._is_stalled = False

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from psycopg.sql import SQL, Identifier, Literal
+from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from pgoutput_construct.demo.server import EmbeddedServer
 
@@ -62,6 +62,27 @@ class Subscriber:
         self.enable()
         self.connection.execute(SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION WITH (copy_data = false)").format(name))
 
+    def connect(self, publisher: str, options: str = "") -> None:
+        """Subscribe, or go on with a subscription that was disabled, now to another publisher with the same slots."""
+        known = self.connection.execute("SELECT FROM pg_subscription WHERE subname = %s", (self.name,)).fetchone()
+        self.publisher = publisher
+        if known is None:
+            self.subscribe(options)
+        else:
+            self._alter("CONNECTION {}", Literal(publisher))
+            self._alter("ENABLE")
+
+    def disable(self) -> None:
+        """Let it rest; what it confirms last has been sent then."""
+        self._alter("DISABLE")
+        query = "SELECT FROM pg_stat_subscription WHERE subname = %s AND pid IS NOT NULL"
+        deadline = time.monotonic() + _SECONDS
+        while self.connection.execute(query, (self.name,)).fetchone() is not None and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _alter(self, change: str, *arguments: Composable) -> None:
+        self.connection.execute(SQL("ALTER SUBSCRIPTION {} " + change).format(Identifier(self.name), *arguments))
+
     def wait_for_error(self) -> None:
         """Wait until it has refused to apply something; raise AssertionError after a while."""
         deadline = time.monotonic() + _SECONDS
@@ -83,9 +104,8 @@ class Subscriber:
     def unsubscribe(self, keeps_slot: bool = False) -> None:
         """Drop the subscription, and with it the slot unless that is kept; what it confirms last has been sent then."""
         if keeps_slot:
-            alter = SQL("ALTER SUBSCRIPTION {} {}")
-            for change in ("DISABLE", "SET (slot_name = NONE)"):
-                self.connection.execute(alter.format(Identifier(self.name), SQL(change)))
+            self._alter("DISABLE")
+            self._alter("SET (slot_name = NONE)")
         self.connection.execute(SQL("DROP SUBSCRIPTION {}").format(Identifier(self.name)))
 
     def rows(self, table: str, columns: str = "*") -> Sequence[Any]:

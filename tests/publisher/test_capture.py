@@ -45,7 +45,7 @@ def captured(publisher: testing.TestPublisher, log: Path, end: pgo.Lsn) -> list[
 def inserted(log: Path) -> list[int]:
     """Return the ids of the rows that committed transactions of a log insert, in the order of their commits."""
     feed, found = LogFeed(log), list[int]()
-    for ended in feed.ended:
+    for ended in feed.order():
         assert ended.outcome == COMMITTED
         for first, last in ended.transaction.spans:
             for fed in feed.read(first, last):

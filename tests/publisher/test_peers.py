@@ -136,7 +136,7 @@ def served(server18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -
         options: Any = {"proto_version": 4, "streaming": "parallel"}
         capture(dsn, "peer_log", ["shop"], log, until_idle=1.0, handle_signals=False, new_log=True, **options)
         feed = LogFeed(log)
-        end = pgo.Lsn(max(each.end_lsn or 0 for each in feed.ended))
+        end = pgo.Lsn(feed.order().end)
         with ThreadedPublisher(feed) as publisher:
             messages = {version: _psycopg(dsn, slots[f"psycopg{version}"], version, end) for version in VERSIONS}
             yield Served(dsn, publisher.dsn + " user=me", slots, end, messages)
