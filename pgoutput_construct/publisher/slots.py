@@ -7,13 +7,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["Slot", "Slots"]
+__all__ = ["PLUGIN", "Slot", "Slots"]
+
+PLUGIN: Final = "pgoutput"
+"""What decodes for all slots."""
 
 
 @dataclass
@@ -21,7 +24,7 @@ class Slot:
     """One slot."""
 
     name: str
-    plugin: str = "pgoutput"
+    plugin: str = PLUGIN
     two_phase: bool = False
     two_phase_at: int = 0
     """What is prepared behind this position is sent as prepared, where ``two_phase`` is set."""
@@ -52,9 +55,7 @@ class Slots:
         if file is not None and file.exists():
             self._slots = _read(file)
 
-    def create(
-        self, name: str, plugin: str = "pgoutput", *, two_phase: bool = False, temporary: int | None = None
-    ) -> Slot:
+    def create(self, name: str, plugin: str = PLUGIN, *, two_phase: bool = False, temporary: int | None = None) -> Slot:
         """Make a slot that begins with the first transaction; raise Refusal where there is one of this name.
 
         Args:
