@@ -78,8 +78,8 @@ def serve_command(
 
     A client gets what it asks for: protocol version, streaming, two_phase, binary and origin as in START_REPLICATION,
     from the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a
-    capture adds meanwhile is served, too. Initial table synchronization is not: subscribe WITH (copy_data = false). Nor are
-    messages that belong to no transaction.
+    capture adds meanwhile is served, too. Initial table synchronization is not: subscribe WITH (copy_data = false). Nor
+    are messages that belong to no transaction.
 
     \b
     Examples:
