@@ -41,6 +41,7 @@ __all__ = ["serve_command"]
 @click.option("--ssl-cert", type=click.Path(exists=True, dir_okay=False), help="A certificate: TLS is offered with it.")
 @click.option("--ssl-key", type=click.Path(exists=True, dir_okay=False), help="Its private key.")
 @click.option("--rate", type=click.IntRange(min=1), help="Changes a second for each client.  [default: as it reads]")
+@click.option("--own-pace", is_flag=True, help="Send transactions as far apart as they were committed.")
 @click.option(
     "--slots",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -67,6 +68,7 @@ def serve_command(
     ssl_cert: str | None,
     ssl_key: str | None,
     rate: int | None,
+    own_pace: bool,
     slots: Path | None,
     strict_slots: bool,
     until_served: bool,
@@ -78,8 +80,7 @@ def serve_command(
 
     A client gets what it asks for: protocol version, streaming, two_phase, binary and origin as in START_REPLICATION,
     from the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a
-    capture adds meanwhile is served, too. Initial table synchronization is not: subscribe WITH (copy_data = false). Nor
-    are messages that belong to no transaction.
+    capture adds meanwhile is served, too. Initial table synchronization is not: subscribe WITH (copy_data = false).
 
     \b
     Examples:
@@ -92,6 +93,8 @@ def serve_command(
 
     if (ssl_cert is None) != (ssl_key is None):
         raise click.UsageError("--ssl-cert and --ssl-key belong together")
+    if rate is not None and own_pace:
+        raise click.UsageError("give --rate or --own-pace, not both")
     password = _password(password_file)
     settings = Settings(
         host=host,
@@ -103,6 +106,7 @@ def serve_command(
         slots_file=slots or _beside(source),
         creates_slots=not strict_slots,
         rate=rate,
+        own_pace=own_pace,
         wal_sender_timeout=wal_sender_timeout,
         max_connections=max_connections,
     )

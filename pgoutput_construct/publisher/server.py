@@ -43,6 +43,8 @@ class Settings:
     """Whether a slot is made when a client starts from one that there is not; otherwise it is refused."""
     rate: int | None = None
     """Changes a second for each client at most; None: as fast as it reads."""
+    own_pace: bool = False
+    """Whether transactions come as far apart as they were committed, instead of at a rate."""
     wal_sender_timeout: float = 60
     """Seconds after which a silent client is disconnected; 0 for never."""
     authentication_timeout: float = 60
