@@ -78,9 +78,9 @@ def serve_command(
 ) -> None:
     """Serve SOURCE, a change log or lines of pgoutput decode, to subscriptions and other clients of replication.
 
-    A client gets what it asks for: protocol version, streaming, two_phase and origin as in START_REPLICATION, from
-    the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a capture
-    adds meanwhile is served, too. Initial table synchronization is not: subscribe WITH (copy_data = false).
+    A client gets what it asks for: protocol version, streaming, two_phase, binary and origin as in START_REPLICATION,
+    from the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a
+    capture adds meanwhile is served, too. Initial table synchronization is not: subscribe WITH (copy_data = false).
 
     \b
     Examples:

@@ -6,7 +6,7 @@ send function writes: of types that are built in, if their text comes out of it 
 types without a send function does.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from pgoutput_construct.wire import messages as m
 __all__ = ["Formats"]
 
 _Convert = Callable[[bytes], bytes]
+_Types = Mapping[int, m.Type]
 
 _ROWS: Final[Mapping[type, tuple[str, ...]]] = {m.Insert: ("new",), m.Update: ("old", "new"), m.Delete: ("old",)}
 """Fields that hold rows."""
@@ -37,7 +38,7 @@ class Formats:
         Args:
             binary: The client asked for binary format.
         """
-        self._other: type = bytes if binary else m.Binary
+        self._other: Any = bytes if binary else m.Binary
         self._make = _to_binary if binary else _to_text
         self._relations = RelationCache()
         self._columns: dict[int, tuple[Description, list[_Convert]]] = {}
@@ -57,36 +58,37 @@ class Formats:
         )
         return converted
 
-    def _row(self, relation_oid: int, row: m.TupleData) -> m.TupleData:
+    def _row(self, relation_oid: int, row: Sequence[Any]) -> m.TupleData:
         columns = self._of(relation_oid)
         if len(columns) != len(row):
             problem = f"a row of {len(row)} values, of a table that has {len(columns)} columns"
             raise ProtocolError(f"relation OID {relation_oid}: {problem}")
-        pairs: Iterable[tuple[Any, _Convert]] = zip(row, columns, strict=True)
+        pairs = zip(row, columns, strict=True)
         return tuple(convert(value) if type(value) is self._other else value for value, convert in pairs)
 
     def _of(self, relation_oid: int) -> list[_Convert]:
         described = self._relations.description(relation_oid)
         known, columns = self._columns.get(relation_oid, (None, []))
         if known is not described:
-            columns = [self._make(described, column) for column in described.relation.columns]
+            types = self._relations.types
+            columns = [self._make(described.relation, column, types) for column in described.relation.columns]
             self._columns[relation_oid] = described, columns
         return columns
 
 
-def _to_text(description: Description, column: m.RelationColumn) -> _Convert:
+def _to_text(relation: m.Relation, column: m.RelationColumn, types: _Types) -> _Convert:
     def convert(value: bytes) -> bytes:
         try:
-            return writer(column.type_oid, description.types)(value).encode()
+            return writer(column.type_oid, types)(value).encode()
         except CANNOT as error:
-            raise _no_text(description, column) from error
+            raise _no_text(relation, column, types) from error
 
     return convert
 
 
-def _no_text(description: Description, column: m.RelationColumn) -> Refusal:
-    table = f"{description.relation.namespace or 'pg_catalog'}.{description.relation.name}"
-    kind = _type_name(column.type_oid, description.types)
+def _no_text(relation: m.Relation, column: m.RelationColumn, types: _Types) -> Refusal:
+    table = f"{relation.namespace or 'pg_catalog'}.{relation.name}"
+    kind = _type_name(column.type_oid, types)
     return Refusal(
         "0A000",
         f"{table}.{column.name}: a value of the type {kind} is served in binary format, and has no text here",
@@ -94,14 +96,14 @@ def _no_text(description: Description, column: m.RelationColumn) -> Refusal:
     )
 
 
-def _type_name(oid: int, types: Mapping[int, m.Type]) -> str:
+def _type_name(oid: int, types: _Types) -> str:
     if oid in BUILTIN_TYPES:
         return BUILTIN_TYPES[oid].name
     return f"{types[oid].namespace or 'pg_catalog'}.{types[oid].name}" if oid in types else f"of OID {oid}"
 
 
-def _to_binary(description: Description, column: m.RelationColumn) -> _Convert:
-    builtin = BUILTIN_TYPES.get(base_oid(column.type_oid, description.types))
+def _to_binary(relation: m.Relation, column: m.RelationColumn, types: _Types) -> _Convert:
+    builtin = BUILTIN_TYPES.get(base_oid(column.type_oid, types))
     form = FORMS.get(builtin.name) if builtin is not None else None
     return bytes if form is None else lambda value: _binary(form, value)
 

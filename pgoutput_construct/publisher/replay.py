@@ -53,6 +53,7 @@ class _ReplayFeed(LogFeed):
 
     def _open(self, log: ChangeLog) -> None:
         super()._open(log)
+        self.binary = log.options.binary
         self.targets = target_tables(self.history.descriptions, log.index)
         self._names = {table.relation_oid: table for table in self.targets}
 
@@ -99,7 +100,7 @@ def replay(
         publications = feed.about.publications or (_NAME,)
         with (
             ThreadedPublisher(feed, settings) as running,
-            _subscription(connection, make_conninfo(running.dsn, password=password), publications),
+            _subscription(connection, make_conninfo(running.dsn, password=password), publications, feed.binary),
         ):
             while not _is_there(running, end):
                 _check_errors(connection, running.publisher.refused)
@@ -126,13 +127,16 @@ def _check_empty(connection: psycopg.Connection[Any], tables: list[TargetTable])
 
 
 @contextmanager
-def _subscription(connection: psycopg.Connection[Any], dsn: str, publications: Sequence[str]) -> Iterator[None]:
+def _subscription(
+    connection: psycopg.Connection[Any], dsn: str, publications: Sequence[str], binary: bool
+) -> Iterator[None]:
+    """Subscribe, in the format of the log: some values have no other."""
     if connection.info.server_version < 150000:
         raise ReplayError("the server is older than PostgreSQL 15, which does not tell of errors of subscriptions")
-    create = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (copy_data = false)")
+    create = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (copy_data = false, binary = {})")
     try:
         names = SQL(", ").join(map(Identifier, publications))
-        connection.execute(create.format(Identifier(_NAME), Literal(dsn), names))
+        connection.execute(create.format(Identifier(_NAME), Literal(dsn), names, binary))
     except psycopg.errors.DuplicateObject as error:
         raise ReplayError(f"a replay is under way, or was cut off: DROP SUBSCRIPTION {_NAME}") from error
     try:

@@ -13,7 +13,7 @@ from psycopg.types.numeric import DecimalBinaryDumper
 from pgoutput_construct.columnar.forms import times
 from pgoutput_construct.columnar.forms.form import CANNOT
 from pgoutput_construct.columnar.forms.own import label
-from pgoutput_construct.columnar.forms.registry import TEXTS
+from pgoutput_construct.columnar.forms.registry import FORMS, TEXTS
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.stream.builtin_types import TYPE_NAMES
 
@@ -60,6 +60,15 @@ def test_any_bytes(name: str, data: bytes) -> None:
     """Bytes that are not of the type are refused, and nothing else happens."""
     with suppress(*CANNOT):
         assert isinstance(TEXTS[name](data), str)
+
+
+@given(st.sampled_from(sorted(name for name, form in FORMS.items() if form.binary)), st.text(max_size=40))
+def test_any_text(name: str, text: str) -> None:
+    """Text that is not of the type is refused, or makes bytes of which other text is made, and nothing else happens."""
+    reader = FORMS[name].binary
+    assert reader is not None
+    with suppress(*CANNOT):
+        assert isinstance(FORMS[name].text(reader(text)), str)
 
 
 def test_every_name_is_a_type() -> None:

@@ -144,7 +144,8 @@ def test_what_has_no_text(oid: int, declared: Sequence[m.Type], told: str) -> No
     """A value whose text only its server knows is refused: with table, column, type, and what to do."""
     formats = Formats(binary=False)
     column = m.RelationColumn(0, "c", oid, -1)
-    for message in (*declared, m.Relation(None, 30000, "public", "t", "d", (column,))):
+    described: list[m.PgoutputMessage] = [*declared, m.Relation(None, 30000, "public", "t", "d", (column,))]
+    for message in described:
         formats.asked(message)
     insert = m.Insert(None, 30000, (m.Binary(b"\2\0\0\0\4abcd"),))
     with pytest.raises(Refusal, match=f"public.t.c: a value of the type {told} is served in binary format") as caught:

@@ -27,11 +27,13 @@ def _quoted(text: str, special: frozenset[str]) -> str:
 
 
 def _range_text(bound: Writer, data: bytes) -> str:
-    flags, bounds = data[0], pieces(data[1:])
-    if flags & _EMPTY:
+    flags, bounds = data[0], [_quoted(bound(each or b""), _QUOTED) for each in pieces(data[1:])]
+    if flags & _EMPTY and not bounds:
         return _EMPTY_TEXT
-    lower = "" if flags & _LOWER_FREE else _quoted(bound(next(bounds, None) or b""), _QUOTED)
-    upper = "" if flags & _UPPER_FREE else _quoted(bound(next(bounds, None) or b""), _QUOTED)
+    lower = "" if flags & _LOWER_FREE else bounds.pop(0)
+    upper = "" if flags & _UPPER_FREE else bounds.pop()
+    if bounds:
+        raise ValueError("more bounds than a range has")
     return f"{'(['[flags & _LOWER_IN > 0]}{lower},{upper}{')]'[flags & _UPPER_IN > 0]}"
 
 
@@ -56,7 +58,10 @@ def _sized(data: bytes) -> bytes:
 
 
 def _multirange_text(one: Writer, data: bytes) -> str:
-    return "{" + ",".join(one(piece or b"") for piece in pieces(data[4:])) + "}"
+    (count,), ranges = struct.unpack_from("!i", data), [one(piece or b"") for piece in pieces(data[4:])]
+    if len(ranges) != count:
+        raise ValueError("so many ranges it does not have")
+    return f"{{{','.join(ranges)}}}"
 
 
 def _multirange_binary(one: Reader, text: str) -> bytes:

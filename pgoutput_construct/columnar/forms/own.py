@@ -1,7 +1,7 @@
 """Values of types that are not built in, of which the stream tells a name alone: text of what shows what it is.
 
 enum_send() sends the label itself. Arrays and rows of composite types say of which types they consist, and how long
-each part is. Other values have no text here: those of ranges, and of what extensions bring.
+each part is. Other values have no text here: ranges, and what extensions bring unless it looks like a label.
 """
 
 from collections.abc import Mapping
@@ -31,16 +31,23 @@ def writer(type_oid: int, types: Mapping[int, Type]) -> Writer:
     oid = base_oid(type_oid, types)
     if oid < FIRST_USER_OID:
         return TEXTS[BUILTIN_TYPES[oid].name]
-    name = types[oid].name if oid in types else ""
-    return partial(_text, name, types)
+    return partial(_text, types[oid].name if oid in types else None, types)
 
 
-def _text(name: str, types: Mapping[int, Type], data: bytes) -> str:
+def _text(name: str | None, types: Mapping[int, Type], data: bytes) -> str:
     if not data.startswith(b"\0"):
-        return label(data)
-    if name.startswith(_ARRAY):
+        return label(data) if name is not None else _part(data)
+    if name is not None and name.startswith(_ARRAY):
         return array_text(writer(element_oid(data), types), ",", data)
     return row_text(lambda oid: writer(oid, types), data)
+
+
+def _part(data: bytes) -> str:
+    """Read a part of an array or row, of a type that no column has: it may be a domain over numbers, and look alike."""
+    text = label(data)
+    if not text[0].isalpha():
+        raise ValueError("this may be a number")
+    return text
 
 
 def label(data: bytes) -> str:

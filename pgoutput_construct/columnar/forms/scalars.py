@@ -58,6 +58,8 @@ def _address_binary(cidr: bool, text: str) -> bytes:
 
 def _bits_text(data: bytes) -> str:
     (count,) = struct.unpack_from("!i", data)
+    if len(data) != 4 - -count // 8:
+        raise ValueError("so many bits it does not have")
     return "".join(f"{byte:08b}" for byte in data[4:])[:count]
 
 
@@ -119,7 +121,7 @@ _MAC: Final = Form(lambda data: data.hex(":"), lambda text: bytes.fromhex(text.r
 _VERSIONED: Final = Form(_versioned_text, lambda text: b"\x01" + text.encode())
 
 SCALARS: Final = {
-    "bool": Form(lambda data: "ft"[data[0]], lambda text: bytes(["ft".index(text)])),
+    "bool": Form({b"\0": "f", b"\1": "t"}.__getitem__, lambda text: bytes(["ft".index(text)])),
     "bytea": Form(hexadecimal, _hexadecimal_binary),
     "char": Form(_char_text, _char_binary),
     **dict.fromkeys(("name", "text", "json", "xml", "bpchar", "varchar", "refcursor"), _TEXT),
