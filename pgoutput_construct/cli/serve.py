@@ -11,6 +11,7 @@ import click
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.params import SECONDS
 from pgoutput_construct.cli.readers import is_log
+from pgoutput_construct.cli.scenario_feed import is_scenario, scenario_feed
 from pgoutput_construct.cli.values import printable
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
@@ -58,6 +59,11 @@ __all__ = ["serve_command"]
 )
 @click.option("--max-connections", type=click.IntRange(min=1), default=100, show_default=True, help="Clients at once.")
 @click.option("--server-version", default=18, show_default=True, help="The PostgreSQL that lines of JSON stand for.")
+@click.option(
+    "--meaning",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file for what a scenario means: statements to begin with, and rows of the end, as JSON.",
+)
 def serve_command(
     source: str,
     host: str,
@@ -75,8 +81,11 @@ def serve_command(
     wal_sender_timeout: float,
     max_connections: int,
     server_version: int,
+    meaning: Path | None,
 ) -> None:
     """Serve SOURCE, a change log or lines of pgoutput decode, to subscriptions and other clients of replication.
+
+    The SOURCE scenario:SEED is invented: transactions of all kinds, and what tables must hold behind them.
 
     A client gets what it asks for: protocol version, streaming, two_phase, binary and origin as in START_REPLICATION,
     from the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a
@@ -87,6 +96,7 @@ def serve_command(
       pgoutput serve changelog/ --port 5433
       psql -c "CREATE SUBSCRIPTION shop CONNECTION 'host=127.0.0.1 port=5433' PUBLICATION shop WITH (copy_data = false)"
       pgoutput decode changes.hex | pgoutput serve - --until-served
+      pgoutput serve scenario:1 --meaning meaning.json
     """
     require(*COMMANDS["serve"].extras)
     from pgoutput_construct.publisher import Publisher, Settings
@@ -96,6 +106,8 @@ def serve_command(
         raise click.UsageError("--ssl-cert and --ssl-key belong together")
     if rate is not None and own_pace:
         raise click.UsageError("give --rate or --own-pace, not both")
+    if meaning is not None and not is_scenario(source):
+        raise click.UsageError("only a scenario has --meaning")
     password = _password(password_file)
     settings = Settings(
         host=host,
@@ -104,14 +116,14 @@ def serve_command(
         user=user,
         password=password,
         tls=_tls(ssl_cert, ssl_key),
-        slots_file=slots or (beside(source) if source != "-" else None),
+        slots_file=slots or (None if source == "-" or is_scenario(source) else beside(source)),
         creates_slots=not strict_slots,
         rate=rate,
         own_pace=own_pace,
         wal_sender_timeout=wal_sender_timeout,
         max_connections=max_connections,
     )
-    feed = _feed(source, server_version)
+    feed = _feed(source, server_version, meaning)
     publisher = Publisher(feed, settings, lambda line: click.echo(printable(line), err=True))
     asyncio.run(_serve(publisher, until_served))
 
@@ -144,7 +156,9 @@ def _greeting(publisher: "Publisher") -> list[str]:
     ]
 
 
-def _feed(source: str, server_version: int) -> "Feed":
+def _feed(source: str, server_version: int, meaning: Path | None) -> "Feed":
+    if is_scenario(source):
+        return scenario_feed(source, server_version, meaning)
     if is_log(source):
         from pgoutput_construct.publisher.log_feed import LogFeed
 
