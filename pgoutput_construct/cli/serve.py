@@ -44,8 +44,8 @@ __all__ = ["serve_command"]
 @click.option("--own-pace", is_flag=True, help="Send transactions as far apart as they were committed.")
 @click.option(
     "--slots",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The file of the slots' positions.  [default: beside SOURCE, with the suffix .slots.json]",
+    metavar="FILE",
+    help="The file of the slots' positions, a path or a URI.  [default: beside SOURCE, with the suffix .slots.json]",
 )
 @click.option("--strict-slots", is_flag=True, help="Refuse a slot that was not created before.")
 @click.option("--until-served", is_flag=True, help="End when a client has confirmed all that there is at the start.")
@@ -69,7 +69,7 @@ def serve_command(
     ssl_key: str | None,
     rate: int | None,
     own_pace: bool,
-    slots: Path | None,
+    slots: str | None,
     strict_slots: bool,
     until_served: bool,
     wal_sender_timeout: float,
@@ -90,6 +90,7 @@ def serve_command(
     """
     require(*COMMANDS["serve"].extras)
     from pgoutput_construct.publisher import Publisher, Settings
+    from pgoutput_construct.publisher.slots_file import beside
 
     if (ssl_cert is None) != (ssl_key is None):
         raise click.UsageError("--ssl-cert and --ssl-key belong together")
@@ -103,7 +104,7 @@ def serve_command(
         user=user,
         password=password,
         tls=_tls(ssl_cert, ssl_key),
-        slots_file=slots or _beside(source),
+        slots_file=slots or (beside(source) if source != "-" else None),
         creates_slots=not strict_slots,
         rate=rate,
         own_pace=own_pace,
@@ -168,8 +169,3 @@ def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
     return context
-
-
-def _beside(source: str) -> Path | None:
-    path = Path(source).absolute()
-    return path.with_name(f"{path.name}.slots.json") if source != "-" and path.exists() else None

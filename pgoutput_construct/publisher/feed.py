@@ -52,6 +52,8 @@ class Feed(ABC):
     """What describes the rows, at each place."""
     generation: int = 0
     """It changes when what has ended is no longer what it was, with more behind it."""
+    begins: Lsn = Lsn(0)
+    """What ended up to this position is no longer there."""
     copied_until: int = -1
     """The seq of the latest copy of a table."""
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.planning import relation_history
+from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.wholeness import present_copies
@@ -72,6 +73,7 @@ class LogFeed(Feed):
         self._copies, self.copied_until = copies, copied_until
         self._orders: dict[int | None, tuple[LogOrder, LogCopies]] = {}
         self.generation += is_other
+        self.begins = read_pruned(log.store).lsn
         # Last, since clients are told that all before this has been sent to them.
         self._last_seq = log.segments[-1].last_seq
         self._position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))

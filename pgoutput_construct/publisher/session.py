@@ -42,7 +42,7 @@ class Session:
     ) -> None:
         self.publisher = publisher
         self.process_id = process_id
-        self.asker = Asker(publisher.feed, publisher.slots, {}, "")
+        self.asker = Asker(publisher.feed, publisher.slots, {}, "", process_id)
         self._reader = reader
         self._writer = writer
         self._conversation = Conversation("server", _STARTUP_BYTES)
@@ -165,7 +165,7 @@ class Session:
             "client_encoding": given.get("client_encoding", "UTF8"),
             "session_authorization": user,
         }
-        self.asker = Asker(self.publisher.feed, self.publisher.slots, settings, user)
+        self.asker = Asker(self.publisher.feed, self.publisher.slots, settings, user, self.process_id)
         statuses = [m.ParameterStatus(name, value) for name, value in settings.items()]
         key = m.BackendKeyData(self.process_id, self.process_id.to_bytes(4, "big"))
         await self.send(*statuses, key, m.ReadyForQuery("I"))

@@ -41,6 +41,11 @@ class WalSender:
         self._publisher = session.publisher
         self._slot = slot
         start = max(int(command.start), slot.confirmed)
+        if 0 < start < self._publisher.feed.begins:
+            # As ReplicationSlotAcquire() says it of a slot whose WAL was removed.
+            hint = f"What ended up to {self._publisher.feed.begins} was pruned. Copy the tables, and use another slot."
+            problem = f'can no longer get changes from replication slot "{slot.name}"'
+            raise Refusal("55000", problem, hint=hint)
         options = asked(command, self._publisher.feed.about)
         self._publisher.slots.keep_two_phase(slot, start, options.two_phase)
         options = replace(options, two_phase=slot.two_phase)

@@ -16,10 +16,12 @@ _SECONDS = 20.0
 
 
 @contextmanager
-def database(server: EmbeddedServer, name: str) -> Iterator[psycopg.Connection[Any]]:
-    """Yield a connection to a new database, which is dropped in the end."""
+def database(server: EmbeddedServer, name: str, template: str = "template1") -> Iterator[psycopg.Connection[Any]]:
+    """Yield a connection to a new database, a copy of another one to which nobody is connected; it is dropped then."""
     with server.connect() as admin:
-        admin.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+        admin.execute(
+            SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(Identifier(name), Identifier(template))
+        )
         try:
             with psycopg.connect(server.dsn, dbname=name, autocommit=True) as connection:
                 yield connection
@@ -44,6 +46,10 @@ class Subscriber:
             command.format(Identifier(self.name), Literal(self.publisher), Identifier(publications))
         )
 
+    def enable(self) -> None:
+        """Let it begin, where it was made with ``enabled = false``."""
+        self.connection.execute(SQL("ALTER SUBSCRIPTION {} ENABLE").format(Identifier(self.name)))
+
     def subscribe_unconnected(self, options: str = "", publications: str = "shop") -> None:
         """Subscribe without a look at the publisher, whose slot is there or is made at its first use.
 
@@ -53,7 +59,7 @@ class Subscriber:
         command = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (" + given + ")")
         name = Identifier(self.name)
         self.connection.execute(command.format(name, Literal(self.publisher), Identifier(publications), name))
-        self.connection.execute(SQL("ALTER SUBSCRIPTION {} ENABLE").format(name))
+        self.enable()
         self.connection.execute(SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION WITH (copy_data = false)").format(name))
 
     def connect(self, publisher: str, options: str = "") -> None:

@@ -81,6 +81,12 @@ REFUSED = {
     'CREATE_REPLICATION_SLOT "A" LOGICAL pgoutput': "42602",
     "CREATE_REPLICATION_SLOT b LOGICAL wal2json": "58P01",
     "CREATE_REPLICATION_SLOT b PHYSICAL": "0A000",
+    "CREATE_REPLICATION_SLOT b LOGICAL pgoutput EXPORT_SNAPSHOT": "0A000",
+    "CREATE_REPLICATION_SLOT b LOGICAL pgoutput (SNAPSHOT 'use')": "0A000",
+    "SELECT pg_create_logical_replication_slot('a', 'pgoutput')": "42710",
+    "SELECT pg_create_logical_replication_slot('b', 'wal2json')": "58P01",
+    "SELECT pg_create_logical_replication_slot('b', 'pgoutput', nonsense => true)": "42883",
+    "SELECT pg_drop_replication_slot('unknown')": "42704",
     "READ_REPLICATION_SLOT a": "0A000",
     "TIMELINE_HISTORY 2": "58P01",
     "TIMELINE_HISTORY " + "1" * 5000: "42601",
@@ -136,8 +142,15 @@ def test_commands_about_slots(publisher: testing.TestPublisher) -> None:
             with pytest.raises(psycopg.errors.ObjectInUse):
                 other.query(command)
         client.query("DROP_REPLICATION_SLOT old WAIT")
+        made = client.query("SELECT * FROM pg_create_logical_replication_slot('sql', 'pgoutput', false, true)")
+        slot = publisher.slot("sql")
+        assert slot is not None
+        assert (made, slot.two_phase, slot.temporary) == ([(b"sql", b"0/0")], True, False)
+        client.query("SELECT pg_drop_replication_slot('sql')")
+        assert publisher.slot("sql") is None
+        client.query("SELECT pg_create_logical_replication_slot('brief', 'pgoutput', temporary => true)")
         client.start(START.format("mine"))
-    assert eventually(lambda: publisher.slot("mine") is None)
+    assert eventually(lambda: publisher.slot("mine") is publisher.slot("brief") is None)
     assert publisher.slot("kept") is not None
 
 
