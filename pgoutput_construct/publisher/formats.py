@@ -44,7 +44,10 @@ class Formats:
         self._columns: dict[int, tuple[Description, list[_Convert]]] = {}
 
     def asked(self, message: m.PgoutputMessage) -> m.PgoutputMessage:
-        """Return the next message as the client asked for it; raise Refusal for a value that has no text here."""
+        """Return the next message as the client asked for it.
+
+        Raises Refusal for a value that has no text here, ProtocolError for one that nothing describes.
+        """
         fields = _ROWS.get(type(message))
         if fields is None:
             self._relations.update(message)
@@ -53,10 +56,14 @@ class Formats:
         rows = {name: row for name in fields if (row := getattr(changed, name)) and self._other in map(type, row)}
         if not rows:
             return message
-        converted: m.PgoutputMessage = replace(
-            changed, **{name: self._row(changed.relation_oid, row) for name, row in rows.items()}
-        )
-        return converted
+        try:
+            converted = {name: self._row(changed.relation_oid, row) for name, row in rows.items()}
+        except ProtocolError:
+            if self._other is m.Binary:
+                raise
+            return message  # a client takes text for any value, and an undescribed row is sent on purpose
+        asked: m.PgoutputMessage = replace(changed, **converted)
+        return asked
 
     def _row(self, relation_oid: int, row: Sequence[Any]) -> m.TupleData:
         columns = self._of(relation_oid)
@@ -77,9 +84,11 @@ class Formats:
 
 
 def _to_text(relation: m.Relation, column: m.RelationColumn, types: _Types) -> _Convert:
+    write = writer(column.type_oid, types)
+
     def convert(value: bytes) -> bytes:
         try:
-            return writer(column.type_oid, types)(value).encode()
+            return write(value).encode()
         except CANNOT as error:
             raise _no_text(relation, column, types) from error
 

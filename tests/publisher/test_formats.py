@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
+from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher import Feed, Settings, ThreadedPublisher
 from pgoutput_construct.publisher.formats import Formats
@@ -152,3 +153,11 @@ def test_what_has_no_text(oid: int, declared: Sequence[m.Type], told: str) -> No
         formats.asked(insert)
     assert "binary = true" in caught.value.hint
     assert Formats(binary=True).asked(insert) is insert
+
+
+def test_what_is_not_described() -> None:
+    """A row whose Relation comes late stays as it is where it may: a client takes text for any value."""
+    text, binary = (m.Insert(None, 30000, (kind(b"7"),)) for kind in (bytes, m.Binary))
+    assert Formats(binary=True).asked(text) is text
+    with pytest.raises(ProtocolError, match="no Relation has described"):
+        Formats(binary=False).asked(binary)

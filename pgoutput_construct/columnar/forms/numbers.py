@@ -21,6 +21,9 @@ _MANTISSA_BITS = {"!f": 24, "!d": 53}
 _LEAST_EXPONENT = {"!f": -149, "!d": -1074}
 _PLAIN_DIGITS = {"!f": 6, "!d": 15}  # FLT_DIG and DBL_DIG
 _MOST_DIGITS = 17
+_FLOAT4_DIGITS = (6, 7, 8, 9)
+_POWER_OF_TWO = 0.5
+"""The fraction of one: below it the next number is nearer than above."""
 
 
 def _numeric_text(data: bytes) -> str:
@@ -88,10 +91,11 @@ def _shortest(form: str, value: float) -> tuple[str, int]:
     # takes few digits have only above these numbers.
     if form == "!d" and value < 2**52:
         return _scientific(repr(value))
-    if form == "!f" and 2**-126 <= value < 2**24:
-        text = f"{value:.{_PLAIN_DIGITS[form]}g}"
-        if struct.unpack(form, struct.pack(form, float(text))) == (value,):
-            return _scientific(text)
+    if form == "!f" and 2**-126 <= value < 2**24 and math.frexp(value)[0] != _POWER_OF_TWO:
+        for digits in _FLOAT4_DIGITS:
+            text = f"{value:.{digits}g}"
+            if struct.unpack(form, struct.pack(form, float(text))) == (value,):
+                return _scientific(text)
     return _strictly_between(form, value)
 
 

@@ -22,7 +22,7 @@ _ARRAY = "_"
 
 
 def writer(type_oid: int, types: Mapping[int, Type]) -> Writer:
-    """Return what writes the text of a type's values in binary format; raise one of ``CANNOT`` where nothing does.
+    """Return what writes the text of a type's values in binary format; it raises one of ``CANNOT`` where nothing does.
 
     Args:
         type_oid: The type's OID.
@@ -30,8 +30,12 @@ def writer(type_oid: int, types: Mapping[int, Type]) -> Writer:
     """
     oid = base_oid(type_oid, types)
     if oid < FIRST_USER_OID:
-        return TEXTS[BUILTIN_TYPES[oid].name]
+        return TEXTS.get(BUILTIN_TYPES[oid].name, _refuse) if oid in BUILTIN_TYPES else _refuse
     return partial(_text, types[oid].name if oid in types else None, types)
+
+
+def _refuse(data: bytes) -> str:
+    raise ValueError("only its server knows its text")
 
 
 def _text(name: str | None, types: Mapping[int, Type], data: bytes) -> str:

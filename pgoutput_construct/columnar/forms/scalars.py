@@ -4,7 +4,6 @@ import struct
 from functools import partial
 from ipaddress import ip_address
 from typing import Final
-from uuid import UUID
 
 from pgoutput_construct.columnar.forms.form import Form, hexadecimal, utf8
 from pgoutput_construct.stream.builtin_types import TYPE_NAMES
@@ -14,6 +13,7 @@ __all__ = ["SCALARS"]
 
 _IPV4_TAILS = {bytes(12): "::", bytes(10) + b"\xff\xff": "::ffff:"}  # inet_net_ntop.c
 _FAMILIES = {4: 2, 6: 3}  # PGSQL_AF_INET and PGSQL_AF_INET6 in inet.h
+_UUID_SIZE = TYPE_NAMES["uuid"].size
 _OCTAL = 4
 """Characters of a byte that "char" writes as an octal number."""
 
@@ -83,6 +83,13 @@ def _hexadecimal_binary(text: str) -> bytes:
     return bytes.fromhex(text[2:])
 
 
+def _uuid_text(data: bytes) -> str:
+    if len(data) != _UUID_SIZE:
+        raise ValueError("this is no uuid")
+    digits = data.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
 def _snapshot_text(data: bytes) -> str:
     # pg_snapshot_send(): how many are in progress, xmin, xmax, those in progress.
     count, *xids = struct.unpack(f"!i{(len(data) - 4) // 8}q", data)
@@ -135,7 +142,7 @@ SCALARS: Final = {
     "inet": Form(_address_text, partial(_address_binary, False)),
     **dict.fromkeys(("macaddr", "macaddr8"), _MAC),
     **dict.fromkeys(("bit", "varbit"), Form(_bits_text, _bits_binary)),
-    "uuid": Form(lambda data: str(UUID(bytes=data)), lambda text: UUID(text).bytes),
+    "uuid": Form(_uuid_text, lambda text: bytes.fromhex(text.replace("-", ""))),
     "pg_lsn": Form(lambda data: str(Lsn(int.from_bytes(data))), lambda text: int(Lsn(text)).to_bytes(8)),
     **dict.fromkeys(("jsonb", "jsonpath"), _VERSIONED),
     **dict.fromkeys(("txid_snapshot", "pg_snapshot"), _XIDS),
