@@ -11,10 +11,10 @@ from psycopg.sql import SQL, Identifier, Literal
 
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.server import Settings
 from pgoutput_construct.publisher.tables import TargetTable, create_tables, target_tables
+from pgoutput_construct.publisher.target import SUBSCRIPTION, ReplayError, check_target, connected
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import Description
@@ -22,12 +22,7 @@ from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["ReplayError", "Replayed", "replay"]
 
-_NAME: Final = "pgoutput_replay"
 _SECONDS: Final = 0.2
-
-
-class ReplayError(PgoutputError):
-    """A log could not be brought into a server; the text says what to do."""
 
 
 @dataclass(frozen=True)
@@ -84,17 +79,17 @@ def replay(
         host: The address of this machine as the server sees it: it connects to a port that is opened here.
         on_progress: Called with the position that the server has reached, and the one at which it is done.
 
-    Raises ReplayError for tables that have rows, for a server that cannot apply what it gets, and for one that is too
-    old; PgoutputError for a log that cannot be read.
+    Raises ReplayError for tables that have rows, or lack columns, for a server that cannot be reached, that cannot
+    apply what it gets, or that is too old; PgoutputError for a log that cannot be read.
     """
     feed = _ReplayFeed(log, _position(ChangeLog(log), until))
-    with psycopg.connect(into, autocommit=True) as connection:
+    with connected(into) as connection:
+        check_target(connection, feed.targets)
         created = create_tables(connection, feed.targets)
-        _check_empty(connection, feed.targets)
         settings = Settings(host=host, wal_sender_timeout=0)
         end = feed.order().end
         told: list[str] = []
-        publications = feed.about.publications or (_NAME,)
+        publications = feed.about.publications or (SUBSCRIPTION,)
         with (
             ThreadedPublisher(feed, settings, told.append) as running,
             _subscription(connection, running.dsn, publications),
@@ -116,27 +111,15 @@ def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
     return int(pc.min(later["commit_lsn"]).as_py()) - 1 if len(later) else int(log.complete_lsn)
 
 
-def _check_empty(connection: psycopg.Connection[Any], tables: list[TargetTable]) -> None:
-    for table in tables:
-        if connection.execute(SQL("SELECT FROM {} LIMIT 1").format(table.identifier)).fetchone() is not None:
-            name = table.identifier.as_string(connection)
-            raise ReplayError(f"{name} has rows: replay into an empty table, or drop it, and it is created")
-
-
 @contextmanager
 def _subscription(connection: psycopg.Connection[Any], dsn: str, publications: Sequence[str]) -> Iterator[None]:
-    if connection.info.server_version < 150000:
-        raise ReplayError("the server is older than PostgreSQL 15, which does not tell of errors of subscriptions")
     create = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (copy_data = false)")
-    try:
-        names = SQL(", ").join(map(Identifier, publications))
-        connection.execute(create.format(Identifier(_NAME), Literal(dsn), names))
-    except psycopg.errors.DuplicateObject as error:
-        raise ReplayError(f"a replay is under way, or was cut off: DROP SUBSCRIPTION {_NAME}") from error
+    names = SQL(", ").join(map(Identifier, publications))
+    connection.execute(create.format(Identifier(SUBSCRIPTION), Literal(dsn), names))
     try:
         yield
     finally:
-        connection.execute(SQL("DROP SUBSCRIPTION {}").format(Identifier(_NAME)))
+        connection.execute(SQL("DROP SUBSCRIPTION {}").format(Identifier(SUBSCRIPTION)))
 
 
 def _is_there(running: ThreadedPublisher, end: int) -> bool:
@@ -150,7 +133,7 @@ def _is_there(running: ThreadedPublisher, end: int) -> bool:
 
 
 def _reached(running: ThreadedPublisher) -> Lsn:
-    slot = running.publisher.slots.get(_NAME)
+    slot = running.publisher.slots.get(SUBSCRIPTION)
     return Lsn(slot.confirmed if slot else 0)
 
 
@@ -159,7 +142,7 @@ def _check_errors(connection: psycopg.Connection[Any], told: Sequence[str]) -> N
     if refused:
         raise ReplayError(f"the server asks for what is not served: {refused[0]}")
     query = "SELECT apply_error_count FROM pg_stat_subscription_stats WHERE subname = %s"
-    row = connection.execute(query, (_NAME,)).fetchone()
+    row = connection.execute(query, (SUBSCRIPTION,)).fetchone()
     if row and row[0]:
         raise ReplayError("the server could not apply a change: its log says which, and why")
 

@@ -57,7 +57,7 @@ class Publisher:
     """Serves a feed as a walsender does."""
 
     def __init__(self, feed: Feed, settings: Settings | None = None, tell: Callable[[str], None] | None = None) -> None:
-        """Prepare to serve; raises PgoutputError for a file of slots that cannot be read.
+        """Prepare to serve; raises PgoutputError for a file of slots that cannot be read, or is in use.
 
         Args:
             feed: What is served.
@@ -95,6 +95,7 @@ class Publisher:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._save_slots()
+        self.slots.close()
 
     async def until_served(self) -> None:
         """Wait until a client has confirmed all that was there when listening began."""

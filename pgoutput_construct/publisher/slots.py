@@ -1,5 +1,6 @@
 """The replication slots of a publisher: one a client, whose confirmed positions are kept in a file."""
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.refusals import Refusal
@@ -39,7 +40,9 @@ class Slots:
     """The slots; its methods may be called from any thread."""
 
     def __init__(self, file: Path | None = None, most: int = 1000) -> None:
-        """Read the slots of a file, or begin with none; raises PgoutputError for a file that is not one of slots.
+        """Read the slots of a file, or begin with none, and keep others from it until ``close``.
+
+        Raises PgoutputError for a file that is not one of slots, or that another publisher has; OSError.
 
         Args:
             file: Where they are kept; None: nowhere.
@@ -52,8 +55,14 @@ class Slots:
         self._most = most
         self._has_news = False
         self._slots: dict[str, Slot] = {}
+        self._held = None if file is None else _hold(file)
         if file is not None and file.exists():
             self._slots = _read(file)
+
+    def close(self) -> None:
+        """Let others have the file."""
+        if self._held is not None:
+            self._held.close()
 
     def create(self, name: str, plugin: str = PLUGIN, *, two_phase: bool = False, temporary: int | None = None) -> Slot:
         """Make a slot that begins with the first transaction; raise Refusal where there is one of this name.
@@ -174,6 +183,17 @@ class Slots:
             out.flush()
             os.fsync(out.fileno())
         beside.replace(self._file)
+
+
+def _hold(file: Path) -> IO[bytes]:
+    """Lock a file beside that of the slots, which each write replaces by another one."""
+    held = file.with_name(f".{file.name}.lock").open("ab")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        held.close()
+        raise PgoutputError(f"{file}: another publisher keeps its slots there; name another file (--slots)") from None
+    return held
 
 
 def _read(file: Path) -> dict[str, Slot]:
