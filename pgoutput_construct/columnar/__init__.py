@@ -15,6 +15,7 @@ with needing("columnar"):
 if TYPE_CHECKING:
     from pgoutput_construct.columnar.batches import BatchDecoder, DecodedBatch, TableRows
     from pgoutput_construct.columnar.index import BatchIndex, index_batch
+    from pgoutput_construct.columnar.reading import Columns
     from pgoutput_construct.columnar.table import table_rows
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "BatchDecoder",
     "BatchIndex",
     "Choices",
+    "Columns",
     "Decoded",
     "DecodedBatch",
     "RowError",
@@ -37,7 +39,7 @@ __all__ = [
 ]
 
 _LATER = dict.fromkeys(("BatchDecoder", "DecodedBatch", "TableRows"), "batches")
-_LATER |= {"BatchIndex": "index", "index_batch": "index", "table_rows": "table"}
+_LATER |= {"BatchIndex": "index", "index_batch": "index", "Columns": "reading", "table_rows": "table"}
 
 
 def __getattr__(name: str) -> Any:

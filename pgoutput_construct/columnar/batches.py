@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Final, Unpack
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
 from pgoutput_construct.columnar.gather import all_same, tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
-from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema, rows_schema
+from pgoutput_construct.columnar.reading import Columns
+from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema
 from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.columnar.threads import checked
@@ -26,6 +28,9 @@ __all__ = ["BatchDecoder", "DecodedBatch", "TableRows"]
 Numbers = NDArray[np.int64]
 
 _DESCRIBES: Final = tag_table(DESCRIBING)
+
+_MOST_KEPT: Final = 64
+"""Tables for which a decoder keeps what it reads of their columns."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class BatchDecoder:
         self.history = RelationHistory()
         """The relations of all batches; positions count payloads."""
         self._scopes = ScopeReader(Session(proto_version, streaming, **others))
+        self._reading = lru_cache(_MOST_KEPT)(partial(_columns, self.history))
         self._next_seq = 0
 
     @property
@@ -108,17 +114,23 @@ class BatchDecoder:
     def _table(self, index: BatchIndex, rows: Numbers, place: int, errors: list[RowError]) -> list[TableRows]:
         description = self.history.descriptions[place]
         try:
-            columns = columns_schema(description)
-            check_names(columns)
+            reading = self._reading(place)
         except ProtocolError as error:
             errors += [RowError(row, error) for row in rows.tolist()]
             return []
         found = []
-        for block in table_rows(index, rows, description, columns, rows_schema(columns), self.threads):
+        for block in table_rows(index, rows, reading, self.threads):
             errors += block.errors
             if block.batch is not None:
                 found.append(TableRows(description, block.rows, block.batch))
         return found
+
+
+def _columns(history: RelationHistory, place: int) -> Columns:
+    description = history.descriptions[place]
+    columns = columns_schema(description)
+    check_names(columns)
+    return Columns(description, columns)
 
 
 def _undescribed(row: int, oid: int) -> RowError:

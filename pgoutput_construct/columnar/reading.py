@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.columnar import kernels
+from pgoutput_construct.columnar.rows import rows_schema
 from pgoutput_construct.columnar.typed.column import Cast
 from pgoutput_construct.columnar.typed.fixed import ENTRIES, Number
 from pgoutput_construct.columnar.typed.registry import find_cast
@@ -15,6 +16,7 @@ from pgoutput_construct.columnar.values import ColumnReader
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.values import base_oid
 from pgoutput_construct.wire.messages import VALUES, RelationColumn, Type
+from pgoutput_construct.wire.protocol import RelationColumnFlags
 from pgoutput_construct.wire.types import Marker
 
 __all__ = ["SENT", "UNSENT", "Column", "Columns"]
@@ -23,6 +25,9 @@ SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinst
 """The tags of values that are there: text and binary format."""
 UNSENT: Final = [code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], Marker)]
 """The tags of values that are not sent, and are not null either."""
+
+_ALL_SENT: Final = ""
+"""The name under which lists of nothing stand: that of no column."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +52,26 @@ def _column(column: RelationColumn, types: Mapping[int, Type], target: pa.DataTy
 
 
 class Columns:
-    """What is read of the columns of one table, the same for all of its blocks."""
+    """What is read of the columns of one table, the same for all of its rows; threads may share it."""
 
-    def __init__(self, description: Description, columns: pa.Schema, schema: pa.Schema, most: int) -> None:
-        """Prepare for blocks of ``most`` rows at most, of those ``columns`` of the table that are in ``schema``."""
-        relation = description.relation
-        self.width = len(relation.columns)
+    def __init__(self, description: Description, columns: pa.Schema) -> None:
+        """Prepare for rows that ``description`` describes.
+
+        ``columns`` are the columns wanted, by name, of types that hold the table's (``columns_schema``, or wider);
+        those that this Relation does not have are null.
+        """
+        self.relation = description.relation
+        self.columns = columns
+        self.schema = rows_schema(columns)
+        self.width = len(self.relation.columns)
         """How many values a row has."""
+        key = RelationColumnFlags.KEY
+        self.others = [i for i, column in enumerate(self.relation.columns) if not column.flags & key]
+        """The columns that are no part of a key, and null in old rows that are one."""
         wanted = {field.name: field.type for field in columns}
         self.readers = {
             position: _column(column, description.types, wanted[column.name])
-            for position, column in enumerate(relation.columns)
+            for position, column in enumerate(self.relation.columns)
             if column.name in wanted
         }
         """The columns that are wanted, by their position in the Relation."""
@@ -66,13 +80,23 @@ class Columns:
         for position, column in self.readers.items():
             if column.number is not None:
                 self.plan[:, position] = column.number.entries(column.target, column.number_tag)
-        self._absent = pa.nulls(most, pa.struct(schema))
-        self._nothing = pa.ListArray.from_arrays(pa.array(np.zeros(most + 1, np.int32)), pa.array([], pa.string()))
+        self._without = self._rows_without(0)
 
     def nulls(self, name: str, count: int) -> pa.Array:
         """Return so many nulls of a column, in memory that all blocks share; old rows have the types of the new."""
-        return self._absent.field(name).slice(0, count)
+        return self._shared(count)[name].slice(0, count)
 
     def all_sent(self, count: int) -> pa.Array:
         """Return the names of what was not sent for so many rows of which everything was: empty lists."""
-        return self._nothing.slice(0, count)
+        return self._shared(count)[_ALL_SENT].slice(0, count)
+
+    def _shared(self, count: int) -> Mapping[str, pa.Array]:
+        without = self._without
+        if len(without[_ALL_SENT]) < count:
+            self._without = without = self._rows_without(count)
+        return without
+
+    def _rows_without(self, count: int) -> Mapping[str, pa.Array]:
+        nulls = pa.nulls(count, pa.struct(self.schema)).flatten()
+        all_sent = pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string()))
+        return {**dict(zip(self.schema.names, nulls, strict=True)), _ALL_SENT: all_sent}

@@ -44,7 +44,7 @@ class Side:
         places = self.places[self.rows]
         self.counts = np.zeros(len(places), np.int32)
         self.starts, self.lengths, self.tags = _places(side, columns.width, len(places))
-        self.seen, self.sizes = np.zeros((columns.width, 256), np.int32), np.zeros(columns.width, np.int64)
+        self.seen, self.sizes = _counters(columns.width)
         """How often each tag stands in a column, and how many bytes its values have."""
         (find,) = kernels.TUPLES.values()
         given = index.given(rows[self.rows], places)
@@ -67,7 +67,7 @@ class Side:
         for position in positions if rows.any() else ():
             if self.seen[position, null] < self.have:
                 self.tags[position, rows[self.rows]] = null
-                self.seen[position] = np.bincount(self.tags[position], minlength=256)
+                self.seen[position] = np.bincount(self.tags[position], minlength=_TAGS)
 
     def read(self) -> None:
         """Read all columns that have values."""
@@ -151,6 +151,21 @@ class Side:
             except CannotHold:
                 refused[row if self.sparse is None else int(self.sparse[row])] = column.reader.text(value)
         return pa.array(loaded, column.target)
+
+
+_TAGS: Final = 256
+_LINE: Final = 8
+"""Numbers in a line of the processor's cache."""
+
+
+def _counters(columns: int) -> tuple[Numbers, Numbers]:
+    """Return zeros for each column: one for each tag, and one more.
+
+    No other thread has a part of their memory's lines: each would wait for the other's writes, for every value.
+    """
+    room = np.zeros((_TAGS + _LINE) * columns, np.int64)
+    tags = _TAGS * columns
+    return room[:tags].reshape(columns, _TAGS), room[tags : tags + columns]
 
 
 _MOST_KEPT: Final = 1 << 24

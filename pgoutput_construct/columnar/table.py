@@ -15,10 +15,9 @@ from pgoutput_construct.columnar.side import Side
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.errors import ProtocolError
-from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import BY_TAG, Insert
-from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
+from pgoutput_construct.wire.protocol import UpdateOldKind
 from pgoutput_construct.wire.reference import LARGEST
 
 __all__ = ["BLOCK_ROWS", "table_rows"]
@@ -49,24 +48,20 @@ _COPIED_WORDS: Final = word_table({Insert.TAG[0]: SNAPSHOT})
 def table_rows(
     index: BatchIndex,
     rows: Numbers,
-    description: Description,
-    columns: pa.Schema,
-    schema: pa.Schema,
+    reading: Columns,
     threads: int = 1,
     copied: bool = False,
 ) -> Iterator[Decoded]:
     """Yield Insert, Update, Delete and Truncate messages of one table as rows, in blocks that keep memory flat.
 
-    ``rows`` are indexes of payloads; ``description`` describes all of them. ``columns`` are the columns wanted, by
-    name, of types that hold the table's (``columns_schema``, or wider): columns that this Relation does not have become
-    null; ``schema`` is ``rows_schema(columns)``. The table's own columns hold the new row (null in deletes and
-    truncates, and where a TOASTed value was not sent: then ``_unchanged`` names the column); ``_before`` holds the old
-    row or its key. Payloads that are no such message, or do not fit the description, are returned in ``errors``.
-    ``threads`` decode blocks at the same time; the order stays. Rows that were ``copied`` say so in ``_op``.
+    ``rows`` are indexes of payloads; ``reading`` says what describes all of them, and which columns are wanted. These
+    hold the new row (null in deletes and truncates, and where a TOASTed value was not sent: then ``_unchanged`` names
+    the column); ``_before`` holds the old row or its key. Payloads that are no such message, or do not fit the
+    description, are returned in ``errors``. ``threads`` decode blocks at the same time; the order stays. Rows that were
+    ``copied`` say so in ``_op``.
     """
-    step = _step(len(rows), len(description.relation.columns), threads)
-    table = _Table(index, description, columns, schema, min(step, len(rows)), _COPIED_WORDS if copied else _OP_WORDS)
-    return in_order(table.decode, _blocks(index, rows, step), threads)
+    table = _Table(index, reading, _COPIED_WORDS if copied else _OP_WORDS)
+    return in_order(table.decode, _blocks(index, rows, _step(len(rows), reading.width, threads)), threads)
 
 
 def _step(rows: int, columns: int, threads: int) -> int:
@@ -94,27 +89,13 @@ def _blocks(index: BatchIndex, rows: Numbers, step: int) -> Iterator[Numbers]:
 
 
 class _Table:
-    """What is the same for all blocks of one table."""
+    """What is the same for all blocks of one table in one batch."""
 
-    def __init__(
-        self,
-        index: BatchIndex,
-        description: Description,
-        columns: pa.Schema,
-        schema: pa.Schema,
-        most: int,
-        ops: WordTable,
-    ) -> None:
-        """Prepare for blocks of so many rows at most; ``ops`` are the words of ``_op``."""
+    def __init__(self, index: BatchIndex, reading: Columns, ops: WordTable) -> None:
         self.index = index
+        self.reading = reading
         self.ops = ops
-        self.relation = description.relation
-        self.schema = schema
-        self.columns = columns
-        self.reading = Columns(description, columns, schema, most)
-        key = RelationColumnFlags.KEY
-        self.others = [i for i, column in enumerate(self.relation.columns) if not column.flags & key]
-        """The columns that are no part of a key, and null in old rows that are one."""
+        """The words of ``_op``."""
 
     def decode(self, rows: Numbers) -> Decoded:
         """Return the rows of one block."""
@@ -161,22 +142,24 @@ class _Table:
 
     @property
     def name(self) -> str:
-        return f"{self.relation.namespace or 'pg_catalog'}.{self.relation.name}"
+        relation = self.reading.relation
+        return f"{relation.namespace or 'pg_catalog'}.{relation.name}"
 
     def batch(self, rows: Numbers, new: Side, old: Side) -> pa.RecordBatch:
         """Return the rows as a batch."""
-        if old.have and self.others:
-            old.blank(self.others, self.index.rows["old_kind"][rows] == ord(UpdateOldKind.KEY))
+        reading, schema = self.reading, self.reading.schema
+        if old.have and reading.others:
+            old.blank(reading.others, self.index.rows["old_kind"][rows] == ord(UpdateOldKind.KEY))
         new.read()
         old.read()
-        arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in self.columns}
+        arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in reading.columns}
         arrays["_op"] = words(self.index.tags, rows, self.ops)
         arrays["_unchanged"] = new.unchanged()
-        if "_before" in self.schema.names:
-            arrays["_before"] = old.struct(self.schema.field("_before").type)
+        if "_before" in schema.names:
+            arrays["_before"] = old.struct(schema.field("_before").type)
         refused = {**new.untyped(""), **old.untyped("_before.")}
-        arrays["_untyped"] = _untyped(len(rows), refused) if refused else self.reading.nulls("_untyped", len(rows))
-        return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
+        arrays["_untyped"] = _untyped(len(rows), refused) if refused else reading.nulls("_untyped", len(rows))
+        return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
 def _without(rows: Numbers, errors: list[RowError]) -> Numbers:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher.feed import Feed
+from pgoutput_construct.publisher.formats import Formats
 from pgoutput_construct.publisher.order import COPIED, Order
+from pgoutput_construct.publisher.pace import Pace
 from pgoutput_construct.publisher.rendering import Outgoing, Renderer
 from pgoutput_construct.wire.connection import build_connection
 from pgoutput_construct.wire.connection_messages import CopyData
@@ -37,6 +39,8 @@ class Chunk(NamedTuple):
     """End of the last transaction that is wholly sent with it."""
     fault: "Fault | None" = None
     """What shows behind it, on purpose."""
+    pause: float = 0.0
+    """Seconds until what follows is due."""
 
 
 class Cursor:
@@ -49,6 +53,7 @@ class Cursor:
         after: int,
         copied: int = -1,
         two_phase_at: int | None = None,
+        pace: Pace | None = None,
     ) -> None:
         """Begin behind what ended at, or before, a position.
 
@@ -58,8 +63,11 @@ class Cursor:
             after: The position.
             copied: The client has been served the copies of tables up to this seq that stand before that.
             two_phase_at: What was prepared behind this position is sent as prepared; None: when it has committed.
+            pace: When each is due; None: at once.
         """
         self._feed = feed
+        self._pace = pace
+        self._pause = 0.0
         self._generation = feed.generation
         self.copied = copied
         """Up to which seq copies of tables have been served, or will be."""
@@ -70,6 +78,7 @@ class Cursor:
         self._place = order.behind(after)
         self._seq = order[self._place - 1].seq if self._place else -1
         """Up to which seq messages outside of transactions have been sent."""
+        self._formats = Formats(options.binary)
         layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
         self._engines = {inside: engine(**layout, in_stream=inside) for inside in (False, True)}
         self._current: Iterator[Outgoing] = iter(())
@@ -92,8 +101,8 @@ class Cursor:
             pieces.append(self._encoded(outgoing))
             size += len(pieces[-1])
             changes += type(outgoing.message) in CHANGES
-        fault, self._fault = self._fault, None
-        return Chunk(b"".join(pieces), changes, self.position, fault) if pieces or fault else None
+        (fault, pause), self._fault, self._pause = (self._fault, self._pause), None, 0.0
+        return Chunk(b"".join(pieces), changes, self.position, fault, pause) if pieces or fault or pause else None
 
     def _begin_next(self) -> bool:
         """Begin the next item; tell whether there is one."""
@@ -107,6 +116,9 @@ class Cursor:
         self._fault = self._feed.next_fault(following.seq)
         if self._fault is not None or (following.outcome != COPIED and self._send_messages(following.seq - 1)):
             return self._fault is None
+        self._pause = self._pace.wait(following) if self._pace and (following.end_lsn or 0) > self._after else 0.0
+        if self._pause:
+            return False
         self._place += 1
         self._end = following.end_lsn or 0
         if self._end > self._after:
@@ -134,7 +146,7 @@ class Cursor:
             self._place = order.behind(self._end)
 
     def _encoded(self, outgoing: Outgoing) -> bytes:
-        payload = self._engines[outgoing.in_stream].build(outgoing.message)
+        payload = self._engines[outgoing.in_stream].build(self._formats.asked(outgoing.message))
         now = Timestamp.from_datetime(datetime.now(UTC) + timedelta(seconds=self.clock))
         frame = XLogData(outgoing.lsn, outgoing.lsn, now, payload)
         return build_connection(CopyData(build_frame(frame)))

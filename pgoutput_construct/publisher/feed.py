@@ -42,8 +42,6 @@ class About:
     """Names of the publications; empty: of any name."""
     layout: dict[str, Any]
     """The options under which its messages were laid out: the keywords of Session."""
-    binary: bool
-    """Whether values are in binary format."""
 
 
 class Feed(ABC):
@@ -54,6 +52,8 @@ class Feed(ABC):
     """What describes the rows, at each place."""
     generation: int = 0
     """It changes when what has ended is no longer what it was, with more behind it."""
+    begins: Lsn = Lsn(0)
+    """What ended up to this position is no longer there."""
     copied_until: int = -1
     """The seq of the latest copy of a table."""
 

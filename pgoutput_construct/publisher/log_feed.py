@@ -1,5 +1,6 @@
 """A change log as a feed: its transactions from its index, its messages a window of a segment at a time."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from threading import Lock
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.planning import relation_history
+from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.wholeness import present_copies
@@ -28,6 +30,9 @@ __all__ = ["LogFeed"]
 
 _WINDOW: Final = 4096
 """Rows of a segment that are taken apart together."""
+_WINDOWS: Final = 16
+_TABLES: Final = 2
+"""How many segments are kept for windows that are to come."""
 _PREPARES: Final = [cls.TAG[0] for cls in (Prepare, StreamPrepare)]
 
 
@@ -45,7 +50,8 @@ class LogFeed(Feed):
         self._lock = Lock()
         self._until = until
         self._address = address
-        self._window = lru_cache(maxsize=16)(self._read_window)
+        self._window = lru_cache(maxsize=_WINDOWS)(self._read_window)
+        self._table = lru_cache(maxsize=_TABLES)(self._read_table)
         self._items = LogItems(self._prepares, until)
         self._open(ChangeLog(address))
 
@@ -58,7 +64,6 @@ class LogFeed(Feed):
             options.timeline or 1,
             tuple(options.publications),
             options.layout(),
-            options.binary,
         )
         self._log = log
         self.history = relation_history(log.index)
@@ -68,6 +73,7 @@ class LogFeed(Feed):
         self._copies, self.copied_until = copies, copied_until
         self._orders: dict[int | None, tuple[LogOrder, LogCopies]] = {}
         self.generation += is_other
+        self.begins = read_pruned(log.store).lsn
         # Last, since clients are told that all before this has been sent to them.
         self._last_seq = log.segments[-1].last_seq
         self._position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))
@@ -106,9 +112,7 @@ class LogFeed(Feed):
 
     def read(self, first: int, last: int) -> Iterator[Fed]:
         """See Feed."""
-        for row in self._rows(first, last):
-            if first <= row.fed.seq <= last and row.snapshot is None:
-                yield row.fed
+        return (row.fed for row in self._rows(first, last) if row.snapshot is None)
 
     def copied(self, ended: EndedTransaction) -> Iterator[Fed]:
         """See Feed."""
@@ -137,21 +141,29 @@ class LogFeed(Feed):
         seq = first
         while seq <= last:
             segment = self._log.segment(seq)
-            number = (seq - segment.first_seq) // _WINDOW
-            yield from self._window(segment.first_seq, number)
-            seq = min(segment.first_seq + (number + 1) * _WINDOW, segment.last_seq + 1)
+            begin = seq - (seq - segment.first_seq) % _WINDOW
+            end = min(begin + _WINDOW, segment.last_seq + 1)
+            rows = self._window(begin, end)
+            yield from rows[bisect_left(rows, seq, key=_seq) : bisect_right(rows, last, key=_seq)]
+            seq = end
 
     def _prepares(self, segment: Segment) -> list[tuple[int, Prepare | StreamPrepare]]:
         table = self._log.table(segment)
         chosen = table.filter(pc.is_in(table["tag"], pa.array(_PREPARES, table["tag"].type)))
-        fed = (_fed(entry, segment.options.layout()) for entry in table_entries(chosen, segment.name))
+        parser = _Parser(segment.options.layout())
+        fed = (parser.fed(entry) for entry in table_entries(chosen, segment.name))
         return [(each.seq, each.message) for each in fed if isinstance(each.message, Prepare | StreamPrepare)]
 
-    def _read_window(self, first_seq: int, number: int) -> list["_Row"]:
-        segment = self._log.segment(first_seq)
-        table = self._log.table(segment).slice(number * _WINDOW, _WINDOW)
-        layout = segment.options.layout()
-        return [_Row(_fed(entry, layout), entry.snapshot) for entry in table_entries(table, segment.name)]
+    def _read_window(self, begin: int, end: int) -> list["_Row"]:
+        segment = self._log.segment(begin)
+        table = self._table(segment.first_seq, segment.last_seq)
+        # Of a segment that was compacted away the table is that of the one which covers it.
+        table = table.slice(begin - table["seq"][0].as_py(), end - begin)
+        parser = _Parser(segment.options.layout())
+        return [_Row(parser.fed(entry), entry.snapshot) for entry in table_entries(table, segment.name)]
+
+    def _read_table(self, first_seq: int, last_seq: int) -> pa.Table:
+        return self._log.table(self._log.segment(first_seq))
 
 
 class _Row(NamedTuple):
@@ -160,9 +172,20 @@ class _Row(NamedTuple):
     """The chunk that it was copied with."""
 
 
-def _fed(entry: LogEntry, layout: Mapping[str, Any]) -> Fed:
-    try:
-        message = engine(**{**layout, **entry.states}).parse(entry.payload)
-    except PgoutputError as error:
-        raise explain(entry, error) from error
-    return Fed(entry.seq, entry.wal_start, message, entry.scope)
+def _seq(row: _Row) -> int:
+    return row.fed.seq
+
+
+class _Parser:
+    """Parses the entries of a segment."""
+
+    def __init__(self, layout: Mapping[str, Any]) -> None:
+        self._engine = lru_cache(maxsize=None)(lambda states: engine(**layout, **dict(states)))
+
+    def fed(self, entry: LogEntry) -> Fed:
+        """Return an entry as a feed has it; raise ChangeLogError where its payload is damaged."""
+        try:
+            message = self._engine(tuple(entry.states.items())).parse(entry.payload)
+        except PgoutputError as error:
+            raise explain(entry, error) from error
+        return Fed(entry.seq, entry.wal_start, message, entry.scope)

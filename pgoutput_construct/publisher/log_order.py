@@ -1,8 +1,8 @@
 """The order of what a change log serves: transactions out of its index, and where they were prepared."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,9 @@ from pgoutput_construct.publisher.order import FINISHED, PREPARED, Order
 from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 
 __all__ = ["LogOrder", "ended_of", "transaction_of"]
+
+_BLOCK: Final = 256
+"""Rows that are unpacked together."""
 
 
 class LogOrder(Order):
@@ -27,6 +30,7 @@ class LogOrder(Order):
         seqs = np.concatenate([rows["seq"].to_numpy(), _column(beside, "seq")])
         self._codes: Numbers = np.argsort(seqs, kind="stable")
         """Of each place a row, or behind the rows one of those beside them."""
+        self._unpacked = lru_cache(maxsize=16)(self._unpack)
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -36,7 +40,11 @@ class LogOrder(Order):
         if code >= self._rows.num_rows:
             found: EndedTransaction = self._beside[code - self._rows.num_rows]
             return found
-        return ended_of(self._rows.slice(code, 1).to_pylist()[0])
+        return ended_of(self._unpacked(code // _BLOCK)[code % _BLOCK])
+
+    def _unpack(self, block: int) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._rows.slice(block * _BLOCK, _BLOCK).to_pylist()
+        return rows
 
     @cached_property
     def xids(self) -> Numbers:

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from secrets import token_urlsafe
 from typing import Any, Final
 
 import psycopg
 import pyarrow.compute as pc
+from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
 from pgoutput_construct.changelog.reader import ChangeLog
@@ -46,6 +48,7 @@ class _ReplayFeed(LogFeed):
 
     def _open(self, log: ChangeLog) -> None:
         super()._open(log)
+        self.binary = log.options.binary
         self.targets = target_tables(self.history.descriptions, log.index)
         self._names = {table.relation_oid: table for table in self.targets}
 
@@ -86,16 +89,16 @@ def replay(
     with connected(into) as connection:
         check_target(connection, feed.targets)
         created = create_tables(connection, feed.targets)
-        settings = Settings(host=host, wal_sender_timeout=0)
+        password, name = token_urlsafe(), SUBSCRIPTION
+        settings = Settings(host=host, method="scram-sha-256", user=name, password=password, wal_sender_timeout=0)
         end = feed.order().end
-        told: list[str] = []
-        publications = feed.about.publications or (SUBSCRIPTION,)
+        publications = feed.about.publications or (name,)
         with (
-            ThreadedPublisher(feed, settings, told.append) as running,
-            _subscription(connection, running.dsn, publications),
+            ThreadedPublisher(feed, settings) as running,
+            _subscription(connection, make_conninfo(running.dsn, password=password), publications, feed.binary),
         ):
             while not _is_there(running, end):
-                _check_errors(connection, told)
+                _check_errors(connection, running.publisher.refused)
                 if on_progress is not None:
                     on_progress(_reached(running), Lsn(end))
         tables = {table.identifier.as_string(connection): _count(connection, table) for table in feed.targets}
@@ -112,10 +115,13 @@ def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
 
 
 @contextmanager
-def _subscription(connection: psycopg.Connection[Any], dsn: str, publications: Sequence[str]) -> Iterator[None]:
-    create = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (copy_data = false)")
+def _subscription(
+    connection: psycopg.Connection[Any], dsn: str, publications: Sequence[str], binary: bool
+) -> Iterator[None]:
+    """Subscribe, in the format of the log: some values have no other."""
+    create = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (copy_data = false, binary = {})")
     names = SQL(", ").join(map(Identifier, publications))
-    connection.execute(create.format(Identifier(SUBSCRIPTION), Literal(dsn), names))
+    connection.execute(create.format(Identifier(SUBSCRIPTION), Literal(dsn), names, binary))
     try:
         yield
     finally:
@@ -137,10 +143,9 @@ def _reached(running: ThreadedPublisher) -> Lsn:
     return Lsn(slot.confirmed if slot else 0)
 
 
-def _check_errors(connection: psycopg.Connection[Any], told: Sequence[str]) -> None:
-    refused = [line for line in told if line.startswith("refused")]
-    if refused:
-        raise ReplayError(f"the server asks for what is not served: {refused[0]}")
+def _check_errors(connection: psycopg.Connection[Any], refused: str | None) -> None:
+    if refused is not None:
+        raise ReplayError(f"the server asks for what is not served: {refused}")
     query = "SELECT apply_error_count FROM pg_stat_subscription_stats WHERE subname = %s"
     row = connection.execute(query, (SUBSCRIPTION,)).fetchone()
     if row and row[0]:

@@ -8,6 +8,7 @@ from pgoutput_construct.publisher.confirmed import Surroundings, confirmed
 from pgoutput_construct.publisher.cursor import Cursor
 from pgoutput_construct.publisher.feed import Fed, Feed
 from pgoutput_construct.publisher.order import FINISHED
+from pgoutput_construct.publisher.pace import Pace
 from pgoutput_construct.publisher.rendering import Outgoing, in_scope, tables_of
 from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction
@@ -21,11 +22,18 @@ _OPENING: Final = (m.Begin, m.BeginPrepare, m.StreamStart)
 _TWO_PHASE: Final = (m.Prepare, m.StreamPrepare, m.CommitPrepared, m.RollbackPrepared)
 
 
-def cursor_of(feed: Feed, options: ReplicationOptions, after: int, copied: int, two_phase_at: int | None) -> Cursor:
-    """Return what goes through a feed for one client; see ``Cursor``."""
+def cursor_of(
+    feed: Feed,
+    options: ReplicationOptions,
+    after: int,
+    copied: int,
+    two_phase_at: int | None,
+    pace: Pace | None = None,
+) -> Cursor:
+    """Return what goes through a feed for one client; see ``Cursor``. A script has its pace from who writes it."""
     if isinstance(feed, Script):
         return ScriptCursor(feed, options, after, copied, two_phase_at)
-    return Cursor(feed, options, after, copied, two_phase_at)
+    return Cursor(feed, options, after, copied, two_phase_at, pace)
 
 
 class ScriptCursor(Cursor):

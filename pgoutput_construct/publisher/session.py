@@ -199,10 +199,11 @@ class Session:
         except Refusal as refusal:
             if refusal.fatal:
                 raise
-            self.publisher.told(f"refused: {refusal.message}")
+            self.publisher.refuse(refusal.message)
             await self.send(error_response(refusal))
         except PgoutputError as error:
             # What is served is damaged: the client is told where.
+            self.publisher.refuse(str(error))
             await self.send(error_response(Refusal("XX001", str(error))))
         await self.send(m.ReadyForQuery("I"))
 

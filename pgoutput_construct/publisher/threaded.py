@@ -26,7 +26,6 @@ class ThreadedPublisher:
         try:
             self._run(self._publisher.start())
         except BaseException:
-            self._run(self._publisher.stop())
             self._end()
             raise
         return self

@@ -50,7 +50,7 @@ def publisher(
         settings: More of ``pgoutput_construct.publisher.Settings``: ``method``, ``user``, ``password``, ``rate``,
             ``wal_sender_timeout`` and others.
     """
-    about = About(server_version, "7000000000000000000", database, 1, tuple(publications), {}, binary=False)
+    about = About(server_version, "7000000000000000000", database, 1, tuple(publications), {})
     script = Script(about)
     with ThreadedPublisher(script, Settings(port=port, **settings)) as running:
         yield TestPublisher(running, script)

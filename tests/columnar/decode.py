@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.columnar.index import index_batch
-from pgoutput_construct.columnar.rows import Payloads, States, check_names, rows_schema
+from pgoutput_construct.columnar.reading import Columns
+from pgoutput_construct.columnar.rows import Payloads, States, check_names
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.columnar.threads import checked
 from pgoutput_construct.stream.relations import Description
@@ -28,9 +29,9 @@ def decode_rows(
     PgoutputError for arguments that are none.
     """
     check_names(columns)
-    index, schema, batches = index_batch(payloads, in_stream, **options), rows_schema(columns), []
-    for block in table_rows(index, np.arange(len(index)), description, columns, schema, checked(threads)):
+    index, reading, batches = index_batch(payloads, in_stream, **options), Columns(description, columns), []
+    for block in table_rows(index, np.arange(len(index)), reading, checked(threads)):
         if block.errors:
             raise block.errors[0]
         batches.append(block.batch)
-    return pa.Table.from_batches(batches, schema=schema)
+    return pa.Table.from_batches(batches, schema=reading.schema)

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
-
 from pgoutput_construct.publisher.feed import About
 from pgoutput_construct.publisher.script import Script
+from pgoutput_construct.testing.inventions import invented
 from pgoutput_construct.testing.scenario_alterations import WAYS
-from pgoutput_construct.testing.scenarios import Scenario, scenarios
+from pgoutput_construct.testing.scenarios import Scenario
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.messages import BY_TAG
 from pgoutput_construct.wire.types import Lsn, Timestamp
@@ -39,12 +37,12 @@ class Batch:
     def invent(cls, count: int) -> "Batch":
         """Invent as many as asked, and more where a kind of message is missing."""
         number = int(os.environ.get(_SEED, random.getrandbits(32)))
-        found = _invented(count, number, 0)
+        found = invented(count, number, 0)
         for more in range(1, _ROUNDS):
             counts = sum((scenario.counts for scenario in found), _ways(found))
             if all(counts[name] >= _LEAST for name in (*(kind.__name__ for kind in BY_TAG.values()), *WAYS)):
                 break
-            found += _invented(10, number + more, len(found))
+            found += invented(10, number + more, len(found))
         return cls(found, number)
 
     @property
@@ -71,22 +69,9 @@ def _ways(scenarios: Iterable[Scenario]) -> Counter[str]:
     return Counter(way for scenario in scenarios for way in {each.way for _, each in scenario.alterations})
 
 
-def _invented(count: int, number: int, first: int) -> list[Scenario]:
-    found: list[Scenario] = []
-
-    @seed(number)
-    @settings(max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(st.data())
-    def collect(data: st.DataObject) -> None:
-        found.append(data.draw(scenarios(first + len(found))))
-
-    collect()
-    return found
-
-
 def script_of(sent: Iterable[Sent], server_version: int = 180000) -> Script:
     """Return a stream as what a server of some version serves."""
-    script = Script(About(server_version, "7000000000000000000", "postgres", 1, (), {}, binary=False))
+    script = Script(About(server_version, "7000000000000000000", "postgres", 1, (), {}))
     for lsn, message in sent:
         script.add(lsn, message)
     return script

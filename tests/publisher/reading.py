@@ -21,7 +21,7 @@ __all__ = ["ABOUT", "LAYOUT", "Reading", "expected", "feed_of", "payloads_of", "
 
 LAYOUT: Any = {"proto_version": 4, "streaming": "parallel"}
 """How scenarios are laid out."""
-ABOUT = About(180000, "7000000000000000000", "postgres", 1, (), LAYOUT, binary=False)
+ABOUT = About(180000, "7000000000000000000", "postgres", 1, (), LAYOUT)
 
 Rows = dict[tuple[str, str], list[dict[str, Any]]]
 

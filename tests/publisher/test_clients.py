@@ -69,6 +69,8 @@ REFUSED = {
     START.format("a").replace(")", ", nonsense 'on')"): "42601",
     START.format("a").replace(")", ", binary 'perhaps')"): "42601",
     START.format("a").replace(")", ", proto_version '2')"): "42601",
+    START.format("a").replace(")", ", streaming 'often')"): "42601",
+    START.format("a").replace(")", ", origin 'here')"): "22023",
     START.format("a").replace(", publication_names 'shop'", ""): "22023",
     START.format("a").replace("'shop'", "'other'"): "42704",
     START.format("a").replace("'shop'", "'\"x'"): "42602",
@@ -105,6 +107,21 @@ def test_commands_that_are_refused() -> None:
                 found[text] = caught.value.sqlstate
             assert found == REFUSED
             assert client.query("SHOW server_version") == [(b"18.0",)]
+
+
+@pytest.mark.parametrize(("version", "streaming", "refused"), [(150004, "parallel", True), (150004, "yes", False)])
+def test_what_a_server_knows(version: int, streaming: str, refused: bool) -> None:
+    """A value that came with a later server is refused as that server refuses it; a switch has many names."""
+    asked = START.format("a").replace("'1'", "'2'").replace(")", f", streaming '{streaming}')")
+    with (
+        testing.publisher(server_version=version) as publisher,
+        WireClient(publisher.port, user="me", replication="database") as client,
+    ):
+        if refused:
+            with pytest.raises(psycopg.errors.SyntaxError, match=r"streaming requires a Boolean value$"):
+                client.query(asked)
+        else:
+            client.start(asked)
 
 
 def test_commands_about_slots(publisher: testing.TestPublisher) -> None:

@@ -19,8 +19,7 @@ from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from tests.publisher.subscriber import database
-from tools.benchmark.clients import DIRECTORY
-from tools.benchmark.harness import CLIENTS, Harness, built
+from tools.benchmark.harness import CLIENTS, Harness, built, missing
 
 pytestmark = pytest.mark.server
 
@@ -170,9 +169,9 @@ def test_the_same_in_other_languages(served: Served, client: Harness, version: i
     """What a client's library makes of each message is the same, too."""
     if version > 1 and not client.streaming:
         pytest.skip(f"{client.name} does not know streamed transactions")
-    folder = built(client, DIRECTORY)
+    folder = built(client)
     if folder is None:
-        pytest.skip(f"{client.name} is not built: run python -m tools.benchmark clients once")
+        pytest.skip(missing(client))
     arguments = served.slots[f"{client.name}{version}"], "shop", version, len(served.messages[version])
     expected = _run(client, folder, served.server, *arguments)
     assert len(expected) >= len(served.messages[version])

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
+from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.spark.names import qualified_name
@@ -99,9 +99,7 @@ def _of_table(
     copied = bool(origins[chosen[0]] >= len(part.plan.spans.xid))
     seqs = part.rows.column("seq").to_numpy()
     of_key = np.array([bool(column.flags & RelationColumnFlags.KEY) for column in relation.columns], np.bool_)
-    for block in table_rows(
-        part.index, chosen, renamed(description, places), columns, rows_schema(columns), copied=copied
-    ):
+    for block in table_rows(part.index, chosen, Columns(renamed(description, places), columns), copied=copied):
         for error in block.errors if not keeps_bad else ():
             raise failed(part, error.row, error.error) from error
         if block.batch is None:

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
 from pgoutput_construct.columnar.index import BatchIndex, index_batch
+from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError, ProtocolError
 from pgoutput_construct.spark.columns import find_columns, used_ones
@@ -134,10 +135,9 @@ class _Decoder:
         mine = np.isin(oids, [self.history.descriptions[number].relation.relation_oid for number in self.names])
         for row in np.flatnonzero(mine & (found == UNDESCRIBED))[:1].tolist():
             raise ProtocolError(f"seq {seqs[rows[row]]}: no Relation has described the relation OID {oids[row]} before")
-        own = rows_schema(self.columns)
         for number in sorted(self.names.keys() & found.tolist()):
             description = renamed(self.history.descriptions[number], self.names[number])
-            for block in table_rows(index, rows[found == number], description, self.columns, own):
+            for block in table_rows(index, rows[found == number], Columns(description, self.columns)):
                 for error in block.errors:
                     raise PgoutputError(f"seq {seqs[error.row]}: {error}")
                 assert block.batch is not None

@@ -16,9 +16,9 @@ from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.reader import explain, table_entries
 from pgoutput_construct.changelog.reading import Needed, read_indexed
 from pgoutput_construct.changelog.store import MissingFileError
-from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.gather import look_up
 from pgoutput_construct.columnar.index import IS_ROW, BatchIndex
+from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
@@ -96,7 +96,7 @@ def _blocks(
     part: Part, columns: pa.Schema, description: Description, chosen: Numbers, keeps_bad: bool
 ) -> Iterator[Decoded]:
     copied = bool(part.origins[chosen[0]] >= len(part.plan.spans.xid))
-    for block in table_rows(part.index, chosen, description, columns, rows_schema(columns), copied=copied):
+    for block in table_rows(part.index, chosen, Columns(description, columns), copied=copied):
         for error in block.errors if not keeps_bad else ():
             raise failed(part, error.row, error.error) from error
         if block.batch is not None:
