@@ -57,7 +57,8 @@ def _compare(both: DataFrame) -> Comparison:
     """Compare in one pass: equal rows of both sides meet in one group, whose sides come to 0."""
     groups = both.groupBy("row").agg(F.sum("side").alias("more"), F.count("side").alias("rows"))
     sums = ("(rows - more) div 2", "(rows + more) div 2", "greatest(-more, 0)", "greatest(more, 0)")
-    totals = [total or 0 for total in groups.agg(*(F.sum(F.expr(each)) for each in sums)).first() or ()]
-    differ = (groups.where(f"{sign}more > 0").take(_EXAMPLES) if any(totals[2:]) else () for sign in "-+")
+    totals = groups.agg(*(F.sum(F.expr(each)) for each in sums)).first()
+    rows, rebuilt_rows, missing, unexpected = (total or 0 for total in totals or [0] * len(sums))
+    differ = (groups.where(f"{sign}more > 0").take(_EXAMPLES) if missing or unexpected else () for sign in "-+")
     examples = [f"{sign} {row['row'].asDict()}" for sign, found in zip("-+", differ, strict=True) for row in found]
-    return Comparison(*totals, tuple(examples))
+    return Comparison(rows, rebuilt_rows, missing, unexpected, tuple(examples))
