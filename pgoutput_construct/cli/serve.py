@@ -1,10 +1,12 @@
 """``pgoutput serve``: a change log, or lines of JSON, as a server that anyone can subscribe to."""
 
 import asyncio
+import os
 import signal
 import ssl
+import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,6 +15,7 @@ from pgoutput_construct.cli.params import SECONDS
 from pgoutput_construct.cli.readers import is_log
 from pgoutput_construct.cli.scenario_feed import is_scenario, scenario_feed
 from pgoutput_construct.cli.values import printable
+from pgoutput_construct.cli.words import counted
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
 
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from pgoutput_construct.publisher import Feed, Publisher
 
 __all__ = ["serve_command"]
+
+_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
 @click.command("serve", short_help="Serve a change log as a PostgreSQL publisher.")
@@ -133,25 +138,36 @@ async def _serve(publisher: "Publisher", until_served: bool) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await publisher.start()
-    for line in _greeting(publisher):
-        click.echo(line)
-    waiting = {asyncio.create_task(stop.wait())}
-    if until_served:
-        waiting.add(asyncio.create_task(publisher.until_served()))  # type: ignore[arg-type]
     try:
+        await _start(publisher)
+        for line in _greeting(publisher):
+            click.echo(line)
+        waiting = {asyncio.create_task(stop.wait())}
+        if until_served:
+            waiting.add(asyncio.create_task(publisher.until_served()))  # type: ignore[arg-type]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     finally:
         await publisher.stop()
+
+
+async def _start(publisher: "Publisher") -> None:
+    try:
+        await publisher.start()
+    except OSError as error:
+        place, number = f"{publisher.settings.host}:{publisher.settings.port}", error.errno or 0
+        why = os.strerror(number) if number > 0 else error.strerror  # of a name that is not known
+        raise PgoutputError(f"cannot listen at {place}: {why}; name another address (--host, --port)") from error
 
 
 def _greeting(publisher: "Publisher") -> list[str]:
     about, settings = publisher.feed.about, publisher.settings
     named = ", ".join(about.publications) or "any"
     connection = f"host={settings.host} port={publisher.port} dbname={about.database}"
+    connection += f" user={settings.user}" if settings.user else ""
+    connection += " password=..." if settings.password else ""
     return [
         f"listening on {settings.host}:{publisher.port}",
-        printable(f"{len(publisher.feed.order()):,} transactions of {len(publisher.feed.tables())} tables"),
+        f"{counted(len(publisher.feed.order()), 'transaction')} of {counted(len(publisher.feed.tables()), 'table')}",
         printable(f"subscribe: CONNECTION '{connection}' PUBLICATION {named} WITH (copy_data = false)"),
     ]
 
@@ -171,15 +187,23 @@ def _feed(source: str, server_version: int, meaning: Path | None) -> "Feed":
 def _password(file: Path | None) -> str | None:
     if file is None:
         return None
-    lines = file.read_text("utf-8").splitlines()
-    if not lines or not lines[0]:
+    try:
+        password = file.read_text("utf-8").partition("\n")[0].rstrip("\r")
+    except UnicodeDecodeError as error:
+        raise PgoutputError(f"{file}: the first line is the password, and it is not UTF-8") from error
+    if not password:
         raise PgoutputError(f"{file}: the first line is the password, and it is empty")
-    return lines[0]
+    if file.stat().st_mode & _OTHERS:
+        click.echo(f"warning: {file} can be read by other users of this machine: chmod 600", err=True)
+    return password
 
 
 def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
     if certificate is None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate, key)
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        raise PgoutputError(f"{certificate}, {key}: no certificate in PEM format and its key: {error}") from error
     return context
