@@ -16,6 +16,7 @@ from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.server import Settings
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from pgoutput_construct.stream.logged import COMMITTED
+from tests.publisher.asking import eventually
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "stall": {"seconds": 1.0},
@@ -77,9 +78,7 @@ def test_each_change_once(shop: testing.TestPublisher, tmp_path: Path, name: str
     end = shop.commit(rows(1))
     assert captured(shop, tmp_path / "log", end) == list(range(next(numbers)))
     assert all(fault.shown for several in faults for fault in several)
-    slot = shop.slot("captured")
-    assert slot is not None
-    assert slot.confirmed == end
+    assert eventually(lambda: (slot := shop.slot("captured")) is not None and slot.confirmed == end)
 
 
 def test_a_slot_that_a_capture_makes(tmp_path: Path) -> None:
