@@ -24,16 +24,23 @@ for _name, _examples in PROFILES.items():
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow],
     )
+# Spark's processes live for minutes, on few cores: compiling what they run often costs more than it gains there.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 settings.load_profile(os.environ.get("PGOUTPUT_HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "quick"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files with slow tests first: of files that run in parallel none is left to run alone at the end."""
-    slow: dict[Path, int] = {}
+    """Mix files with Spark, which wants more than its CPU, and files with servers, which wait: these run in parallel.
+
+    The others come last: they are many and short, so that none is left to run alone at the end.
+    """
+    marked = {item.path: set[str]() for item in items}
     for item in items:
-        needed = sum(cost for name, cost in (("spark", 2), ("server", 1)) if name in item.keywords)
-        slow[item.path] = max(slow.get(item.path, 0), needed)
-    items.sort(key=lambda item: -slow[item.path])
+        marked[item.path] |= {mark.name for mark in item.iter_markers()} & {"spark", "server"}
+    spark = [path for path, marks in marked.items() if "spark" in marks]
+    server = [path for path, marks in marked.items() if marks == {"server"}]
+    places = {path: number / len(group) for group in (spark, server) for number, path in enumerate(group)}
+    items.sort(key=lambda item: places.get(item.path, 1.0))
 
 
 @pytest.fixture(scope="session")

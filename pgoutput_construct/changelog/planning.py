@@ -16,7 +16,7 @@ from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
 
-__all__ = ["LostEnd", "committed", "committed_spans", "lost_ends", "relation_history", "run_spans", "spans_of"]
+__all__ = ["LostEnd", "committed", "committed_spans", "kept", "lost_ends", "relation_history", "run_spans", "spans_of"]
 
 LostEnd: TypeAlias = tuple[int, int]
 """Where a log was begun anew, and the position in the WAL up to which what had ended before still counts."""
@@ -40,11 +40,16 @@ def run_spans(index: SegmentIndex) -> Spans:
 def committed(transactions: pa.Table, lost: Iterable[LostEnd] = ()) -> pa.Table:
     """Return those of the transactions that committed, without those of a history of the server that was ``lost``."""
     counts = pc.equal(transactions["outcome"], COMMITTED)
-    for seq, end in lost:
-        before = pc.less(transactions["seq"], seq)
-        counts = pc.and_(counts, pc.invert(pc.and_(before, pc.greater(transactions["end_lsn"], end))))
     # Mostly all are: a million need not be copied.
-    return transactions if pc.all(counts).as_py() else transactions.filter(counts)
+    return kept(transactions if pc.all(counts).as_py() else transactions.filter(counts), lost)
+
+
+def kept(transactions: pa.Table, lost: Iterable[LostEnd]) -> pa.Table:
+    """Return those of the transactions that ended that are not of a history of the server that was ``lost``."""
+    for seq, end in lost:
+        is_void = pc.and_(pc.less(transactions["seq"], seq), pc.greater(transactions["end_lsn"], end))
+        transactions = transactions.filter(pc.invert(is_void))
+    return transactions
 
 
 def lost_ends(index: SegmentIndex) -> list[LostEnd]:

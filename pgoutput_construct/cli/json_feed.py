@@ -36,7 +36,7 @@ def json_feed(file: str, server_version: int) -> MessageFeed:
             except PgoutputError as error:
                 raise PgoutputError(f"{source.name}: line {number}: {error}") from error
             layout |= {name: line.options[name] for name in LAYOUT_OPTIONS if name in line.options}
-    about = About(server_version * 10000, "1", "postgres", 1, (), layout, binary=False)
+    about = About(server_version * 10000, "1", "postgres", 1, (), layout)
     return MessageFeed(about, messages)
 
 

@@ -47,9 +47,13 @@ def replay_command(
     """
     require(*COMMANDS["replay"].extras)
     from pgoutput_construct.publisher.replay import replay
+    from pgoutput_construct.publisher.target import connected
 
     if until_lsn is not None and until_time is not None:
         raise click.UsageError("give --until-lsn or --until-time, not both")
+    if source is not None:
+        with connected(source):
+            pass  # before anything is done
     with progress_line() as show:
         until = until_time if until_lsn is None else until_lsn
         done = replay(log, into, until, host=host, on_progress=lambda here, end: show(f"at {here} of {end}"))

@@ -1,17 +1,21 @@
 """``pgoutput serve``: a change log, or lines of JSON, as a server that anyone can subscribe to."""
 
 import asyncio
+import os
 import signal
 import ssl
+import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.params import SECONDS
 from pgoutput_construct.cli.readers import is_log
+from pgoutput_construct.cli.scenario_feed import is_scenario, scenario_feed
 from pgoutput_construct.cli.values import printable
+from pgoutput_construct.cli.words import counted
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
 
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
     from pgoutput_construct.publisher import Feed, Publisher
 
 __all__ = ["serve_command"]
+
+_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
 @click.command("serve", short_help="Serve a change log as a PostgreSQL publisher.")
@@ -41,10 +47,11 @@ __all__ = ["serve_command"]
 @click.option("--ssl-cert", type=click.Path(exists=True, dir_okay=False), help="A certificate: TLS is offered with it.")
 @click.option("--ssl-key", type=click.Path(exists=True, dir_okay=False), help="Its private key.")
 @click.option("--rate", type=click.IntRange(min=1), help="Changes a second for each client.  [default: as it reads]")
+@click.option("--own-pace", is_flag=True, help="Send transactions as far apart as they were committed.")
 @click.option(
     "--slots",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The file of the slots' positions.  [default: beside SOURCE, with the suffix .slots.json]",
+    metavar="FILE",
+    help="The file of the slots' positions, a path or a URI.  [default: beside SOURCE, with the suffix .slots.json]",
 )
 @click.option("--strict-slots", is_flag=True, help="Refuse a slot that was not created before.")
 @click.option("--until-served", is_flag=True, help="End when a client has confirmed all that there is at the start.")
@@ -57,6 +64,11 @@ __all__ = ["serve_command"]
 )
 @click.option("--max-connections", type=click.IntRange(min=1), default=100, show_default=True, help="Clients at once.")
 @click.option("--server-version", default=18, show_default=True, help="The PostgreSQL that lines of JSON stand for.")
+@click.option(
+    "--meaning",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file for what a scenario means: statements to begin with, and rows of the end, as JSON.",
+)
 def serve_command(
     source: str,
     host: str,
@@ -67,31 +79,40 @@ def serve_command(
     ssl_cert: str | None,
     ssl_key: str | None,
     rate: int | None,
-    slots: Path | None,
+    own_pace: bool,
+    slots: str | None,
     strict_slots: bool,
     until_served: bool,
     wal_sender_timeout: float,
     max_connections: int,
     server_version: int,
+    meaning: Path | None,
 ) -> None:
     """Serve SOURCE, a change log or lines of pgoutput decode, to subscriptions and other clients of replication.
 
-    A client gets what it asks for: protocol version, streaming, two_phase and origin as in START_REPLICATION, from
-    the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a capture
-    adds meanwhile is served, too. Initial table synchronization is not: subscribe WITH (copy_data = false). Nor are
-    messages that belong to no transaction.
+    The SOURCE scenario:SEED is invented: transactions of all kinds, and what tables must hold behind them.
+
+    A client gets what it asks for: protocol version, streaming, two_phase, binary and origin as in START_REPLICATION,
+    from the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a
+    capture adds meanwhile is served, too. Initial table synchronization is not: subscribe WITH (copy_data = false).
 
     \b
     Examples:
       pgoutput serve changelog/ --port 5433
       psql -c "CREATE SUBSCRIPTION shop CONNECTION 'host=127.0.0.1 port=5433' PUBLICATION shop WITH (copy_data = false)"
       pgoutput decode changes.hex | pgoutput serve - --until-served
+      pgoutput serve scenario:1 --meaning meaning.json
     """
     require(*COMMANDS["serve"].extras)
     from pgoutput_construct.publisher import Publisher, Settings
+    from pgoutput_construct.publisher.slots_file import beside
 
     if (ssl_cert is None) != (ssl_key is None):
         raise click.UsageError("--ssl-cert and --ssl-key belong together")
+    if rate is not None and own_pace:
+        raise click.UsageError("give --rate or --own-pace, not both")
+    if meaning is not None and not is_scenario(source):
+        raise click.UsageError("only a scenario has --meaning")
     password = _password(password_file)
     settings = Settings(
         host=host,
@@ -100,13 +121,14 @@ def serve_command(
         user=user,
         password=password,
         tls=_tls(ssl_cert, ssl_key),
-        slots_file=slots or _beside(source),
+        slots_file=slots or (None if source == "-" or is_scenario(source) else beside(source)),
         creates_slots=not strict_slots,
         rate=rate,
+        own_pace=own_pace,
         wal_sender_timeout=wal_sender_timeout,
         max_connections=max_connections,
     )
-    feed = _feed(source, server_version)
+    feed = _feed(source, server_version, meaning)
     publisher = Publisher(feed, settings, lambda line: click.echo(printable(line), err=True))
     asyncio.run(_serve(publisher, until_served))
 
@@ -116,30 +138,43 @@ async def _serve(publisher: "Publisher", until_served: bool) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await publisher.start()
-    for line in _greeting(publisher):
-        click.echo(line)
-    waiting = {asyncio.create_task(stop.wait())}
-    if until_served:
-        waiting.add(asyncio.create_task(publisher.until_served()))  # type: ignore[arg-type]
     try:
+        await _start(publisher)
+        for line in _greeting(publisher):
+            click.echo(line)
+        waiting = {asyncio.create_task(stop.wait())}
+        if until_served:
+            waiting.add(asyncio.create_task(publisher.until_served()))  # type: ignore[arg-type]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     finally:
         await publisher.stop()
+
+
+async def _start(publisher: "Publisher") -> None:
+    try:
+        await publisher.start()
+    except OSError as error:
+        place, number = f"{publisher.settings.host}:{publisher.settings.port}", error.errno or 0
+        why = os.strerror(number) if number > 0 else error.strerror  # of a name that is not known
+        raise PgoutputError(f"cannot listen at {place}: {why}; name another address (--host, --port)") from error
 
 
 def _greeting(publisher: "Publisher") -> list[str]:
     about, settings = publisher.feed.about, publisher.settings
     named = ", ".join(about.publications) or "any"
     connection = f"host={settings.host} port={publisher.port} dbname={about.database}"
+    connection += f" user={settings.user}" if settings.user else ""
+    connection += " password=..." if settings.password else ""
     return [
         f"listening on {settings.host}:{publisher.port}",
-        printable(f"{len(publisher.feed.ended):,} transactions of {len(publisher.feed.tables())} tables"),
+        f"{counted(len(publisher.feed.order()), 'transaction')} of {counted(len(publisher.feed.tables()), 'table')}",
         printable(f"subscribe: CONNECTION '{connection}' PUBLICATION {named} WITH (copy_data = false)"),
     ]
 
 
-def _feed(source: str, server_version: int) -> "Feed":
+def _feed(source: str, server_version: int, meaning: Path | None) -> "Feed":
+    if is_scenario(source):
+        return scenario_feed(source, server_version, meaning)
     if is_log(source):
         from pgoutput_construct.publisher.log_feed import LogFeed
 
@@ -152,20 +187,23 @@ def _feed(source: str, server_version: int) -> "Feed":
 def _password(file: Path | None) -> str | None:
     if file is None:
         return None
-    lines = file.read_text("utf-8").splitlines()
-    if not lines or not lines[0]:
+    try:
+        password = file.read_text("utf-8").partition("\n")[0].rstrip("\r")
+    except UnicodeDecodeError as error:
+        raise PgoutputError(f"{file}: the first line is the password, and it is not UTF-8") from error
+    if not password:
         raise PgoutputError(f"{file}: the first line is the password, and it is empty")
-    return lines[0]
+    if file.stat().st_mode & _OTHERS:
+        click.echo(f"warning: {file} can be read by other users of this machine: chmod 600", err=True)
+    return password
 
 
 def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
     if certificate is None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate, key)
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        raise PgoutputError(f"{certificate}, {key}: no certificate in PEM format and its key: {error}") from error
     return context
-
-
-def _beside(source: str) -> Path | None:
-    path = Path(source).absolute()
-    return path.with_name(f"{path.name}.slots.json") if source != "-" and path.exists() else None

@@ -18,8 +18,9 @@ before, too (``unify``).
 Values that the Arrow type cannot hold are not lost: the column is null, and the row's map ``_untyped`` has
 PostgreSQL's text under the column's name. These are NaN and infinities in numeric(p, s), dates and timestamps that are
 infinite or outside the years 1 to 9999, arrays of several dimensions or with bounds other than 1, and arrays that
-hold any such value. Bytes for which no text is known (binary format of rare types, text that is not UTF-8) stand
-there as ``\\x`` and hexadecimal digits.
+hold any such value. Bytes for which no text is known stand there as ``\\x`` and hexadecimal digits: text that is not
+UTF-8, and the binary format of money, of regclass and its like, and of types that are not built in, unless they are
+enums, composites or arrays of them.
 
 A domain counts as its base type, without that type's modifier (a Type message names no more); enums, composites and
 arrays of types that are not built in are string.

@@ -11,9 +11,10 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from pgoutput_construct.columnar.texts import CANNOT, TEXTS, hexadecimal, label, utf8
+from pgoutput_construct.columnar.forms.form import CANNOT, hexadecimal, utf8
+from pgoutput_construct.columnar.forms.own import writer
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, FIRST_USER_OID, TYPE_NAMES
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
 from pgoutput_construct.stream.values import FORMATS, ValueLoader, base_oid, pieces
 from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
 
@@ -100,7 +101,7 @@ class ColumnReader:
     def text(self, value: bytes) -> str:
         """Return PostgreSQL's text, ``\\x`` and hexadecimal digits where it is not known."""
         try:
-            return _text(value, self._oid) if type(value) in FORMATS else hexadecimal(value)
+            return self._text(value, self._oid) if type(value) in FORMATS else hexadecimal(value)
         except CANNOT:
             return hexadecimal(value)
 
@@ -108,7 +109,10 @@ class ColumnReader:
         return self._value(value, self._oid, self._target)
 
     def _value(self, value: bytes, oid: int, target: pa.DataType) -> Any:
-        return _text(value, oid) if pa.types.is_string(target) else self._values.load(value, oid)
+        return self._text(value, oid) if pa.types.is_string(target) else self._values.load(value, oid)
+
+    def _text(self, value: bytes, oid: int) -> str:
+        return writer(oid, self._types)(value) if isinstance(value, Binary) else utf8(value)
 
     def _list(self, value: bytes) -> Any:
         element, target = BUILTIN_TYPES[self._oid].element_oid, self._target.value_type
@@ -143,14 +147,6 @@ def _exact(value: Any) -> Any:
     if isinstance(value, list):
         return [_exact(item) for item in value]
     return value.normalize(_EXACT) if isinstance(value, Decimal) else value
-
-
-def _text(value: bytes, oid: int) -> str:
-    if not isinstance(value, Binary):
-        return utf8(value)
-    if oid >= FIRST_USER_OID:
-        return label(value)
-    return TEXTS[BUILTIN_TYPES[oid].name](value)
 
 
 def _elements(value: bytes) -> list[bytes | None]:

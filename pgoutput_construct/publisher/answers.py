@@ -12,6 +12,7 @@ from pgoutput_construct.publisher.asking import Answer, Asker, Rows, known, list
 from pgoutput_construct.publisher.catalog_answers import CATALOG_ANSWERS
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.results import Result
+from pgoutput_construct.publisher.slot_answers import SLOT_ANSWERS
 
 __all__ = ["answer", "show", "statements"]
 
@@ -38,7 +39,7 @@ def statements(text: str) -> list[str]:
 def answer(asker: Asker, statement: str) -> Result:
     """Return the result of a statement; raise Refusal for one that is not known."""
     words = " ".join(statement.split())
-    for pattern, reply in (*_ANSWERS, *CATALOG_ANSWERS):
+    for pattern, reply in (*_ANSWERS, *CATALOG_ANSWERS, *SLOT_ANSWERS):
         if match := pattern.fullmatch(words):
             return reply(asker, match)
     raise Refusal(

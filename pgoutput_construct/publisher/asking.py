@@ -22,6 +22,8 @@ class Asker:
     slots: Slots
     settings: dict[str, str]
     user: str
+    process_id: int = 0
+    """Of the client's connection."""
 
 
 Rows: TypeAlias = Sequence[Sequence[str | None]]

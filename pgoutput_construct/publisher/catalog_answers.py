@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pgoutput_construct.publisher.asking import Answer, Asker, Rows, known, listed
+from pgoutput_construct.publisher.refusals import no_copies
 from pgoutput_construct.publisher.results import Result
 from pgoutput_construct.wire.messages import Relation
 from pgoutput_construct.wire.types import Lsn
@@ -65,6 +66,11 @@ def _column(number: int, name: str, kind: int, modifier: int) -> dict[str, Any]:
     return described | {"dropped": False, "default": False, "missing": None, "recent": False}
 
 
+def _tables_to_copy(asker: Asker, match: re.Match[str]) -> Result:
+    """Refuse what a capture asks before it copies tables: before it makes a slot for that, and when it has one."""
+    raise no_copies("nothing can be copied")
+
+
 def _slots(asker: Asker, match: re.Match[str]) -> Result:
     names = [name for name in asker.slots.names() if match["name"] in ("NULL", f"'{name}'")]
     rows = [[json.dumps(_slot(asker, name)), None, None] for name in names]
@@ -83,7 +89,7 @@ def _slot(asker: Asker, name: str) -> dict[str, Any]:
 
 def _snapshot(asker: Asker, match: re.Match[str]) -> Result:
     """Answer that all transactions have ended which are served."""
-    following = max((each.transaction.xid for each in asker.feed.ended), default=_OLD) + 1
+    following = max(asker.feed.order().last_xid, _OLD) + 1
     return _select({"pg_current_snapshot": "text"}, [[f"{following}:{following}:"]])
 
 
@@ -115,8 +121,10 @@ CATALOG_ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
     (known(r"SELECT CASE WHEN pg_is_in_recovery\(\) THEN .* - '0/0'::pg_lsn"), _position),
     (known(r"SELECT pubname FROM pg_publication"), _publications),
     (known(rf"WITH RECURSIVE wanted .*{_ARGUMENT}.* json_agg\(json_build_object\('oid'.*"), _publication_facts),
+    (known(rf"WITH RECURSIVE wanted .*{_ARGUMENT}.* SELECT DISTINCT c\.oid::bigint, .*"), _tables_to_copy),
     (known(rf"WITH RECURSIVE wanted .*{_ARGUMENT}.* ARRAY\(SELECT format\(.*"), _operations),
     (known(r"WITH RECURSIVE tree AS .* FROM unnest\((?P<oids>[^)]*)\) AS wanted .* filenodes.*"), _table_facts),
+    (known(r"SELECT set_config\(name, '0', false\) FROM pg_settings .*"), _tables_to_copy),
     (known(r"SELECT to_jsonb\(s\), .* WHERE (?P<name>NULL|'\w*')::text IS NULL OR .*"), _slots),
     (known(r"SELECT pg_current_snapshot\(\)::text"), _snapshot),
     (known(r"WITH tables AS \(SELECT oid, xmin FROM pg_class .*"), _digest),

@@ -13,8 +13,9 @@ from pgoutput_construct.publisher.commands import (
     Show,
     TimelineHistory,
 )
-from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.publisher.refusals import Refusal, no_copies
 from pgoutput_construct.publisher.results import Result
+from pgoutput_construct.publisher.slots import PLUGIN
 
 if TYPE_CHECKING:
     from pgoutput_construct.publisher.session import Session
@@ -43,8 +44,10 @@ async def _history(session: "Session", command: TimelineHistory) -> Result:
 
 
 async def _create_slot(session: "Session", command: CreateSlot) -> Result:
-    if command.plugin != "pgoutput":
-        raise Refusal("58P01", f'could not access file "{command.plugin}": the plugin served is pgoutput')
+    if command.plugin != PLUGIN:
+        raise Refusal("58P01", f'could not access file "{command.plugin}": the plugin served is {PLUGIN}')
+    if (action := command.options.get("SNAPSHOT") or "nothing") != "nothing":
+        raise no_copies(f"there is no snapshot to {action}")
     two_phase = "TWO_PHASE" in command.options and command.options["TWO_PHASE"] not in _OFF
     owner = session.process_id if command.temporary else None
     session.publisher.slots.create(command.name, command.plugin, two_phase=two_phase, temporary=owner)

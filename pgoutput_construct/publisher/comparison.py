@@ -7,6 +7,7 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 from pgoutput_construct.publisher.tables import TargetTable
+from pgoutput_construct.publisher.target import connected
 
 __all__ = ["Compared", "compare_tables"]
 
@@ -30,8 +31,10 @@ def compare_tables(here: str, source: str, tables: Iterable[TargetTable]) -> Ite
         here: A server: a connection string of libpq.
         source: The other one.
         tables: The tables, which both have.
+
+    Raises ReplayError for a server that cannot be reached, or has no such table.
     """
-    with psycopg.connect(here, autocommit=True) as one, psycopg.connect(source, autocommit=True) as other:
+    with connected(here) as one, connected(source) as other:
         for connection in (one, other):
             connection.execute("SET datestyle = ISO; SET timezone = 'UTC'; SET extra_float_digits = 3")
         for table in tables:

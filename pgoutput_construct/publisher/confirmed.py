@@ -7,39 +7,49 @@ from typing import Final
 from pgoutput_construct.publisher.feed import Fed
 from pgoutput_construct.wire import messages as m
 
-__all__ = ["confirmed"]
+__all__ = ["Surroundings", "confirmed"]
 
-_ENDS: Final = (m.Commit, m.StreamCommit, m.Prepare, m.StreamPrepare, m.CommitPrepared, m.RollbackPrepared)
+_ENDS: Final = (m.Commit, m.StreamCommit, m.CommitPrepared, m.RollbackPrepared)
 _OF_XID: Final = (m.StreamStart, m.StreamAbort, m.StreamCommit, m.StreamPrepare, m.CommitPrepared, m.RollbackPrepared)
 """The messages that stand outside of what they are about, and say its top-level xid."""
 
 
-def confirmed(script: Iterable[Fed], after: int) -> set[int]:
+class Surroundings:
+    """Tells of which transaction each message of a script is, in their order."""
+
+    def __init__(self) -> None:
+        self._plain: int | None = None
+
+    def xid_of(self, fed: Fed) -> int | None:
+        """Return the top-level xid, None for a message outside of transactions."""
+        message = fed.message
+        if isinstance(message, m.Begin | m.BeginPrepare):
+            self._plain = message.xid
+        around = self._plain if fed.scope is None else fed.scope
+        if isinstance(message, m.Commit | m.Prepare):
+            self._plain = None
+        return message.xid if isinstance(message, _OF_XID) else around
+
+
+def confirmed(script: Iterable[Fed], after: int, two_phase_at: int | None) -> set[int]:
     """Return the seqs of what ended at, or before, a position.
 
-    A transaction that was prepared has two ends. Once its PREPARE is confirmed the rest comes alone
-    (ReorderBufferSkipPrepare()): a server that has it prepared refuses to prepare it again.
+    A transaction that was prepared behind the position ``two_phase_at`` has two ends. Once its PREPARE is confirmed the
+    rest comes alone (ReorderBufferSkipPrepare()): a server that has it prepared refuses to prepare it again.
     """
-    had, open_ones, plain = set[int](), defaultdict[int | None, list[int]](list), None
-    for seq, lsn, message, scope in script:
-        if isinstance(message, m.Begin | m.BeginPrepare):
-            plain = message.xid
-        xid = _top_xid(message, plain if scope is None else scope)
-        open_ones[xid].append(seq)
-        if isinstance(message, m.Commit | m.Prepare):
-            plain = None
-        if _is_end(message) or xid is None:
+    had, open_ones, around = set[int](), defaultdict[int | None, list[int]](list), Surroundings()
+    for fed in script:
+        xid = around.xid_of(fed)
+        open_ones[xid].append(fed.seq)
+        if xid is None or _is_end(fed.message, two_phase_at):
             seqs = open_ones.pop(xid)
-            had.update(seqs if (_end_of(message) or lsn) <= after else ())
+            had.update(seqs if (_end_of(fed.message) or fed.lsn) <= after else ())
     return had
 
 
-def _top_xid(message: m.PgoutputMessage, around: int | None) -> int | None:
-    """Return the xid of the transaction that a message belongs to, None for a message outside of transactions."""
-    return message.xid if isinstance(message, _OF_XID) else around
-
-
-def _is_end(message: m.PgoutputMessage) -> bool:
+def _is_end(message: m.PgoutputMessage, two_phase_at: int | None) -> bool:
+    if isinstance(message, m.Prepare | m.StreamPrepare):
+        return two_phase_at is not None and message.end_lsn > two_phase_at
     return isinstance(message, _ENDS) or (isinstance(message, m.StreamAbort) and message.xid == message.subxid)
 
 

@@ -1,13 +1,14 @@
 """How far a client has been sent what a publisher serves: chunks of bytes, ready for its socket."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.publisher.feed import COPIED, Feed
+from pgoutput_construct.publisher.feed import Feed
+from pgoutput_construct.publisher.formats import Formats
+from pgoutput_construct.publisher.order import COPIED, Order
+from pgoutput_construct.publisher.pace import Pace
 from pgoutput_construct.publisher.rendering import Outgoing, Renderer
-from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.wire.connection import build_connection
 from pgoutput_construct.wire.connection_messages import CopyData
 from pgoutput_construct.wire.engine import build_frame, engine
@@ -38,23 +39,46 @@ class Chunk(NamedTuple):
     """End of the last transaction that is wholly sent with it."""
     fault: "Fault | None" = None
     """What shows behind it, on purpose."""
+    pause: float = 0.0
+    """Seconds until what follows is due."""
 
 
 class Cursor:
     """Goes through a feed for one client."""
 
-    def __init__(self, feed: Feed, options: ReplicationOptions, after: int, copied: int = -1) -> None:
-        """Begin behind the transactions that ended at, or before, the position ``after``.
+    def __init__(
+        self,
+        feed: Feed,
+        options: ReplicationOptions,
+        after: int,
+        copied: int = -1,
+        two_phase_at: int | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        """Begin behind what ended at, or before, a position.
 
-        The client has been served the copies of tables up to the seq ``copied`` that stand before that.
+        Args:
+            feed: What is served.
+            options: What the client asked for.
+            after: The position.
+            copied: The client has been served the copies of tables up to this seq that stand before that.
+            two_phase_at: What was prepared behind this position is sent as prepared; None: when it has committed.
+            pace: When each is due; None: at once.
         """
         self._feed = feed
+        self._pace = pace
+        self._pause = 0.0
         self._generation = feed.generation
         self.copied = copied
         """Up to which seq copies of tables have been served, or will be."""
-        self._renderer = Renderer(feed, options)
-        self._after = after
-        self._place = self._end = 0
+        self._renderer = Renderer(feed, options, two_phase_at)
+        self._two_phase_at = two_phase_at
+        self._after = self._end = after
+        order = feed.order(two_phase_at)
+        self._place = order.behind(after)
+        self._seq = order[self._place - 1].seq if self._place else -1
+        """Up to which seq messages outside of transactions have been sent."""
+        self._formats = Formats(options.binary)
         layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
         self._engines = {inside: engine(**layout, in_stream=inside) for inside in (False, True)}
         self._current: Iterator[Outgoing] = iter(())
@@ -77,32 +101,41 @@ class Cursor:
             pieces.append(self._encoded(outgoing))
             size += len(pieces[-1])
             changes += type(outgoing.message) in CHANGES
-        fault, self._fault = self._fault, None
-        return Chunk(b"".join(pieces), changes, self.position, fault) if pieces or fault else None
+        (fault, pause), self._fault, self._pause = (self._fault, self._pause), None, 0.0
+        return Chunk(b"".join(pieces), changes, self.position, fault, pause) if pieces or fault or pause else None
 
     def _begin_next(self) -> bool:
-        """Begin the next transaction; tell whether there is one."""
-        if self._place:
-            self.position = max(self.position, Lsn(self._end))
-        ended = self._feed.ended
-        self._find_place(ended)
-        while self._place < len(ended):
-            following = ended[self._place]
-            self._fault = self._feed.next_fault(following.seq)
-            if self._fault is not None:
-                return False
-            self._place += 1
-            self._end = following.end_lsn or 0
-            if self._end > self._after:
-                self._current = self._renderer.render(following)
-                return True
-        return False
+        """Begin the next item; tell whether there is one."""
+        self.position = max(self.position, Lsn(self._end))
+        last_seq = self._feed.last_seq  # asked before: what ends meanwhile stands behind it
+        order = self._feed.order(self._two_phase_at)
+        self._find_place(order)
+        if self._place >= len(order):
+            return self._send_messages(last_seq)
+        following = order[self._place]
+        self._fault = self._feed.next_fault(following.seq)
+        if self._fault is not None or (following.outcome != COPIED and self._send_messages(following.seq - 1)):
+            return self._fault is None
+        self._pause = self._pace.wait(following) if self._pace and (following.end_lsn or 0) > self._after else 0.0
+        if self._pause:
+            return False
+        self._place += 1
+        self._end = following.end_lsn or 0
+        if self._end > self._after:
+            self._current = self._renderer.render(following)
+        return True
 
-    def _find_place(self, ended: Sequence[EndedTransaction]) -> None:
-        """Find the place again among transactions that have changed: a table was copied anew."""
+    def _send_messages(self, last: int) -> bool:
+        """Send what stands outside of transactions up to a seq; tell whether that was not done yet."""
+        first, self._seq = self._seq + 1, max(last, self._seq)
+        if first <= last:
+            self._current = self._renderer.messages(first, last, self._after)
+        return first <= last
+
+    def _find_place(self, order: Order) -> None:
+        """Find the place again in an order that has changed: a table was copied anew."""
         passed = max(self._end, self._after)
-        missed = [each for each in ended if each.outcome == COPIED and (each.end_lsn or 0) <= passed]
-        if any(each.seq > self.copied for each in missed):
+        if any(each.seq > self.copied for each in order.copies if (each.end_lsn or 0) <= passed):
             raise ChangeLogError(
                 "a table was copied anew at a place that this client has passed: empty its tables, and begin with "
                 "another slot"
@@ -110,11 +143,10 @@ class Cursor:
         self.copied = max(self.copied, self._feed.copied_until)
         if self._generation != self._feed.generation:
             self._generation = self._feed.generation
-            ends = (place for place, each in enumerate(ended) if (each.end_lsn or 0) > self._end)
-            self._place = next(ends, len(ended))
+            self._place = order.behind(self._end)
 
     def _encoded(self, outgoing: Outgoing) -> bytes:
-        payload = self._engines[outgoing.in_stream].build(outgoing.message)
+        payload = self._engines[outgoing.in_stream].build(self._formats.asked(outgoing.message))
         now = Timestamp.from_datetime(datetime.now(UTC) + timedelta(seconds=self.clock))
         frame = XLogData(outgoing.lsn, outgoing.lsn, now, payload)
         return build_connection(CopyData(build_frame(frame)))

@@ -3,8 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pgoutput_construct.publisher.order import Order
 from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.messages import PgoutputMessage
@@ -13,10 +14,7 @@ from pgoutput_construct.wire.types import Lsn
 if TYPE_CHECKING:
     from pgoutput_construct.publisher.faults import Fault
 
-__all__ = ["COPIED", "About", "Fed", "Feed"]
-
-COPIED: Final = "copied"
-"""The outcome of what is no transaction of the server: rows of tables that were copied, served as one."""
+__all__ = ["About", "Fed", "Feed"]
 
 
 class Fed(NamedTuple):
@@ -44,8 +42,6 @@ class About:
     """Names of the publications; empty: of any name."""
     layout: dict[str, Any]
     """The options under which its messages were laid out: the keywords of Session."""
-    binary: bool
-    """Whether values are in binary format."""
 
 
 class Feed(ABC):
@@ -56,36 +52,46 @@ class Feed(ABC):
     """What describes the rows, at each place."""
     generation: int = 0
     """It changes when what has ended is no longer what it was, with more behind it."""
+    begins: Lsn = Lsn(0)
+    """What ended up to this position is no longer there."""
     copied_until: int = -1
     """The seq of the latest copy of a table."""
 
-    @property
     @abstractmethod
-    def ended(self) -> Sequence[EndedTransaction]:
-        """The transactions that have an outcome, in the order of their ends; more may come behind them."""
+    def order(self, two_phase_at: int | None = None) -> Order:
+        """Return what is served of it, as it is now.
+
+        Args:
+            two_phase_at: What was prepared behind this position is served as prepared; None: when it has committed.
+        """
 
     @property
     @abstractmethod
     def position(self) -> Lsn:
         """All transactions that ended before this position are there."""
 
+    @property
+    @abstractmethod
+    def last_seq(self) -> int:
+        """The seq of the last message that is there, -1 for none."""
+
     @abstractmethod
     def read(self, first: int, last: int) -> Iterator[Fed]:
         """Yield the messages from one seq to another, both included."""
 
     def copied(self, ended: EndedTransaction) -> Iterator[Fed]:
-        """Yield the rows of tables that were copied, as Inserts; ``ended`` has the outcome COPIED."""
+        """Yield the rows of a table that was copied, as Inserts; ``ended`` has the outcome COPIED."""
         yield from ()
 
-    def empty_copies(self, ended: EndedTransaction) -> Sequence[int]:
-        """Return the OIDs of tables that had no rows when they were copied; ``ended`` has the outcome COPIED."""
-        return ()
+    def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> int | None:
+        """Return the OID of the table that is emptied before its copied rows come, None where nothing of it came."""
+        return None
 
     def next_fault(self, seq: int) -> "Fault | None":
         """Return a fault that shows before the message of a seq, on purpose."""
         return None
 
-    def is_copied(self, relation_oid: int, ended: EndedTransaction) -> bool:
+    def is_copied(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> bool:
         """Tell whether what a transaction did to a table is in a copy of it that was served before."""
         return False
 

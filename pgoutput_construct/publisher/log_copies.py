@@ -1,93 +1,94 @@
 """The copies of tables in a log, and where among its transactions they are served."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
 from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.wholeness import present_copies
-from pgoutput_construct.publisher.feed import COPIED
+from pgoutput_construct.publisher.log_order import LogOrder
+from pgoutput_construct.publisher.order import COPIED
 from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 
-__all__ = ["Copied", "LogCopies"]
+__all__ = ["LogCopies"]
 
 _NO_XID: Final = 0
 
 
-class Copied(NamedTuple):
-    """Copies that are served as one transaction."""
-
-    place: int
-    """Before which of the log's transactions, in the order of their ends."""
-    copies: tuple[TableCopy, ...]
-
-    @property
-    def seq(self) -> int:
-        """Where the log says that the last of them is complete."""
-        return max(copy.seq for copy in self.copies)
-
-
 class LogCopies:
-    """The latest copy of each table.
+    """The latest copy of each table, put into the order of a log.
 
-    A copy is served before the first transaction that its snapshot does not contain. What the others do to its table
-    after that is in the copy; what they did before goes when the table is emptied for it.
+    A copy stands before the first item of which it has nothing: what precedes that is in it, or is replaced by it. Of
+    the items behind it those that it contains are left out for its table.
     """
 
-    def __init__(self, index: SegmentIndex, ended: Sequence[EndedTransaction], until: int | None = None) -> None:
-        """Find the copies of a log, and their places among its transactions.
+    def __init__(self, copies: Sequence[TableCopy], order: LogOrder) -> None:
+        """Find the places of the copies, and put them into the order."""
+        self._latest = {copy.relation_oid: copy for copy in copies}
+        """By OID."""
+        self._by_seq = {copy.seq: copy for copy in self._latest.values()}
+        self._again = {copy.seq for copy in self._by_seq.values() if _is_copied_before(copy, copies)}
+        self._places = {copy.seq: _place(copy, order) for copy in self._by_seq.values()}
+        self._behind = {seq: order[place].seq for seq, place in self._places.items() if place < len(order)}
+        """The seq of the item behind each copy that has one."""
+        self._is_invisible = lru_cache(maxsize=4096)(self._look)
+        order.insert(self._placed(order))
 
-        Of copies that were made after the position ``until`` nothing is served.
-        """
-        self._ended = ended
-        copies = (copy for copy in present_copies(index) if until is None or copy.snapshot.lsn <= until)
-        latest = {copy.relation_oid: copy for copy in copies}
-        xids = np.array([each.transaction.xid for each in ended], np.int64)
-        self._invisible = {oid: set(xids[copy.snapshot.invisible(xids)].tolist()) for oid, copy in latest.items()}
-        self._places = {oid: self._place(copy, xids) for oid, copy in latest.items()}
-        groups: dict[int, list[TableCopy]] = {}
-        for oid, copy in latest.items():
-            groups.setdefault(self._places[oid], []).append(copy)
-        self.groups = [Copied(place, tuple(copies)) for place, copies in sorted(groups.items())]
-        """The copies in the order in which they are served."""
+    def of(self, ended: EndedTransaction) -> TableCopy:
+        """Return the copy that is served as a transaction."""
+        return self._by_seq[ended.seq]
 
-    @staticmethod
-    def _place(copy: TableCopy, xids: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> int:
-        found = np.flatnonzero(copy.snapshot.invisible(xids))
-        return int(found[0]) if len(found) else len(xids)
-
-    def merged(self) -> Iterator[EndedTransaction]:
-        """Yield the transactions of the log with the copies at their places."""
-        begin = 0
-        for group in self.groups:
-            yield from self._ended[begin : group.place]
-            yield self._transaction(group)
-            begin = group.place
-        yield from self._ended[begin:]
-
-    @property
-    def until(self) -> int:
-        """The seq of the latest copy, -1 for none."""
-        return max((group.seq for group in self.groups), default=-1)
-
-    def of(self, ended: EndedTransaction) -> tuple[TableCopy, ...]:
-        """Return the copies that are served as a transaction."""
-        return next(group.copies for group in self.groups if group.seq == ended.seq)
-
-    def _transaction(self, group: Copied) -> EndedTransaction:
-        """Return copies as a transaction that ends inside the commit record of the one before which it is served."""
-        if group.place < len(self._ended):
-            lsn = (self._ended[group.place].commit_lsn or 0) + 1
-        else:
-            lsn = max(copy.snapshot.lsn for copy in group.copies)
-        return EndedTransaction(group.seq, COPIED, LoggedTransaction(_NO_XID), lsn, lsn, 0)
+    def empties(self, ended: EndedTransaction) -> bool:
+        """Tell whether something of its table may have been served before a copy."""
+        return self._places[ended.seq] > 0 or ended.seq in self._again
 
     def contain(self, relation_oid: int, ended: EndedTransaction) -> bool:
         """Tell whether a copy that was served before has what a transaction did to a table."""
-        place = self._places.get(relation_oid)
-        if place is None or ended.transaction.xid in self._invisible[relation_oid]:
+        copy = self._latest.get(relation_oid)
+        if copy is None or ended.seq < self._behind.get(copy.seq, ended.seq + 1):
             return False
-        first = self._ended[place].seq if place < len(self._ended) else None
-        return first is not None and ended.seq >= first
+        return not self._is_invisible(copy.seq, ended.transaction.xid)
+
+    def _placed(self, order: LogOrder) -> list[tuple[int, EndedTransaction]]:
+        """Return the copies as transactions, with their places."""
+        placed, end = list[tuple[int, EndedTransaction]](), 0
+        # Those at one place in the order of their snapshots: what is copied later has the later position.
+        for copy in sorted(self._by_seq.values(), key=self._rank):
+            place = self._places[copy.seq]
+            before = max(end, order[place - 1].end_lsn or 0) if place else end
+            end = _end(copy, before, order[place] if place < len(order) else None)
+            placed.append((place, EndedTransaction(copy.seq, COPIED, LoggedTransaction(_NO_XID), end, end, 0)))
+        return placed
+
+    def _rank(self, copy: TableCopy) -> tuple[int, int, int]:
+        return self._places[copy.seq], copy.snapshot.lsn, copy.seq
+
+    def _look(self, seq: int, xid: int) -> bool:
+        return bool(self._by_seq[seq].snapshot.invisible(np.array([xid], np.int64))[0])
+
+
+def _end(copy: TableCopy, before: int, following: EndedTransaction | None) -> int:
+    """Return the position of a copy, between ``before`` and the end of the item that follows it.
+
+    It stays what it is when the log grows: a client that has confirmed it is not served the copy again.
+    """
+    end = max(before + 1, copy.snapshot.lsn)
+    if following is None or end < (following.end_lsn or 0):
+        return end
+    # It was committed before the snapshot was made, and was not visible yet.
+    return max(before, following.commit_lsn or 0) + 1
+
+
+def _place(copy: TableCopy, order: LogOrder) -> int:
+    """Return where a copy stands: where nothing is prepared, since a table is not emptied while others change it."""
+    found = np.flatnonzero(copy.snapshot.invisible(order.xids))
+    place = int(found[0]) if len(found) else len(order)
+    for prepared, finished in sorted(order.prepared(), reverse=True):
+        if prepared < place <= finished:
+            place = prepared
+    return place
+
+
+def _is_copied_before(copy: TableCopy, copies: Sequence[TableCopy]) -> bool:
+    return any(each.relation_oid == copy.relation_oid and each.seq < copy.seq for each in copies)

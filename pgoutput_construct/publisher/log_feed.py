@@ -1,28 +1,39 @@
 """A change log as a feed: its transactions from its index, its messages a window of a segment at a time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.planning import committed, lost_ends, relation_history
+from pgoutput_construct.changelog.planning import relation_history
+from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
 from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.feed import About, Fed, Feed
 from pgoutput_construct.publisher.log_copies import LogCopies
-from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
+from pgoutput_construct.publisher.log_items import LogItems
+from pgoutput_construct.publisher.log_order import LogOrder
+from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.wire.engine import engine
+from pgoutput_construct.wire.messages import Prepare, StreamPrepare
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["LogFeed"]
 
 _WINDOW: Final = 4096
 """Rows of a segment that are taken apart together."""
+_WINDOWS: Final = 16
+_TABLES: Final = 2
+"""How many segments are kept for windows that are to come."""
+_PREPARES: Final = [cls.TAG[0] for cls in (Prepare, StreamPrepare)]
 
 
 class LogFeed(Feed):
@@ -39,7 +50,9 @@ class LogFeed(Feed):
         self._lock = Lock()
         self._until = until
         self._address = address
-        self._window = lru_cache(maxsize=16)(self._read_window)
+        self._window = lru_cache(maxsize=_WINDOWS)(self._read_window)
+        self._table = lru_cache(maxsize=_TABLES)(self._read_table)
+        self._items = LogItems(self._prepares, until)
         self._open(ChangeLog(address))
 
     def _open(self, log: ChangeLog) -> None:
@@ -51,30 +64,41 @@ class LogFeed(Feed):
             options.timeline or 1,
             tuple(options.publications),
             options.layout(),
-            options.binary,
         )
         self._log = log
         self.history = relation_history(log.index)
-        rows = committed(log.index.transactions, lost_ends(log.index))
-        if self._until is not None:
-            rows = rows.filter(pc.less_equal(rows["commit_lsn"], self._until))
-        copies = LogCopies(log.index, [_ended(row) for row in rows.to_pylist()], self._until)
-        if copies.until != self.copied_until:
-            self.generation += 1
-        self._copies, self.copied_until = copies, copies.until
-        self._ended = list(copies.merged())
+        copies = [copy for copy in present_copies(log.index) if self._until is None or copy.snapshot.lsn <= self._until]
+        copied_until = max((copy.seq for copy in copies), default=-1)
+        is_other = self._items.update(log) or copied_until != self.copied_until
+        self._copies, self.copied_until = copies, copied_until
+        self._orders: dict[int | None, tuple[LogOrder, LogCopies]] = {}
+        self.generation += is_other
+        self.begins = read_pruned(log.store).lsn
         # Last, since clients are told that all before this has been sent to them.
+        self._last_seq = log.segments[-1].last_seq
         self._position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))
 
-    @property
-    def ended(self) -> Sequence[EndedTransaction]:
+    def order(self, two_phase_at: int | None = None) -> LogOrder:
         """See Feed."""
-        return self._ended
+        return self._ordered(two_phase_at)[0]
+
+    def _ordered(self, two_phase_at: int | None) -> tuple[LogOrder, LogCopies]:
+        found = self._orders.get(two_phase_at)
+        if found is None:
+            with self._lock:
+                order = self._items.order(two_phase_at)
+                found = self._orders[two_phase_at] = order, LogCopies(self._copies, order)
+        return found
 
     @property
     def position(self) -> Lsn:
         """See Feed."""
         return self._position
+
+    @property
+    def last_seq(self) -> int:
+        """See Feed."""
+        return self._last_seq
 
     def refresh(self) -> bool:
         """See Feed: a capture may write more."""
@@ -88,25 +112,24 @@ class LogFeed(Feed):
 
     def read(self, first: int, last: int) -> Iterator[Fed]:
         """See Feed."""
-        for row in self._rows(first, last):
-            if first <= row.fed.seq <= last and row.snapshot is None:
-                yield row.fed
+        return (row.fed for row in self._rows(first, last) if row.snapshot is None)
 
     def copied(self, ended: EndedTransaction) -> Iterator[Fed]:
         """See Feed."""
-        for copy in self._copies.of(ended):
-            for segment in self._segments_of(copy):
-                for row in self._rows(segment.first_seq, segment.last_seq):
-                    if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
-                        yield row.fed
+        copy = next(copy for copy in self._copies if copy.seq == ended.seq)
+        for segment in self._segments_of(copy):
+            for row in self._rows(segment.first_seq, segment.last_seq):
+                if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
+                    yield row.fed
 
-    def empty_copies(self, ended: EndedTransaction) -> Sequence[int]:
+    def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> int | None:
         """See Feed."""
-        return [copy.relation_oid for copy in self._copies.of(ended) if not copy.rows]
+        copies = self._ordered(two_phase_at)[1]
+        return copies.of(ended).relation_oid if copies.empties(ended) else None
 
-    def is_copied(self, relation_oid: int, ended: EndedTransaction) -> bool:
+    def is_copied(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> bool:
         """See Feed."""
-        return self._copies.contain(relation_oid, ended)
+        return self._ordered(two_phase_at)[1].contain(relation_oid, ended)
 
     def _segments_of(self, copy: TableCopy) -> list[Segment]:
         chunks, places = self._log.index.located("snapshots")
@@ -118,15 +141,29 @@ class LogFeed(Feed):
         seq = first
         while seq <= last:
             segment = self._log.segment(seq)
-            number = (seq - segment.first_seq) // _WINDOW
-            yield from self._window(segment.first_seq, number)
-            seq = min(segment.first_seq + (number + 1) * _WINDOW, segment.last_seq + 1)
+            begin = seq - (seq - segment.first_seq) % _WINDOW
+            end = min(begin + _WINDOW, segment.last_seq + 1)
+            rows = self._window(begin, end)
+            yield from rows[bisect_left(rows, seq, key=_seq) : bisect_right(rows, last, key=_seq)]
+            seq = end
 
-    def _read_window(self, first_seq: int, number: int) -> list["_Row"]:
-        segment = self._log.segment(first_seq)
-        table = self._log.table(segment).slice(number * _WINDOW, _WINDOW)
-        layout = segment.options.layout()
-        return [_Row(_fed(entry, layout), entry.snapshot) for entry in table_entries(table, segment.name)]
+    def _prepares(self, segment: Segment) -> list[tuple[int, Prepare | StreamPrepare]]:
+        table = self._log.table(segment)
+        chosen = table.filter(pc.is_in(table["tag"], pa.array(_PREPARES, table["tag"].type)))
+        parser = _Parser(segment.options.layout())
+        fed = (parser.fed(entry) for entry in table_entries(chosen, segment.name))
+        return [(each.seq, each.message) for each in fed if isinstance(each.message, Prepare | StreamPrepare)]
+
+    def _read_window(self, begin: int, end: int) -> list["_Row"]:
+        segment = self._log.segment(begin)
+        table = self._table(segment.first_seq, segment.last_seq)
+        # Of a segment that was compacted away the table is that of the one which covers it.
+        table = table.slice(begin - table["seq"][0].as_py(), end - begin)
+        parser = _Parser(segment.options.layout())
+        return [_Row(parser.fed(entry), entry.snapshot) for entry in table_entries(table, segment.name)]
+
+    def _read_table(self, first_seq: int, last_seq: int) -> pa.Table:
+        return self._log.table(self._log.segment(first_seq))
 
 
 class _Row(NamedTuple):
@@ -135,18 +172,20 @@ class _Row(NamedTuple):
     """The chunk that it was copied with."""
 
 
-def _fed(entry: LogEntry, layout: Mapping[str, Any]) -> Fed:
-    try:
-        message = engine(**{**layout, **entry.states}).parse(entry.payload)
-    except PgoutputError as error:
-        raise explain(entry, error) from error
-    return Fed(entry.seq, entry.wal_start, message, entry.scope)
+def _seq(row: _Row) -> int:
+    return row.fed.seq
 
 
-def _ended(row: Mapping[str, Any]) -> EndedTransaction:
-    spans = [(span["first"], span["last"]) for span in row["spans"]]
-    transaction = LoggedTransaction(
-        row["xid"], row["streamed"], gid=row["gid"], spans=spans, aborted=set(row["aborted"])
-    )
-    numbers = row["commit_lsn"], row["end_lsn"], row["commit_time"]
-    return EndedTransaction(row["seq"], row["outcome"], transaction, *numbers)
+class _Parser:
+    """Parses the entries of a segment."""
+
+    def __init__(self, layout: Mapping[str, Any]) -> None:
+        self._engine = lru_cache(maxsize=None)(lambda states: engine(**layout, **dict(states)))
+
+    def fed(self, entry: LogEntry) -> Fed:
+        """Return an entry as a feed has it; raise ChangeLogError where its payload is damaged."""
+        try:
+            message = self._engine(tuple(entry.states.items())).parse(entry.payload)
+        except PgoutputError as error:
+            raise explain(entry, error) from error
+        return Fed(entry.seq, entry.wal_start, message, entry.scope)

@@ -1,13 +1,15 @@
 """Messages in memory as a feed: a scenario, the lines of ``decode``, or what a test commits."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from threading import Lock
 
 from pgoutput_construct.publisher.feed import About, Fed, Feed
+from pgoutput_construct.publisher.order import PREPARED, Order, served
 from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage, StreamState
 from pgoutput_construct.stream.transactions import TransactionReader
-from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.wire.messages import PgoutputMessage, Prepare, StreamPrepare
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["MessageFeed"]
@@ -34,6 +36,9 @@ class MessageFeed(Feed):
         self._reader = TransactionReader()
         self.history = RelationHistory()
         self._position = Lsn(0)
+        self._places: list[EndedTransaction] = []
+        self._prepares = 0
+        self._orders: dict[int | None, _Growing] = {}
         for lsn, message in messages:
             self.add(lsn, message)
 
@@ -46,6 +51,10 @@ class MessageFeed(Feed):
         self._fed.append(Fed(seq, lsn, message, stream_xid))
         self.history.read(control)
         self._reader.read(control)
+        self._places += self._reader.ended[len(self._places) - self._prepares :]
+        if isinstance(message, Prepare | StreamPrepare):
+            self._places.append(self._prepared(seq, message))
+            self._prepares += 1
         self._state.follow(message)
         self._count += 1
         self._position = max(self._position, lsn, *(Lsn(each.end_lsn or 0) for each in self._reader.ended[-1:]))
@@ -55,8 +64,17 @@ class MessageFeed(Feed):
 
     @property
     def ended(self) -> Sequence[EndedTransaction]:
-        """See Feed."""
+        """The transactions that have an outcome, whichever, in the order of their ends."""
         return self._reader.ended
+
+    def order(self, two_phase_at: int | None = None) -> Order:
+        """See Feed."""
+        return self._orders.setdefault(two_phase_at, _Growing(self._places, two_phase_at))
+
+    @property
+    def last_seq(self) -> int:
+        """See Feed."""
+        return self._count - 1
 
     @property
     def position(self) -> Lsn:
@@ -70,3 +88,42 @@ class MessageFeed(Feed):
     def refresh(self) -> bool:
         """See Feed."""
         return self.growing
+
+    def _prepared(self, seq: int, message: Prepare | StreamPrepare) -> EndedTransaction:
+        transaction = self._reader.prepared(message.gid)
+        numbers = int(message.prepare_lsn), int(message.end_lsn), int(message.prepare_time)
+        return EndedTransaction(seq, PREPARED, transaction, *numbers)
+
+
+class _Growing(Order):
+    """The order of what is in a list, to which more is appended."""
+
+    def __init__(self, places: Sequence[EndedTransaction], two_phase_at: int | None) -> None:
+        self._places = places
+        self._two_phase_at = two_phase_at
+        self._read = 0
+        self._prepares: dict[str | None, EndedTransaction] = {}
+        self._items: list[EndedTransaction] = []
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        with self._lock:
+            for ended in self._places[self._read :]:
+                self._take_in(ended)
+        return len(self._items)
+
+    def _take_in(self, ended: EndedTransaction) -> None:
+        self._read += 1
+        gid = ended.transaction.gid
+        prepare = self._prepares.pop(gid, None) if gid is not None else None
+        if ended.outcome == PREPARED:
+            self._prepares[gid] = ended
+        self._items += served(ended, prepare, self._two_phase_at)
+
+    def __getitem__(self, place: int) -> EndedTransaction:
+        return self._items[place]
+
+    def behind(self, position: int) -> int:
+        """See Order."""
+        ends = (place for place in range(len(self)) if (self._items[place].end_lsn or 0) > position)
+        return next(ends, len(self._items))

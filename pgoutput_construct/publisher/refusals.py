@@ -2,7 +2,7 @@
 
 from pgoutput_construct.wire.connection_messages import ErrorResponse, NoticeField
 
-__all__ = ["Refusal", "error_response"]
+__all__ = ["Refusal", "error_response", "no_copies"]
 
 
 class Refusal(Exception):  # noqa: N818 - it refuses a command of a client, nothing has failed here
@@ -24,6 +24,12 @@ class Refusal(Exception):  # noqa: N818 - it refuses a command of a client, noth
         self.detail = detail
         self.hint = hint
         self.fatal = fatal
+
+
+def no_copies(refused: str) -> Refusal:
+    """Return the refusal of what is for copies of tables; ``refused`` says what there is not."""
+    hint = "The stream begins with all rows: capture without --snapshot, or subscribe WITH (copy_data = false)."
+    return Refusal("0A000", f"{refused}: this publisher serves a stream, and has no tables", hint=hint)
 
 
 def error_response(refusal: Refusal) -> ErrorResponse:

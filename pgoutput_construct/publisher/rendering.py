@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 from pgoutput_construct.errors import ProtocolError
-from pgoutput_construct.publisher.feed import COPIED, Fed, Feed
-from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction, LoggedTransaction
+from pgoutput_construct.publisher.feed import Fed, Feed
+from pgoutput_construct.publisher.order import COPIED, FINISHED, PREPARED
+from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.protocol import CHANGES, ReplicationOptions
+from pgoutput_construct.wire.protocol import CHANGES, MessageFlags, ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["Outgoing", "Renderer", "in_scope", "tables_of"]
@@ -31,30 +31,38 @@ class Renderer:
     once more, because whoever applies it may be another process (maybe_send_schema() in pgoutput.c).
     """
 
-    def __init__(self, feed: Feed, options: ReplicationOptions) -> None:
+    def __init__(self, feed: Feed, options: ReplicationOptions, two_phase_at: int | None = None) -> None:
         self._feed = feed
         self._options = options
+        self._two_phase_at = two_phase_at
         self._known: dict[int, Description] = {}
         """What the client was sent last of each OID, outside of streams."""
 
     def render(self, ended: EndedTransaction) -> Iterator[Outgoing]:
-        """Yield the messages of a transaction; none where the client did not ask for it."""
+        """Yield the messages of an item of the feed's order; none of what came from elsewhere to who wants no such."""
         transaction = ended.transaction
         if ended.outcome == COPIED:
             yield from self._copied(ended)
-        elif (ended.outcome != COMMITTED and not self._prepares(transaction)) or (
-            self._options.origin == "none" and self._has_origin(transaction)
-        ):
+        elif self._options.origin == "none" and self._has_origin(transaction):
             return
+        elif ended.outcome == FINISHED:
+            yield next(Outgoing(fed.lsn, fed.message) for fed in self._feed.read(ended.seq, ended.seq))
         elif transaction.streamed and self._options.streaming != "off":
             yield from self._streamed(ended)
-        elif self._prepares(transaction):
+        elif ended.outcome == PREPARED:
             yield from self._prepared(ended)
         else:
             yield from self._whole(ended, self._changes(ended), self._place(ended.transaction.spans[0][0]))
 
-    def _prepares(self, transaction: LoggedTransaction) -> bool:
-        return transaction.gid is not None and self._options.two_phase
+    def messages(self, first: int, last: int, after: int) -> Iterator[Outgoing]:
+        """Yield the messages outside of transactions between two seqs, where the client asked for messages.
+
+        One begins where the record before it ends: a client that has confirmed that, ``after``, has not had it.
+        """
+        for fed in self._feed.read(first, last) if self._options.messages else ():
+            message = fed.message
+            if isinstance(message, m.Message) and not message.flags & MessageFlags.TRANSACTIONAL:
+                yield from (Outgoing(fed.lsn, message),) if message.lsn >= after else ()
 
     def _place(self, seq: int) -> Lsn:
         """Return where a message stands: the first of a span is not at the commit (begin_cb_wrapper())."""
@@ -73,29 +81,39 @@ class Renderer:
         """
         described = self._described(self._feed.copied(ended), ended.transaction.xid, self._known, in_stream=False)
         rows: Iterator[Outgoing] = (each._replace(lsn=Lsn(0)) for each in described)
-        if ended is not self._feed.ended[0]:
-            rows = chain(self._emptied(ended), _replacing(rows))
-        yield from self._whole(ended, rows, Lsn(0))
+        oid = self._feed.emptied(ended, self._two_phase_at)
+        yield from self._whole(ended, rows if oid is None else self._replacing(oid, rows, ended), Lsn(0))
 
-    def _emptied(self, ended: EndedTransaction) -> Iterator[Outgoing]:
-        """Yield what empties the tables whose copies have no rows; of one never described nothing was served."""
-        for oid in self._feed.empty_copies(ended):
-            try:
-                description = self._feed.description(oid, ended.seq, None)
-            except ProtocolError:
-                continue
-            self._known[oid] = description
-            describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
-            yield from (Outgoing(Lsn(0), in_scope(each, None)) for each in describing)
-            yield Outgoing(Lsn(0), m.Truncate(options=0, relation_oids=(oid,)))
+    def _replacing(self, oid: int, rows: Iterator[Outgoing], ended: EndedTransaction) -> Iterator[Outgoing]:
+        """Yield copied rows behind what empties their table, which must have been described."""
+        truncate = Outgoing(Lsn(0), m.Truncate(options=0, relation_oids=(oid,)))
+        first = next(rows, None)
+        if first is None:
+            yield from self._describing_again(oid, ended)
+        while first is not None and not tables_of(first.message):
+            yield first
+            first = next(rows, None)
+        if oid in self._known:
+            yield truncate
+        if first is not None:
+            yield first
+        yield from rows
+
+    def _describing_again(self, oid: int, ended: EndedTransaction) -> Iterator[Outgoing]:
+        """Yield what describes a table without rows; nothing where it was never described, so nothing was served."""
+        try:
+            self._known[oid] = description = self._feed.description(oid, ended.seq, None)
+        except ProtocolError:
+            return
+        describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
+        yield from (Outgoing(Lsn(0), in_scope(each, None)) for each in describing)
 
     def _prepared(self, ended: EndedTransaction) -> Iterator[Outgoing]:
-        prepare = self._prepare(ended)
-        numbers = prepare.prepare_lsn, prepare.end_lsn, prepare.prepare_time, prepare.xid, prepare.gid
+        lsn, end, time = _numbers(ended)
+        numbers = lsn, end, time, ended.transaction.xid, ended.transaction.gid or ""
         yield Outgoing(self._place(ended.transaction.spans[0][0]), m.BeginPrepare(*numbers))
         yield from self._changes(ended)
-        yield Outgoing(prepare.end_lsn, m.Prepare(*numbers))
-        yield self._last(ended)
+        yield Outgoing(end, m.Prepare(*numbers))
 
     def _streamed(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         transaction, known = ended.transaction, dict[int, Description]()
@@ -104,28 +122,16 @@ class Renderer:
             wanted = self._wanted(self._feed.read(first, last), ended)
             yield from self._described(wanted, transaction.xid, known, in_stream=True)
             yield Outgoing(self._place(last), m.StreamStop())
-        if self._prepares(transaction):
-            prepare = self._prepare(ended)
-            numbers = prepare.prepare_lsn, prepare.end_lsn, prepare.prepare_time, prepare.xid, prepare.gid
-            yield Outgoing(prepare.end_lsn, m.StreamPrepare(*numbers))
-            yield self._last(ended)
-        else:
-            lsn, end, time = _numbers(ended)
-            yield Outgoing(end, m.StreamCommit(transaction.xid, lsn, end, time))
+        yield self.stream_end(ended)
+        if ended.outcome != PREPARED:
             self._known |= known
 
-    def _last(self, ended: EndedTransaction) -> Outgoing:
-        return next(Outgoing(fed.lsn, fed.message) for fed in self._feed.read(ended.seq, ended.seq))
-
-    def _prepare(self, ended: EndedTransaction) -> m.Prepare | m.StreamPrepare:
-        """Return what prepared a transaction: its end, or what follows the last segment of its stream."""
-        last = ended.transaction.spans[-1][1]
-        for fed in self._feed.read(last, ended.seq):
-            if isinstance(fed.message, m.Prepare | m.StreamPrepare) and fed.message.gid == ended.transaction.gid:
-                return fed.message
-        # PostgreSQL 15 to 17 send nothing but Commit Prepared of a transaction without changes.
-        lsn, _, time = _numbers(ended)
-        return m.Prepare(lsn, lsn, time, ended.transaction.xid, ended.transaction.gid or "")
+    def stream_end(self, ended: EndedTransaction) -> Outgoing:
+        """Return what follows the last segment of a transaction that is prepared, or committed."""
+        (lsn, end, time), transaction = _numbers(ended), ended.transaction
+        if ended.outcome == PREPARED:
+            return Outgoing(end, m.StreamPrepare(lsn, end, time, transaction.xid, transaction.gid or ""))
+        return Outgoing(end, m.StreamCommit(transaction.xid, lsn, end, time))
 
     def _has_origin(self, transaction: LoggedTransaction) -> bool:
         first = transaction.spans[0][0]
@@ -147,7 +153,7 @@ class Renderer:
     def _beside_copies(self, fed: Fed, ended: EndedTransaction) -> Iterator[Fed]:
         """Yield a message for the tables whose copies do not have it."""
         tables = tables_of(fed.message)
-        left = tuple(oid for oid in tables if not self._feed.is_copied(oid, ended))
+        left = tuple(oid for oid in tables if not self._feed.is_copied(oid, ended, self._two_phase_at))
         if left == tables:
             yield fed
         elif left:
@@ -187,17 +193,6 @@ def _is_news(last: Description, description: Description) -> bool:
 def _said(description: Description) -> list[m.PgoutputMessage]:
     described: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
     return [in_scope(each, None) for each in described]
-
-
-def _replacing(rows: Iterable[Outgoing]) -> Iterator[Outgoing]:
-    """Yield copied rows, each table emptied before its first one."""
-    emptied = set[int]()
-    for outgoing in rows:
-        for oid in tables_of(outgoing.message):
-            if oid not in emptied:
-                emptied.add(oid)
-                yield Outgoing(Lsn(0), m.Truncate(options=0, relation_oids=(oid,)))
-        yield outgoing
 
 
 def tables_of(message: m.PgoutputMessage) -> tuple[int, ...]:

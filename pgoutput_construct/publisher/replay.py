@@ -3,18 +3,20 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from secrets import token_urlsafe
 from typing import Any, Final
 
 import psycopg
 import pyarrow.compute as pc
+from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.server import Settings
 from pgoutput_construct.publisher.tables import TargetTable, create_tables, target_tables
+from pgoutput_construct.publisher.target import SUBSCRIPTION, ReplayError, check_target, connected
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import Description
@@ -22,12 +24,7 @@ from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["ReplayError", "Replayed", "replay"]
 
-_NAME: Final = "pgoutput_replay"
 _SECONDS: Final = 0.2
-
-
-class ReplayError(PgoutputError):
-    """A log could not be brought into a server; the text says what to do."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +48,7 @@ class _ReplayFeed(LogFeed):
 
     def _open(self, log: ChangeLog) -> None:
         super()._open(log)
+        self.binary = log.options.binary
         self.targets = target_tables(self.history.descriptions, log.index)
         self._names = {table.relation_oid: table for table in self.targets}
 
@@ -59,9 +57,9 @@ class _ReplayFeed(LogFeed):
         relation = replace(found.relation, namespace=table.namespace, name=table.name)
         return replace(found, relation=relation)
 
-    def is_copied(self, relation_oid: int, ended: EndedTransaction) -> bool:
+    def is_copied(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> bool:
         # Another table has the name now.
-        return relation_oid not in self._names or super().is_copied(relation_oid, ended)
+        return relation_oid not in self._names or super().is_copied(relation_oid, ended, two_phase_at)
 
 
 def replay(
@@ -84,27 +82,27 @@ def replay(
         host: The address of this machine as the server sees it: it connects to a port that is opened here.
         on_progress: Called with the position that the server has reached, and the one at which it is done.
 
-    Raises ReplayError for tables that have rows, for a server that cannot apply what it gets, and for one that is too
-    old; PgoutputError for a log that cannot be read.
+    Raises ReplayError for tables that have rows, or lack columns, for a server that cannot be reached, that cannot
+    apply what it gets, or that is too old; PgoutputError for a log that cannot be read.
     """
     feed = _ReplayFeed(log, _position(ChangeLog(log), until))
-    with psycopg.connect(into, autocommit=True) as connection:
+    with connected(into) as connection:
+        check_target(connection, feed.targets)
         created = create_tables(connection, feed.targets)
-        _check_empty(connection, feed.targets)
-        settings = Settings(host=host, wal_sender_timeout=0)
-        end = max((ended.end_lsn or 0 for ended in feed.ended), default=0)
-        told: list[str] = []
-        publications = feed.about.publications or (_NAME,)
+        password, name = token_urlsafe(), SUBSCRIPTION
+        settings = Settings(host=host, method="scram-sha-256", user=name, password=password, wal_sender_timeout=0)
+        end = feed.order().end
+        publications = feed.about.publications or (name,)
         with (
-            ThreadedPublisher(feed, settings, told.append) as running,
-            _subscription(connection, running.dsn, publications),
+            ThreadedPublisher(feed, settings) as running,
+            _subscription(connection, make_conninfo(running.dsn, password=password), publications, feed.binary),
         ):
             while not _is_there(running, end):
-                _check_errors(connection, told)
+                _check_errors(connection, running.publisher.refused)
                 if on_progress is not None:
                     on_progress(_reached(running), Lsn(end))
         tables = {table.identifier.as_string(connection): _count(connection, table) for table in feed.targets}
-    return Replayed(Lsn(end), len(feed.ended), tuple(created), tables, tuple(feed.targets))
+    return Replayed(Lsn(end), len(feed.order()), tuple(created), tables, tuple(feed.targets))
 
 
 def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
@@ -116,27 +114,18 @@ def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
     return int(pc.min(later["commit_lsn"]).as_py()) - 1 if len(later) else int(log.complete_lsn)
 
 
-def _check_empty(connection: psycopg.Connection[Any], tables: list[TargetTable]) -> None:
-    for table in tables:
-        if connection.execute(SQL("SELECT FROM {} LIMIT 1").format(table.identifier)).fetchone() is not None:
-            name = table.identifier.as_string(connection)
-            raise ReplayError(f"{name} has rows: replay into an empty table, or drop it, and it is created")
-
-
 @contextmanager
-def _subscription(connection: psycopg.Connection[Any], dsn: str, publications: Sequence[str]) -> Iterator[None]:
-    if connection.info.server_version < 150000:
-        raise ReplayError("the server is older than PostgreSQL 15, which does not tell of errors of subscriptions")
-    create = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (copy_data = false)")
-    try:
-        names = SQL(", ").join(map(Identifier, publications))
-        connection.execute(create.format(Identifier(_NAME), Literal(dsn), names))
-    except psycopg.errors.DuplicateObject as error:
-        raise ReplayError(f"a replay is under way, or was cut off: DROP SUBSCRIPTION {_NAME}") from error
+def _subscription(
+    connection: psycopg.Connection[Any], dsn: str, publications: Sequence[str], binary: bool
+) -> Iterator[None]:
+    """Subscribe, in the format of the log: some values have no other."""
+    create = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (copy_data = false, binary = {})")
+    names = SQL(", ").join(map(Identifier, publications))
+    connection.execute(create.format(Identifier(SUBSCRIPTION), Literal(dsn), names, binary))
     try:
         yield
     finally:
-        connection.execute(SQL("DROP SUBSCRIPTION {}").format(Identifier(_NAME)))
+        connection.execute(SQL("DROP SUBSCRIPTION {}").format(Identifier(SUBSCRIPTION)))
 
 
 def _is_there(running: ThreadedPublisher, end: int) -> bool:
@@ -150,16 +139,15 @@ def _is_there(running: ThreadedPublisher, end: int) -> bool:
 
 
 def _reached(running: ThreadedPublisher) -> Lsn:
-    slot = running.publisher.slots.get(_NAME)
+    slot = running.publisher.slots.get(SUBSCRIPTION)
     return Lsn(slot.confirmed if slot else 0)
 
 
-def _check_errors(connection: psycopg.Connection[Any], told: Sequence[str]) -> None:
-    refused = [line for line in told if line.startswith("refused")]
-    if refused:
-        raise ReplayError(f"the server asks for what is not served: {refused[0]}")
+def _check_errors(connection: psycopg.Connection[Any], refused: str | None) -> None:
+    if refused is not None:
+        raise ReplayError(f"the server asks for what is not served: {refused}")
     query = "SELECT apply_error_count FROM pg_stat_subscription_stats WHERE subname = %s"
-    row = connection.execute(query, (_NAME,)).fetchone()
+    row = connection.execute(query, (SUBSCRIPTION,)).fetchone()
     if row and row[0]:
         raise ReplayError("the server could not apply a change: its log says which, and why")
 

@@ -1,6 +1,5 @@
 """What a client asks of START_REPLICATION, checked as pgoutput_startup() does."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from pgoutput_construct.publisher.commands import StartReplication
@@ -8,11 +7,17 @@ from pgoutput_construct.publisher.feed import About
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire.options import problems
 from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions
+from pgoutput_construct.wire.tables import Option
 
 __all__ = ["asked"]
 
-_TRUE: Final = ("true", "on", "yes", "1", "t", "y")
-_FALSE: Final = ("false", "off", "no", "0", "f", "n")
+_ON: Final = frozenset((True, "on"))
+_OFF: Final = frozenset((False, "off"))
+_SWITCHED: Final = {
+    **dict.fromkeys(("true", "on", "yes", "1", "t", "y"), _ON),
+    **dict.fromkeys(("false", "off", "no", "0", "f", "n"), _OFF),
+}
+"""What a switch can be called, with the values of options that this means."""
 
 
 def asked(command: StartReplication, about: About) -> ReplicationOptions:
@@ -30,9 +35,6 @@ def asked(command: StartReplication, about: About) -> ReplicationOptions:
     for problem in problems(given):
         raise Refusal("22023", problem)
     _check_publications(publications, about)
-    if about.binary and not given.get("binary"):
-        hint = "Ask for it: binary 'true' (CREATE SUBSCRIPTION ... WITH (binary = true))."
-        raise Refusal("0A000", "what is served has its values in binary format", hint=hint)
     return ReplicationOptions(**given)
 
 
@@ -40,35 +42,25 @@ def _value(name: str, text: str | None, major: int) -> Any:
     option = OPTIONS.get(name)
     if option is None or option.server > major:
         raise Refusal("42601", f"unrecognized pgoutput option: {name}")
-    if set(option.values) == {False, True}:
-        return _switch(name, text)
-    if name == "streaming":
-        return _streaming(text)
     if option.values:
-        return _choice(name, text, option.values)
+        return _choice(name, text, option, major)
     if type(option.default) is int:
         return _number(name, text)
     return text or ""
 
 
-def _switch(name: str, text: str | None) -> bool:
-    word = (text or "true").lower()
-    if word not in _TRUE + _FALSE:
-        raise Refusal("42601", f"{name} requires a Boolean value")
-    return word in _TRUE
-
-
-def _streaming(text: str | None) -> str:
-    """Return the option streaming, which servers before 16 know as a switch (defGetStreamingMode())."""
-    word = (text or "on").lower()
-    return {**dict.fromkeys(_TRUE, "on"), **dict.fromkeys(_FALSE, "off")}.get(word, word)
-
-
-def _choice(name: str, text: str | None, values: Mapping[Any, Any]) -> str:
-    word = (text or "").lower()
-    if word not in values:
+def _choice(name: str, text: str | None, option: Option, major: int) -> Any:
+    """Return one of an option's values; of one that can be on or off they have other names, too (defGetBoolean())."""
+    known = [value for value, told in option.values.items() if told.server <= major]
+    is_switch = not _ON.isdisjoint(known)
+    word = (text or ("true" if is_switch else "")).lower()
+    for value in (*_SWITCHED.get(word, ()), word):
+        if value in known:
+            return value
+    if not is_switch:
         raise Refusal("22023", f'unrecognized {name} value: "{text}"')
-    return word
+    others = "".join(f' or "{value}"' for value in known if value not in _ON | _OFF)
+    raise Refusal("42601", f"{name} requires a Boolean value{others}")
 
 
 def _number(name: str, text: str | None) -> int:

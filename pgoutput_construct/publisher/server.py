@@ -5,11 +5,12 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from typing import Final
 
+from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.authentication import Method
 from pgoutput_construct.publisher.feed import Feed
 from pgoutput_construct.publisher.session import Session
@@ -34,15 +35,17 @@ class Settings:
     """How clients prove who they are."""
     user: str | None = None
     """Who may connect; None: anyone."""
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
     tls: ssl.SSLContext | None = None
     """With a certificate: clients that ask for TLS get it; None: they are refused it."""
-    slots_file: Path | None = None
-    """Where positions of slots are kept; None: nowhere."""
+    slots_file: Address | None = None
+    """Where positions of slots are kept, by one publisher at a time: a path, or a URI; None: nowhere."""
     creates_slots: bool = True
     """Whether a slot is made when a client starts from one that there is not; otherwise it is refused."""
     rate: int | None = None
     """Changes a second for each client at most; None: as fast as it reads."""
+    own_pace: bool = False
+    """Whether transactions come as far apart as they were committed, instead of at a rate."""
     wal_sender_timeout: float = 60
     """Seconds after which a silent client is disconnected; 0 for never."""
     authentication_timeout: float = 60
@@ -57,7 +60,7 @@ class Publisher:
     """Serves a feed as a walsender does."""
 
     def __init__(self, feed: Feed, settings: Settings | None = None, tell: Callable[[str], None] | None = None) -> None:
-        """Prepare to serve; raises PgoutputError for a file of slots that cannot be read.
+        """Prepare to serve.
 
         Args:
             feed: What is served.
@@ -68,6 +71,8 @@ class Publisher:
         self.settings = settings or Settings()
         self.slots = Slots(self.settings.slots_file, self.settings.max_replication_slots)
         self.told = tell or (lambda line: None)
+        self.refused: str | None = None
+        """What a client was refused last."""
         self.port = self.settings.port
         """Where it listens, once it does."""
         self._server: asyncio.Server | None = None
@@ -80,10 +85,19 @@ class Publisher:
         self._target = 0
 
     async def start(self) -> None:
-        """Begin to listen; raises OSError where the port is taken."""
-        self._server = await asyncio.start_server(self._accept, self.settings.host, self.settings.port, limit=1 << 16)
+        """Begin to listen.
+
+        Raises OSError where the port is taken, PgoutputError where the file of slots is damaged, or another's.
+        """
+        await asyncio.to_thread(self.slots.open)
+        host, port = self.settings.host, self.settings.port
+        try:
+            self._server = await asyncio.start_server(self._accept, host, port, limit=1 << 16)
+        except BaseException:
+            self.slots.close()
+            raise
         self.port = self._server.sockets[0].getsockname()[1]
-        self._target = max((ended.end_lsn or 0 for ended in self.feed.ended), default=0)
+        self._target = self.feed.order().end
         self._background.add(asyncio.create_task(self._keep_slots()))
 
     async def stop(self) -> None:
@@ -95,6 +109,7 @@ class Publisher:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._save_slots()
+        self.slots.close()
 
     async def until_served(self) -> None:
         """Wait until a client has confirmed all that was there when listening began."""
@@ -104,6 +119,11 @@ class Publisher:
         """Note that a client has confirmed more."""
         if slot.confirmed >= self._target:
             self._served.set()
+
+    def refuse(self, problem: str) -> None:
+        """Note that a client was refused something."""
+        self.refused = problem
+        self.told(f"refused: {problem}")
 
     async def more(self, seconds: float) -> None:
         """Wait a while, and look whether there is more to serve: once for all clients that wait."""
@@ -144,7 +164,7 @@ class Publisher:
     async def _save_slots(self) -> None:
         try:
             await asyncio.to_thread(self.slots.save)
-        except OSError as error:
+        except PgoutputError as error:
             self.told(f"the positions of slots cannot be written: {error}")
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

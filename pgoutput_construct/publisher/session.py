@@ -42,7 +42,7 @@ class Session:
     ) -> None:
         self.publisher = publisher
         self.process_id = process_id
-        self.asker = Asker(publisher.feed, publisher.slots, {}, "")
+        self.asker = Asker(publisher.feed, publisher.slots, {}, "", process_id)
         self._reader = reader
         self._writer = writer
         self._conversation = Conversation("server", _STARTUP_BYTES)
@@ -165,7 +165,7 @@ class Session:
             "client_encoding": given.get("client_encoding", "UTF8"),
             "session_authorization": user,
         }
-        self.asker = Asker(self.publisher.feed, self.publisher.slots, settings, user)
+        self.asker = Asker(self.publisher.feed, self.publisher.slots, settings, user, self.process_id)
         statuses = [m.ParameterStatus(name, value) for name, value in settings.items()]
         key = m.BackendKeyData(self.process_id, self.process_id.to_bytes(4, "big"))
         await self.send(*statuses, key, m.ReadyForQuery("I"))
@@ -199,10 +199,11 @@ class Session:
         except Refusal as refusal:
             if refusal.fatal:
                 raise
-            self.publisher.told(f"refused: {refusal.message}")
+            self.publisher.refuse(refusal.message)
             await self.send(error_response(refusal))
         except PgoutputError as error:
             # What is served is damaged: the client is told where.
+            self.publisher.refuse(str(error))
             await self.send(error_response(Refusal("XX001", str(error))))
         await self.send(m.ReadyForQuery("I"))
 

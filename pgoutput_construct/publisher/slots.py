@@ -1,19 +1,21 @@
 """The replication slots of a publisher: one a client, whose confirmed positions are kept in a file."""
 
-import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
+from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.publisher.slots_file import SlotsFile
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["Slot", "Slots"]
+__all__ = ["PLUGIN", "Slot", "Slots"]
+
+PLUGIN: Final = "pgoutput"
+"""What decodes for all slots."""
 
 
 @dataclass
@@ -21,8 +23,10 @@ class Slot:
     """One slot."""
 
     name: str
-    plugin: str = "pgoutput"
+    plugin: str = PLUGIN
     two_phase: bool = False
+    two_phase_at: int = 0
+    """What is prepared behind this position is sent as prepared, where ``two_phase`` is set."""
     temporary: bool = False
     confirmed: int = 0
     """The position up to which its client has confirmed everything; it never goes back."""
@@ -33,26 +37,36 @@ class Slot:
 class Slots:
     """The slots; its methods may be called from any thread."""
 
-    def __init__(self, file: Path | None = None, most: int = 1000) -> None:
-        """Read the slots of a file, or begin with none; raises PgoutputError for a file that is not one of slots.
+    def __init__(self, file: Address | None = None, most: int = 1000) -> None:
+        """Begin with none.
 
         Args:
-            file: Where they are kept; None: nowhere.
+            file: Where they are kept once it was opened: a path, or a URI as of a change log; None: nowhere.
             most: How many there may be.
         """
-        self._file = file
+        self._file = None if file is None else SlotsFile(file)
         self._lock = Lock()
         self._writing = Lock()
         self._active: dict[str, int] = {}
         self._most = most
         self._has_news = False
         self._slots: dict[str, Slot] = {}
-        if file is not None and file.exists():
-            self._slots = _read(file)
 
-    def create(
-        self, name: str, plugin: str = "pgoutput", *, two_phase: bool = False, temporary: int | None = None
-    ) -> Slot:
+    def open(self) -> None:
+        """Read those of the file, where there is one, and keep other publishers from it; raises PgoutputError."""
+        if self._file is not None:
+            try:
+                self._slots = _slots(self._file.open(), str(self._file))
+            except PgoutputError:
+                self._file.close()
+                raise
+
+    def close(self) -> None:
+        """Let other publishers have the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def create(self, name: str, plugin: str = PLUGIN, *, two_phase: bool = False, temporary: int | None = None) -> Slot:
         """Make a slot that begins with the first transaction; raise Refusal where there is one of this name.
 
         Args:
@@ -68,7 +82,7 @@ class Slots:
             if len(self._slots) >= self._most:
                 hint = 'Free one or increase "max_replication_slots".'
                 raise Refusal("53400", "all replication slots are in use", hint=hint)
-            self._slots[name] = slot = Slot(name, plugin, two_phase, temporary is not None)
+            self._slots[name] = slot = Slot(name, plugin, two_phase, temporary=temporary is not None)
             self._has_news = True
             if temporary is not None:
                 self._active[name] = temporary
@@ -118,7 +132,7 @@ class Slots:
             self._has_news = True
 
     def save(self) -> None:
-        """Write the positions where they have changed since they were written; raise OSError."""
+        """Write the positions where they have changed since they were written; raises PgoutputError."""
         with self._writing:
             with self._lock:
                 if not self._has_news:
@@ -126,21 +140,21 @@ class Slots:
                 self._has_news = False
                 kept = {name: asdict(slot) for name, slot in self._slots.items() if not slot.temporary}
             try:
-                self._write(kept)
-            except OSError:
+                if self._file is not None:
+                    self._file.write(kept)
+            except PgoutputError:
                 self._has_news = True
                 raise
 
-    def keep_two_phase(self, slot: Slot, asked: bool) -> bool:
-        """Tell whether prepared transactions are sent: once a client has asked, the slot does it from then on.
+    def keep_two_phase(self, slot: Slot, start: int, asked: bool) -> None:
+        """Note what a client asked that begins at a position: once one has, its slot sends prepared transactions.
 
         A subscription asks when its slot is made, and not again (CreateDecodingContext()).
         """
         if asked and not slot.two_phase:
             with self._lock:
-                slot.two_phase = True
+                slot.two_phase, slot.two_phase_at = True, start
                 self._has_news = True
-        return slot.two_phase
 
     def forget_temporary(self, process_id: int) -> None:
         """Remove the temporary slots of a connection that ends."""
@@ -160,25 +174,15 @@ class Slots:
     def _save_now(self) -> None:
         try:
             self.save()
-        except OSError as error:
-            raise Refusal("58030", f"could not write the replication slots: {error.strerror}") from error
-
-    def _write(self, kept: dict[str, dict[str, Any]]) -> None:
-        if self._file is None:
-            return
-        beside = self._file.with_name(f"{self._file.name}.{os.getpid()}.tmp")
-        with beside.open("w", encoding="utf-8") as out:
-            json.dump(kept, out, indent=1)
-            out.flush()
-            os.fsync(out.fileno())
-        beside.replace(self._file)
+        except PgoutputError as error:
+            raise Refusal("58030", f"could not write the replication slots: {error}") from error
 
 
-def _read(file: Path) -> dict[str, Slot]:
+def _slots(kept: Any, file: str) -> dict[str, Slot]:
     try:
-        found = {name: Slot(**row) for name, row in json.loads(file.read_text("utf-8")).items()}
+        found = {name: Slot(**row) for name, row in kept.items()}
         return {name: Slot(**asdict(slot) | {"confirmed": Lsn(slot.confirmed)}) for name, slot in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise PgoutputError(f"{file}: no file of slots: {error}. Name another file, or remove it") from error
 
 

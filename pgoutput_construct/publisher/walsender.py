@@ -7,15 +7,14 @@ import asyncio
 import math
 import time
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.publisher.commands import StartReplication
-from pgoutput_construct.publisher.cursor import Chunk, Cursor
+from pgoutput_construct.publisher.pace import Pace
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.request import asked
-from pgoutput_construct.publisher.script import Script
+from pgoutput_construct.publisher.script_cursor import cursor_of
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.engine import build_frame, parse_frame
@@ -42,13 +41,19 @@ class WalSender:
         self._publisher = session.publisher
         self._slot = slot
         start = max(int(command.start), slot.confirmed)
+        if 0 < start < self._publisher.feed.begins:
+            # As ReplicationSlotAcquire() says it of a slot whose WAL was removed.
+            hint = f"What ended up to {self._publisher.feed.begins} was pruned. Copy the tables, and use another slot."
+            problem = f'can no longer get changes from replication slot "{slot.name}"'
+            raise Refusal("55000", problem, hint=hint)
         options = asked(command, self._publisher.feed.about)
-        two_phase = self._publisher.slots.keep_two_phase(slot, options.two_phase)
-        options = replace(options, two_phase=two_phase)
+        self._publisher.slots.keep_two_phase(slot, start, options.two_phase)
+        options = replace(options, two_phase=slot.two_phase)
         self._asked = f"proto_version={options.proto_version}, streaming={options.streaming}"
-        feed = self._publisher.feed
-        make = feed.cursor if isinstance(feed, Script) else partial(Cursor, feed)
-        self._cursor = make(options, start, slot.copied if slot.confirmed else feed.copied_until)
+        copied = slot.copied if slot.confirmed else self._publisher.feed.copied_until
+        two_phase_at = slot.two_phase_at if slot.two_phase else None
+        pace = Pace() if self._publisher.settings.own_pace else None
+        self._cursor = cursor_of(self._publisher.feed, options, start, copied, two_phase_at, pace)
         self._heard = time.monotonic()
         self._asked_to_reply = False
         self._is_stalled = False
@@ -137,11 +142,7 @@ class WalSender:
                 self._slot.copied = max(self._slot.copied, self._cursor.copied)
                 if chunk.fault is not None:
                     await chunk.fault.show(self)
-                await self._pause(chunk, rate)
-
-    async def _pause(self, chunk: Chunk, rate: int | None) -> None:
-        if rate is not None:
-            await asyncio.sleep(chunk.changes / rate)
+                await asyncio.sleep(chunk.changes / rate if rate else chunk.pause)
 
     async def _wait(self, position: Lsn) -> None:
         """Tell the client once how far everything is sent, then look for more."""

@@ -41,26 +41,24 @@ def compare(state: DataFrame, source: pa.Table) -> Comparison:
     ``state`` is as ``OpenLog.state`` returns it. ``source`` has the same columns in Arrow's types, such as
     ``postgres.fetch_table`` fetches them from the server.
     """
-    state = state.persist()
-    try:
-        with plain_errors():
-            rows = state.sparkSession.createDataFrame(source.select(state.columns), state.schema).persist()
-            return _compare(_comparable(state), _comparable(rows))
-    finally:
-        state.unpersist()
+    with plain_errors():
+        rows = state.sparkSession.createDataFrame(source.select(state.columns), state.schema)
+        return _compare(_as_one_column(state, 1).unionAll(_as_one_column(rows, -1)))
 
 
-def _comparable(rows: DataFrame) -> DataFrame:
+def _as_one_column(rows: DataFrame, side: int) -> DataFrame:
     # Spark compares no maps.
     entries = F.array_sort(F.map_entries("_untyped")).alias("_untyped")
-    return rows.select(*(column(name) for name in rows.columns if name != "_untyped"), entries)
+    whole = F.struct(*(column(name) for name in rows.columns if name != "_untyped"), entries)
+    return rows.select(whole.alias("row"), F.lit(side).alias("side"))
 
 
-def _compare(state: DataFrame, source: DataFrame) -> Comparison:
-    missing, unexpected = source.exceptAll(state).persist(), state.exceptAll(source).persist()
-    examples = [f"- {row.asDict()}" for row in missing.take(_EXAMPLES)]
-    examples += [f"+ {row.asDict()}" for row in unexpected.take(_EXAMPLES)]
-    comparison = Comparison(source.count(), state.count(), missing.count(), unexpected.count(), tuple(examples))
-    for frame in (missing, unexpected):
-        frame.unpersist()
-    return comparison
+def _compare(both: DataFrame) -> Comparison:
+    """Compare in one pass: equal rows of both sides meet in one group, whose sides come to 0."""
+    groups = both.groupBy("row").agg(F.sum("side").alias("more"), F.count("side").alias("rows"))
+    sums = ("(rows - more) div 2", "(rows + more) div 2", "greatest(-more, 0)", "greatest(more, 0)")
+    totals = groups.agg(*(F.sum(F.expr(each)) for each in sums)).first()
+    rows, rebuilt_rows, missing, unexpected = (total or 0 for total in totals or [0] * len(sums))
+    differ = (groups.where(f"{sign}more > 0").take(_EXAMPLES) if missing or unexpected else () for sign in "-+")
+    examples = [f"{sign} {row['row'].asDict()}" for sign, found in zip("-+", differ, strict=True) for row in found]
+    return Comparison(rows, rebuilt_rows, missing, unexpected, tuple(examples))

@@ -25,6 +25,8 @@ class BuiltinType(NamedTuple):
     """OID of the elements of an array type, 0 for others."""
     subtype_oid: int = 0
     """Of a range the OID of the type of its bounds, of a multirange that of its range, 0 for others."""
+    delimiter: str = ","
+    """Of an array type what stands between its elements, as text."""
 
 
 _ROWS: Final = (
@@ -69,7 +71,7 @@ _ROWS: Final = (
     BuiltinType("path", 602, 1019, -1, "string"),
     BuiltinType("_path", 1019, 0, -1, "list", element_oid=602),
     BuiltinType("box", 603, 1020, 32, "string"),
-    BuiltinType("_box", 1020, 0, -1, "string", element_oid=603),
+    BuiltinType("_box", 1020, 0, -1, "string", element_oid=603, delimiter=";"),
     BuiltinType("polygon", 604, 1027, -1, "string"),
     BuiltinType("_polygon", 1027, 0, -1, "list", element_oid=604),
     BuiltinType("line", 628, 629, 24, "string"),

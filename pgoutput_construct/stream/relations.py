@@ -72,11 +72,15 @@ class RelationCache:
 
     def get(self, relation_oid: int) -> m.Relation:
         """Return the Relation that describes an OID here; raise ProtocolError when none has been sent."""
+        return self.description(relation_oid).relation
+
+    def description(self, relation_oid: int) -> Description:
+        """Return all that describes an OID here; raise ProtocolError when no Relation has been sent."""
         description = self._latest.get(self.stream_xid, {}).get(relation_oid)
         if description is None:
             problem = _undescribed(relation_oid, self.stream_xid)
             raise ProtocolError(f"{problem}: read the stream from its start, or from the reconnection")
-        return description.relation
+        return description
 
     def _set(self, seq: int, stream_xid: int | None, description: Description) -> None:
         self._latest.setdefault(stream_xid, {})[description.relation.relation_oid] = description

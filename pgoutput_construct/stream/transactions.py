@@ -128,6 +128,10 @@ class TransactionReader:
         """Where the piece begins that is open, None between pieces."""
         return None if self._open is None else self._open.since
 
+    def prepared(self, gid: str) -> LoggedTransaction:
+        """Return the transaction that is prepared under a name; raise KeyError for none."""
+        return self._prepared[gid]
+
     def unfinished(self) -> list[LoggedTransaction]:
         """Return the transactions without an outcome: open, streamed, or prepared."""
         plain = [self._open] if self._open is not None and not self._open.streamed else []

@@ -9,12 +9,12 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
 from pgoutput_construct.wire.messages import Binary, Type, Unchanged
 
-__all__ = ["FORMATS", "ValueLoader", "base_oid", "pieces"]
+__all__ = ["FORMATS", "MAX_DIMENSIONS", "ValueLoader", "base_oid", "pieces"]
 
 FORMATS: Final = (bytes, Binary)
 """The classes of values that are read, text and binary format; values of any other class stay as they came."""
 
-MAX_DIMENSIONS = 6
+MAX_DIMENSIONS: Final = 6
 """MAXDIM in PostgreSQL's array.h."""
 
 

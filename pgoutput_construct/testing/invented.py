@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.extras import needing
 from pgoutput_construct.stream.builtin_types import FIRST_USER_OID, TYPE_NAMES
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import (
@@ -116,9 +117,6 @@ class InventedTable:
         return tuple(text_of(row.get(name)) for name in self.columns)
 
 
-_BOOLEANS: Final = {True: b"t", False: b"f"}
-
-
 def text_of(value: Any) -> m.Unchanged | bytes | None:
     """Return a Python value as a message has it; raise PgoutputError.
 
@@ -126,18 +124,17 @@ def text_of(value: Any) -> m.Unchanged | bytes | None:
     """
     if value is None or value is m.UNCHANGED or isinstance(value, m.Binary):
         return value
-    if isinstance(value, bool):
-        return _BOOLEANS[value]
     if isinstance(value, bytes):
         return b"\\x" + value.hex().encode("ascii")
-    if isinstance(value, str | int):
+    if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value).encode("utf-8", "surrogateescape")
     return _dumped(value)
 
 
 def _dumped(value: Any) -> bytes:
-    from psycopg.adapt import PyFormat, Transformer
-    from psycopg.errors import ProgrammingError
+    with needing("postgres"):
+        from psycopg.adapt import PyFormat, Transformer
+        from psycopg.errors import ProgrammingError
 
     try:
         dumped = Transformer().get_dumper(value, PyFormat.TEXT).dump(value)

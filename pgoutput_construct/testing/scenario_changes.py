@@ -7,8 +7,9 @@ from typing import Any, Final, TypeVar
 from hypothesis import strategies as st
 
 from pgoutput_construct.testing.invented import Change
+from pgoutput_construct.testing.scenario_alterations import Alteration, alterations_table
 from pgoutput_construct.testing.scenario_model import Model, Running
-from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable, scenario_tables
+from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable, scenario_tables, schema_of
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import MessageFlags
 from pgoutput_construct.wire.types import Lsn, Timestamp
@@ -33,7 +34,8 @@ class ScenarioChanges:
     def __init__(self, draw: st.DrawFn, number: int) -> None:
         self.draw = draw
         self.tables: list[ScenarioTable] = draw(scenario_tables(number))
-        self.model = Model(self.tables)
+        self.statements = alterations_table(schema_of(number), self.tables[-1].oid + 1)
+        self.model = Model([*self.tables, self.statements])
         self.sent: list[tuple[Lsn, m.PgoutputMessage]] = []
         self.described: set[int] = set()
         """OIDs whose Relation counts for every transaction that is not streamed."""
@@ -44,10 +46,13 @@ class ScenarioChanges:
         """Return a transaction that has done nothing."""
         return Running(self.next_xid())
 
-    def collected(self, running: Running) -> list[tuple[Lsn, m.PgoutputMessage]]:
-        """Return the changes of a transaction that is sent when it is over."""
+    def collected(self, running: Running, alteration: Alteration | None = None) -> list[tuple[Lsn, m.PgoutputMessage]]:
+        """Return the changes of a transaction that is sent when it is over, and that alters a table in their midst."""
         before, self.sent = self.sent, []
         self.changes(running, self.described, in_stream=False)
+        if alteration is not None:
+            self.alter(alteration, running)
+            self.changes(running, self.described, in_stream=False)
         changes, self.sent = self.sent, before
         return changes
 
@@ -58,12 +63,25 @@ class ScenarioChanges:
             if change is None:
                 self._message(running, in_stream)
                 continue
-            tables, message = change
-            xid = running.current if in_stream else None
-            for table in tables:
-                self._describe(table, described, xid)
-            changed: Any = message
-            self.send(self.next_lsn(), replace(changed, xid=xid))
+            self._send(*change, described, running.current if in_stream else None)
+
+    def alter(self, alteration: Alteration, running: Running) -> None:
+        """Alter a table that the transaction may touch as a whole, and send the statement."""
+        table, row = self.statements, {"statement": alteration.statement}
+        self.model.alter(alteration, running)
+        running.whole.add(alteration.table.oid)
+        self.tables = [alteration.table if each.oid == alteration.table.oid else each for each in self.tables]
+        self.model.change(table, running, come=[row])
+        self._send([table], table.invented.insert(row).message, self.described, None)
+        self.described.discard(alteration.table.oid)
+
+    def _send(
+        self, tables: Sequence[ScenarioTable], change: m.PgoutputMessage, described: set[int], xid: int | None
+    ) -> None:
+        for table in tables:
+            self._describe(table, described, xid)
+        changed: Any = change
+        self.send(self.next_lsn(), replace(changed, xid=xid))
 
     def _change(self, running: Running) -> tuple[Sequence[ScenarioTable], m.PgoutputMessage] | None:
         """Make a change, and return the tables and the message of it; None where there is none to make."""

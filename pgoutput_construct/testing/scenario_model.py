@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pgoutput_construct.testing.scenario_alterations import Alteration
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
 
 __all__ = ["Effect", "Level", "Model", "Running"]
@@ -14,7 +15,8 @@ class Effect(NamedTuple):
 
     xid: int
     """The transaction or subtransaction that made it."""
-    table: str
+    table: int
+    """The OID of the table."""
     gone: Sequence[Row] = ()
     come: Sequence[Row] = ()
 
@@ -35,10 +37,10 @@ class Running:
     xid: int
     effects: list[Effect] = field(default_factory=list)
     levels: list[Level] = field(default_factory=list)
-    keys: dict[str, set[tuple[Any, ...]]] = field(default_factory=dict)
-    """By table: the keys of rows that it touched. They are its own until it ends, also after a ROLLBACK TO."""
-    whole: set[str] = field(default_factory=set)
-    """Tables that are its own as a whole."""
+    keys: dict[int, set[tuple[Any, ...]]] = field(default_factory=dict)
+    """By OID of the table: the keys of rows that it touched, its own until it ends, after a ROLLBACK TO, too."""
+    whole: set[int] = field(default_factory=set)
+    """OIDs of tables that are its own as a whole."""
     described: set[int] = field(default_factory=set)
     """OIDs whose Relation its stream has had."""
     said: list[str] = field(default_factory=list)
@@ -73,21 +75,21 @@ class Model:
     """
 
     def __init__(self, tables: Iterable[ScenarioTable]) -> None:
-        self.rows: dict[str, list[Row]] = {table.name: [] for table in tables}
-        """What is committed."""
+        self.rows: dict[int, list[Row]] = {table.oid: [] for table in tables}
+        """What is committed, by the OID of the table."""
         self.running: list[Running] = []
 
     def is_free(self, table: ScenarioTable, running: Running | None, whole: bool) -> bool:
         """Tell whether a transaction may touch rows of a table, or the table as a whole."""
         others = [other for other in self.running if other is not running]
         whole = whole or not table.primary_key
-        return not any(table.name in other.whole or (whole and table.name in other.keys) for other in others)
+        return not any(table.oid in other.whole or (whole and table.oid in other.keys) for other in others)
 
     def seen(self, table: ScenarioTable, running: Running) -> list[Row]:
         """Return the rows that a transaction sees."""
-        rows = list(self.rows[table.name])
+        rows = list(self.rows[table.oid])
         for effect in running.effects:
-            if effect.table == table.name:
+            if effect.table == table.oid:
                 for row in effect.gone:
                     rows.remove(row)
                 rows += effect.come
@@ -109,15 +111,26 @@ class Model:
         self, table: ScenarioTable, running: Running, gone: Sequence[Row] = (), come: Sequence[Row] = ()
     ) -> None:
         """Note what a change does."""
-        running.effects.append(Effect(running.current, table.name, gone, come))
-        running.keys.setdefault(table.name, set()).update(map(table.key_of, (*gone, *come)))
+        running.effects.append(Effect(running.current, table.oid, gone, come))
+        running.keys.setdefault(table.oid, set()).update(map(table.key_of, (*gone, *come)))
         if not table.primary_key:
-            running.whole.add(table.name)
+            running.whole.add(table.oid)
 
     def empty(self, table: ScenarioTable, running: Running) -> None:
         """Note a TRUNCATE."""
         self.change(table, running, self.seen(table, running))
-        running.whole.add(table.name)
+        running.whole.add(table.oid)
+
+    def alter(self, alteration: Alteration, running: Running) -> None:
+        """Let rows be as an alteration makes them, those that the transaction which alters has touched before, too."""
+        table = alteration.table
+        self.rows[table.oid] = [alteration.row(row) for row in self.rows[table.oid]]
+        running.effects = [
+            effect._replace(gone=[*map(alteration.row, effect.gone)], come=[*map(alteration.row, effect.come)])
+            if effect.table == table.oid
+            else effect
+            for effect in running.effects
+        ]
 
     def commit(self, running: Running) -> None:
         """Let everybody see what a transaction did."""
@@ -134,4 +147,4 @@ class Model:
 
     def _taken(self, table: ScenarioTable, running: Running) -> set[tuple[Any, ...]]:
         others = (other for other in self.running if other is not running)
-        return {key for other in others for key in other.keys.get(table.name, ())}
+        return {key for other in others for key in other.keys.get(table.oid, ())}

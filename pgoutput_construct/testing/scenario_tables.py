@@ -14,13 +14,14 @@ from pgoutput_construct.testing.invented import InventedTable
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["COLUMN_TYPES", "Row", "ScenarioTable", "create_types", "scenario_tables", "schema_of"]
+__all__ = ["COLUMN_TYPES", "DOMAIN", "Row", "ScenarioTable", "create_types", "scenario_tables", "schema_of"]
 
 Row = dict[str, Any]
 """Values in Python, by column."""
 
 _ENUM: Final = "mood"
-_DOMAIN: Final = "whole"
+DOMAIN: Final = "whole"
+"""A domain over int4."""
 _BASE: Final = "int4"
 _MOODS: Final = ("sad", "ok", "happy")
 _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
@@ -63,7 +64,7 @@ COLUMN_TYPES: Final[Mapping[str, ColumnType]] = {
         st.datetimes(datetime(1900, 1, 1), datetime(2999, 1, 1), timezones=st.just(UTC)), text=_moment
     ),
     _ENUM: ColumnType(st.sampled_from(_MOODS), str.encode),
-    _DOMAIN: ColumnType(st.integers(-(2**31), 2**31 - 1), struct.Struct("!i").pack),
+    DOMAIN: ColumnType(st.integers(-(2**31), 2**31 - 1), struct.Struct("!i").pack),
 }
 """The types that scenarios have, by name: ``mood`` is an enum and ``whole`` a domain in the schema of the scenario."""
 
@@ -75,10 +76,19 @@ class ScenarioTable:
     invented: InventedTable
     primary_key: tuple[str, ...]
     """Its columns; none: rows may be there more than once."""
+    numbers: tuple[int, ...]
+    """The number of each column in pg_attribute, which a rename keeps, and no column has after another one."""
+    made: int
+    """How many columns it had, with those that were dropped."""
+
+    @property
+    def oid(self) -> int:
+        """Its OID."""
+        return self.invented.oid
 
     @property
     def name(self) -> str:
-        """Its name, which no other table of the scenario has."""
+        """Its name, which no other table of the scenario has at the same time."""
         return self.invented.name
 
     @property
@@ -94,7 +104,7 @@ class ScenarioTable:
     @property
     def definition(self) -> str:
         """The statement that creates it, for a subscriber."""
-        columns = [f'"{name}" {self._type(kind)}' for name, kind in self.invented.columns.items()]
+        columns = [f'"{name}" {self.type_in_sql(kind)}' for name, kind in self.invented.columns.items()]
         key = ", ".join(f'"{name}"' for name in self.primary_key)
         return f"CREATE TABLE {self.in_sql} ({', '.join([*columns, *([f'PRIMARY KEY ({key})'] if key else [])])})"
 
@@ -119,10 +129,15 @@ class ScenarioTable:
         """Return a row as a message has it: in text format, or in binary format where its type has that here."""
         return {name: self._sent(name, value, binary) for name, value in row.items()}
 
-    def with_column(self, kind: str) -> "ScenarioTable":
-        """Return the table with one more column, which is NULL in the rows that there are."""
-        columns = {**self.invented.columns, f"added {len(self.invented.columns)}": kind}
-        return replace(self, invented=replace(self.invented, columns=columns))
+    def altered(self, columns: Mapping[int, tuple[str, str]], name: str) -> "ScenarioTable":
+        """Return the table with other columns, by their numbers: name and type; and with a name, old or new."""
+        of_number = zip(self.numbers, self.invented.columns, strict=True)
+        called = {was: columns[number][0] for number, was in of_number if number in columns}
+        key, primary_key = (tuple(called[was] for was in of) for of in (self.invented.key, self.primary_key))
+        invented = replace(self.invented, name=name, columns=dict(columns.values()), key=key)
+        return replace(
+            self, invented=invented, primary_key=primary_key, numbers=tuple(columns), made=max(self.made, *columns)
+        )
 
     def with_other_identity(self) -> "ScenarioTable":
         """Return a table that has a key with the other replica identity: its key, or the whole row."""
@@ -136,7 +151,8 @@ class ScenarioTable:
         kind = COLUMN_TYPES[self.invented.columns[name]]
         return m.Binary(kind.binary(value)) if binary and kind.binary is not None else kind.text(value)
 
-    def _type(self, kind: str) -> str:
+    def type_in_sql(self, kind: str) -> str:
+        """Return the name of a type, quoted where SQL needs that."""
         return f'"{self.invented.namespace}"."{kind}"' if kind in self.invented.types else kind
 
 
@@ -146,7 +162,7 @@ def scenario_tables(draw: st.DrawFn, number: int) -> list[ScenarioTable]:
     first = FIRST_USER_OID + number * _OIDS
     # Of a domain PostgreSQL says the OID, and the schema and name of the type under it (logicalrep_write_typ()).
     domain = m.Type(type_oid=first + 1, namespace="", name=_BASE)
-    types = {_ENUM: m.Type(type_oid=first, namespace=schema_of(number), name=_ENUM), _DOMAIN: domain}
+    types = {_ENUM: m.Type(type_oid=first, namespace=schema_of(number), name=_ENUM), DOMAIN: domain}
     return [_table(draw, number, at, first + 2 + at, types) for at in range(draw(st.integers(1, 3)))]
 
 
@@ -159,7 +175,7 @@ def create_types(number: int) -> str:
     """Return the statements that create what the tables of a scenario need."""
     schema, values = schema_of(number), ", ".join(f"'{value}'" for value in _MOODS)
     enum = f'CREATE TYPE "{schema}"."{_ENUM}" AS ENUM ({values})'
-    return f'CREATE SCHEMA "{schema}"; {enum}; CREATE DOMAIN "{schema}"."{_DOMAIN}" AS {_BASE}'
+    return f'CREATE SCHEMA "{schema}"; {enum}; CREATE DOMAIN "{schema}"."{DOMAIN}" AS {_BASE}'
 
 
 def _table(draw: st.DrawFn, number: int, at: int, oid: int, types: Mapping[str, m.Type]) -> ScenarioTable:
@@ -172,4 +188,4 @@ def _table(draw: st.DrawFn, number: int, at: int, oid: int, types: Mapping[str, 
     identity = draw(st.sampled_from([*known, _FULL]))
     key = primary_key if identity in (RelationReplicaIdentity.DEFAULT, RelationReplicaIdentity.INDEX) else ()
     invented = InventedTable(f"t{at}", columns, key, schema_of(number), oid, types=types, identity=identity)
-    return ScenarioTable(invented, primary_key)
+    return ScenarioTable(invented, primary_key, tuple(range(1, len(columns) + 1)), len(columns))

@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 from hypothesis import strategies as st
 
 from pgoutput_construct.stream.logged import ABORTED, COMMITTED, ROLLED_BACK
+from pgoutput_construct.testing.scenario_alterations import Alteration, alteration, trigger
 from pgoutput_construct.testing.scenario_changes import ScenarioChanges
 from pgoutput_construct.testing.scenario_model import Level, Running
-from pgoutput_construct.testing.scenario_tables import COLUMN_TYPES, Row, ScenarioTable, create_types
+from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable, create_types
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import StreamStartFirstSegment
 from pgoutput_construct.wire.types import Lsn, Timestamp
@@ -39,16 +40,20 @@ class Scenario:
 
     number: int
     """What tells it from others: its OIDs, xids, positions and times are between those of its neighbours."""
+    first: tuple[ScenarioTable, ...]
+    """Its tables as they are in the beginning, in a schema of their own; one has what the others are altered with."""
     tables: tuple[ScenarioTable, ...]
-    """Its tables as they are in the end, in a schema of their own."""
+    """Its tables as they are in the end."""
     sent: tuple[tuple[Lsn, m.PgoutputMessage], ...]
     """Each message, and its position in the WAL, in the order of the stream."""
     rows: dict[str, list[Row]]
-    """By table: the rows that it must hold in the end."""
+    """By table, as it is called in the end: the rows that it must hold then."""
     outcomes: tuple[Outcome, ...]
     """How the transactions ended, in the order of their ends."""
     said: tuple[str, ...]
     """What those that committed say besides changes: names of origins, and prefixes and contents of messages."""
+    alterations: tuple[tuple[int, Alteration], ...]
+    """What the tables are altered with, each with how many messages there are up to its commit."""
 
     @property
     def end(self) -> Lsn:
@@ -57,8 +62,9 @@ class Scenario:
 
     @property
     def definitions(self) -> list[str]:
-        """The statements that create its tables."""
-        return [create_types(self.number), *(table.definition for table in self.tables)]
+        """The statements that create its tables as they are in the beginning; they follow alterations by a trigger."""
+        tables = [table.definition for table in self.first]
+        return [create_types(self.number), *tables, trigger(self.first[-1])]
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -72,9 +78,12 @@ def scenarios(draw: st.DrawFn, number: int = 0) -> Scenario:
 
     Rows of tables with and without a key, with each replica identity, are inserted, updated (with TOASTed values left
     out, and with new keys), deleted and truncated, in transactions that are plain, streamed and interleaved, with
-    subtransactions that are released and rolled back, prepared, and committed or rolled back; tables get columns and
-    other replica identities. The messages are those of a stream under ``proto_version`` 4 and ``streaming`` parallel;
-    ``pgoutput_construct.publisher`` serves them to clients that ask for something else, too.
+    subtransactions that are released and rolled back, prepared, and committed or rolled back. Tables get other replica
+    identities, and are altered: columns are added, renamed, dropped and get other types, tables are renamed, and names
+    go from one to another. PostgreSQL replicates no ALTER TABLE: the statements come in rows of another table, which
+    the trigger that ``Scenario.definitions`` creates at a subscriber runs. The messages are those of a stream under
+    ``proto_version`` 4 and ``streaming`` parallel; ``pgoutput_construct.publisher`` serves them to clients that ask for
+    something else, too.
 
     Args:
         number: Scenarios of several numbers, in their order, are one stream.
@@ -83,8 +92,10 @@ def scenarios(draw: st.DrawFn, number: int = 0) -> Scenario:
     for _ in range(draw(st.integers(2, _LONGEST))):
         draw(st.sampled_from(machine.steps()))()
     machine.finish()
-    tables, rows = tuple(machine.tables), machine.model.rows
-    return Scenario(number, tables, tuple(machine.sent), rows, tuple(machine.outcomes), tuple(machine.said))
+    tables = *machine.tables, machine.statements
+    rows = {table.name: machine.model.rows[table.oid] for table in tables}
+    ended = tuple(machine.outcomes), tuple(machine.said), tuple(machine.alterations)
+    return Scenario(number, machine.first, tables, tuple(machine.sent), rows, *ended)
 
 
 class _Machine(ScenarioChanges):
@@ -92,6 +103,8 @@ class _Machine(ScenarioChanges):
 
     def __init__(self, draw: st.DrawFn, number: int) -> None:
         super().__init__(draw, number)
+        self.first = *self.tables, self.statements
+        self.alterations: list[tuple[int, Alteration]] = []
         self.open: list[Running] = []
         self.prepared: list[Running] = []
         self.outcomes: list[Outcome] = []
@@ -101,7 +114,7 @@ class _Machine(ScenarioChanges):
         """Return what can happen next."""
         steps = [self.transaction, self.transaction, self.segment, self.prepare, self.message_outside]
         if any(self.model.is_free(table, None, whole=True) for table in self.tables):
-            steps.append(self.alter)
+            steps += [self.alter_table, self.alter_table]
         if self.open:
             steps += [self.segment, self.segment, self.end_stream]
         if any(each.levels for each in self.open):
@@ -116,10 +129,10 @@ class _Machine(ScenarioChanges):
             self.end_prepared()
         self.transaction()
 
-    def transaction(self) -> None:
-        """Send a transaction that has committed, from another origin now and then."""
+    def transaction(self, alteration: Alteration | None = None) -> None:
+        """Send a transaction that has committed, from another origin now and then, and that may alter a table."""
         running = self.begin()
-        changes = self.collected(running)
+        changes = self.collected(running, alteration)
         record = self.record("commit")
         lsn = record["commit_lsn"]
         self.send(lsn, m.Begin(final_lsn=lsn, commit_time=record["commit_time"], xid=running.xid))
@@ -223,15 +236,14 @@ class _Machine(ScenarioChanges):
         lsn = self.next_lsn()
         self.send(lsn, m.Message(flags=0, lsn=lsn, prefix="outside", content=b"\0"))
 
-    def alter(self) -> None:
-        """Add a column to a table that nobody uses, or change its replica identity."""
-        free = [at for at, table in enumerate(self.tables) if self.model.is_free(table, None, whole=True)]
-        at = self.draw(st.sampled_from(free))
-        table = self.tables[at]
-        if bool(table.primary_key) and self.draw(st.booleans()):
-            self.tables[at] = table.with_other_identity()
-        else:
-            self.tables[at] = table.with_column(self.draw(st.sampled_from(list(COLUMN_TYPES))))
-            (added,) = self.tables[at].invented.columns.keys() - table.invented.columns.keys()
-            self.model.rows[table.name] = [row | {added: None} for row in self.model.rows[table.name]]
-        self.described.discard(table.invented.oid)
+    def alter_table(self) -> None:
+        """Alter a table that nobody uses, or change its replica identity, which needs no statement."""
+        table = self.draw(st.sampled_from([each for each in self.tables if self.model.is_free(each, None, whole=True)]))
+        if table.primary_key and self.draw(st.integers(0, 5)) == 5:
+            other = table.with_other_identity()
+            self.tables = [other if each is table else each for each in self.tables]
+            self.described.discard(table.oid)
+            return
+        found = alteration(self.draw, table, (each.name for each in self.tables))
+        self.transaction(found)
+        self.alterations.append((len(self.sent), found))

@@ -10,17 +10,15 @@ import pgoutput_construct as pgo
 from pgoutput_construct.wire.engine import MESSAGES
 from pgoutput_construct.wire.options import options
 from tools.benchmark import pypgoutput
-from tools.benchmark.__main__ import ROOT
 from tools.benchmark.batch import Batch
 from tools.benchmark.batches import decoder
 from tools.benchmark.cases import CASES
 from tools.benchmark.errors import Unavailable
-from tools.benchmark.harness import HARNESSES, Harness, Running, built, prepare
+from tools.benchmark.harness import HARNESSES, Harness, Running, built, missing, prepare
 
 pytestmark = pytest.mark.server
 
 NAMES = [case.name for case in CASES]
-BUILT = ROOT / "build" / "benchmark"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -73,9 +71,9 @@ def test_the_columnar_engines_agree_with_the_codec(recorded: dict[str, Batch], n
 
 def test_pypgoutput_agrees_with_the_codec(recorded: dict[str, Batch]) -> None:
     """The same kinds, the same number of values."""
-    path = pypgoutput.decoders(BUILT)
+    path = pypgoutput.decoders()
     if path is None:
-        pytest.skip("pypgoutput is not installed for the benchmark: run python -m tools.benchmark once")
+        pytest.skip("pypgoutput is not installed: install it: python -m tools.benchmark peers")
     classes = pypgoutput.parsers(path)
     batch = recorded["ten"]
     parsed = [classes[payload[0]](payload) for payload in batch.payloads]
@@ -88,9 +86,9 @@ def test_pypgoutput_agrees_with_the_codec(recorded: dict[str, Batch]) -> None:
 @pytest.mark.parametrize("harness", HARNESSES, ids=lambda harness: harness.name)
 def test_the_peers_agree_with_the_codec(recorded: dict[str, Batch], harness: Harness, name: str) -> None:
     """The same messages by kind, and as many values and bytes, where the parser leaves them as they are."""
-    folder = built(harness, BUILT)
+    folder = built(harness)
     if folder is None:
-        pytest.skip(f"{harness.name} is not built for the benchmark: run python -m tools.benchmark once")
+        pytest.skip(missing(harness))
     expected = recorded[name].tally()
     try:
         running = Running(harness, folder, recorded[name])

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.generate.test_reference import ODD, PAGES
+from tools.environments import FOLDER
 from tools.generate.reference import emit_reference
 from tools.language import SPEC, load_text
 
-CACHE = Path(__file__).parents[2] / "build" / "mermaid"
-"""Where the parser is installed, once; git ignores it."""
+CACHE = FOLDER / "mermaid"
+"""Where the parser is installed, once."""
 PACKAGES = ("mermaid@11", "jsdom@26")
 
 PARSE = """

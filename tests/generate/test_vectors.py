@@ -10,13 +10,24 @@ import pytest
 from jsonschema.validators import validator_for
 
 import pgoutput_construct as pgo
-from pgoutput_construct.wire import codec, jsonable, messages
+from pgoutput_construct.wire import (
+    codec,
+    connection_codec,
+    connection_definitions,
+    connection_messages,
+    jsonable,
+    messages,
+)
+from pgoutput_construct.wire.connection import build_connection, message_size, parse_connection
+from pgoutput_construct.wire.connection_messages import FOLLOWING
 from pgoutput_construct.wire.engine import MESSAGES, build_frame, parse_frame, parse_prefix
-from pgoutput_construct.wire.fast import REJECTIONS, read_whole
+from pgoutput_construct.wire.fast import PAD, REJECTIONS, read_whole
 from pgoutput_construct.wire.options import combinations, options
 from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE, SINCE, STATES, TRANSITIONS
+from pgoutput_construct.wire.reference import Reference
 from tests.generate.vectors import SPEC, lines, problem, told
-from tools.generate.vectors_reader import REASONS
+from tools.generate.vectors_reader import LENGTH, REASONS
+from tools.generate.vectors_settings import NOT_ASKED, TOO_OLD
 
 VECTORS = list(lines("vectors.jsonl"))
 ACCEPTED = [vector for vector in VECTORS if "fields" in vector]
@@ -35,7 +46,7 @@ def message(vector: dict[str, Any]) -> Any:
     return jsonable.from_json({"message": vector["message"], **vector["fields"]})
 
 
-@pytest.mark.parametrize("name", ["vectors", "vectors-envelope"])
+@pytest.mark.parametrize("name", ["vectors", "vectors-envelope", "vectors-connection"])
 def test_lines_have_the_form_of_their_schema(name: str) -> None:
     """The first line, all that is accepted, and what is refused of each message for each reason; others have not."""
     schema = json.loads((SPEC / f"{name}.schema.json").read_text("utf-8"))
@@ -108,7 +119,7 @@ def test_every_message_under_all_options_and_states() -> None:
         if vector["message"] == "StreamAbort" and (vector["proto_version"], vector["streaming"]) == (4, "on")
     )
     assert (len(abort["hex"]), abort["fields"]["abort_lsn"]) == (18, None)
-    assert {vector["refuse"]["reason"] for vector in REFUSED} == set(REASONS)
+    assert {vector["refuse"]["reason"] for vector in REFUSED} == set(REASONS) - {LENGTH}
 
 
 def test_the_example_is_a_vector() -> None:
@@ -159,6 +170,52 @@ def test_frames_agree() -> None:
     found = list(lines("vectors-envelope.jsonl"))
     assert [wrong for vector in found if (wrong := problem(vector, parsed))] == []
     assert any("fields" in vector for vector in found)
+
+
+def test_connections_agree() -> None:
+    """The connection's vectors: both engines read and build them, and know how long they are, in each state."""
+    found = list(lines("vectors-connection.jsonl"))
+    assert [wrong for vector in found if (wrong := problem(vector, _connection_parsed))] == []
+    reasons = {vector["refuse"]["reason"] for vector in found if "refuse" in vector}
+    assert reasons == set(REASONS) - {TOO_OLD, NOT_ASKED, "constant", "bits", "kind"}
+    for vector in (each for each in found if "refuse" in each and each["message"]):
+        assert not _accepted(getattr(connection_messages, vector["message"]), bytes.fromhex(vector["hex"])), vector
+
+
+def test_a_wrong_byte_of_a_connection_is_noticed() -> None:
+    """Each byte of a message of each kind, as the messages inside have it."""
+    accepted = {each["message"]: each for each in reversed([*lines("vectors-connection.jsonl")]) if "fields" in each}
+    for vector in accepted.values():
+        data = bytes.fromhex(vector["hex"])
+        for at in range(len(data)):
+            wrong = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+            assert problem({**vector, "hex": wrong.hex()}, _connection_parsed), f"{vector['message']}: byte {at}"
+
+
+def test_every_message_of_a_connection_in_each_state() -> None:
+    """Whoever can send it: where a message can come there is a vector of it, and none where it cannot."""
+    found = [vector for vector in lines("vectors-connection.jsonl") if "fields" in vector]
+    wanted = {(cls.__name__, sender, state) for (state, sender), steps in FOLLOWING.items() for cls in steps}
+    assert wanted == {(vector["message"], vector["sender"], vector["state"]) for vector in found}
+
+
+def _accepted(cls: Any, data: bytes) -> bool:
+    """Tell whether the codec takes bytes for a message."""
+    try:
+        return connection_codec.READERS[cls](data + PAD, 0, len(data))[1] == len(data)
+    except REJECTIONS:
+        return False
+
+
+def _connection_parsed(data: bytes, given: dict[str, Any]) -> dict[str, Any]:
+    message = parse_connection(data, **given)
+    cls = type(message)
+    assert message_size(data, **given) == len(data)
+    assert message == connection_codec.READERS[cls](data + PAD, 0, len(data))[0]
+    reference = Reference({}, connection_definitions.DEFINITIONS)
+    assert message == reference.read(cls, data, {})
+    assert data == build_connection(message) == reference.build(message, {})
+    return {"message": cls.__name__, **as_json(message)}
 
 
 def as_json(value: Any) -> Any:

@@ -23,8 +23,9 @@ def lines(name: str) -> Iterator[dict[str, Any]]:
 
 
 def told(vector: Vector) -> dict[str, Any]:
-    """Return the options and the stream state of a vector, as parse takes them."""
-    return {name: value for name, value in vector.items() if name in ("proto_version", "streaming", "in_stream")}
+    """Return the options and the stream state of a vector, or its sender and state, as parse takes them."""
+    names = ("proto_version", "streaming", "in_stream", "sender", "state")
+    return {name: value for name, value in vector.items() if name in names}
 
 
 def problem(vector: Vector, parse: Parse) -> str | None:

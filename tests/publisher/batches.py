@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
-
 from pgoutput_construct.publisher.feed import About
 from pgoutput_construct.publisher.script import Script
-from pgoutput_construct.testing.scenarios import Scenario, scenarios
+from pgoutput_construct.testing.inventions import invented
+from pgoutput_construct.testing.scenario_alterations import WAYS
+from pgoutput_construct.testing.scenarios import Scenario
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.messages import BY_TAG
 from pgoutput_construct.wire.types import Lsn, Timestamp
@@ -23,7 +22,7 @@ Sent = tuple[Lsn, m.PgoutputMessage]
 _SEED: Final = "PGOUTPUT_SCENARIOS_SEED"
 """The variable of the environment that makes the scenarios of an earlier run again."""
 _LEAST: Final = 3
-"""Messages of each kind in a batch."""
+"""Messages of each kind in a batch, and scenarios with each way to alter tables."""
 _ROUNDS: Final = 50
 
 
@@ -38,12 +37,12 @@ class Batch:
     def invent(cls, count: int) -> "Batch":
         """Invent as many as asked, and more where a kind of message is missing."""
         number = int(os.environ.get(_SEED, random.getrandbits(32)))
-        found = _invented(count, number, 0)
+        found = invented(count, number, 0)
         for more in range(1, _ROUNDS):
-            counts = sum((scenario.counts for scenario in found), Counter[str]())
-            if all(counts[kind.__name__] >= _LEAST for kind in BY_TAG.values()):
+            counts = sum((scenario.counts for scenario in found), _ways(found))
+            if all(counts[name] >= _LEAST for name in (*(kind.__name__ for kind in BY_TAG.values()), *WAYS)):
                 break
-            found += _invented(10, number + more, len(found))
+            found += invented(10, number + more, len(found))
         return cls(found, number)
 
     @property
@@ -61,34 +60,26 @@ class Batch:
         transactions = sum(len(scenario.outcomes) for scenario in self.scenarios)
         return (
             f"{len(self.scenarios)} scenarios, {transactions} transactions, {counts.total()} messages "
-            f"({_SEED}={self.seed}): {dict(counts)}"
+            f"({_SEED}={self.seed}): {dict(counts)}, {dict(_ways(self.scenarios))}"
         )
 
 
-def _invented(count: int, number: int, first: int) -> list[Scenario]:
-    found: list[Scenario] = []
-
-    @seed(number)
-    @settings(max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(st.data())
-    def collect(data: st.DataObject) -> None:
-        found.append(data.draw(scenarios(first + len(found))))
-
-    collect()
-    return found
+def _ways(scenarios: Iterable[Scenario]) -> Counter[str]:
+    """Return how many scenarios alter tables in each way."""
+    return Counter(way for scenario in scenarios for way in {each.way for _, each in scenario.alterations})
 
 
 def script_of(sent: Iterable[Sent], server_version: int = 180000) -> Script:
     """Return a stream as what a server of some version serves."""
-    script = Script(About(server_version, "7000000000000000000", "postgres", 1, (), {}, binary=False))
+    script = Script(About(server_version, "7000000000000000000", "postgres", 1, (), {}))
     for lsn, message in sent:
         script.add(lsn, message)
     return script
 
 
 def describing(scenarios: Iterable[Scenario]) -> list[Sent]:
-    """Return a transaction that says which tables there are, as they are in the end, and nothing else."""
-    relations = [table.invented.relation for scenario in scenarios for table in scenario.tables]
+    """Return a transaction that says which tables there are, as they are in the beginning, and nothing else."""
+    relations = [table.invented.relation for scenario in scenarios for table in scenario.first]
     lsn, end, time = Lsn(1), Lsn(2), Timestamp(1)
     within: list[Sent] = [(Lsn(0), relation) for relation in relations]
     return [(lsn, m.Begin(final_lsn=lsn, commit_time=time, xid=500)), *within, (end, m.Commit(lsn, end, time))]

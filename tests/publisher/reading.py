@@ -10,6 +10,7 @@ from pgoutput_construct.publisher.rendering import Renderer
 from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.rows import RowChange, RowReader
 from pgoutput_construct.stream.session import Session
+from pgoutput_construct.testing.scenario_alterations import STATEMENTS, Alteration
 from pgoutput_construct.testing.scenarios import Outcome, Scenario
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.messages import Binary
@@ -20,7 +21,7 @@ __all__ = ["ABOUT", "LAYOUT", "Reading", "expected", "feed_of", "payloads_of", "
 
 LAYOUT: Any = {"proto_version": 4, "streaming": "parallel"}
 """How scenarios are laid out."""
-ABOUT = About(180000, "7000000000000000000", "postgres", 1, (), LAYOUT, binary=False)
+ABOUT = About(180000, "7000000000000000000", "postgres", 1, (), LAYOUT)
 
 Rows = dict[tuple[str, str], list[dict[str, Any]]]
 
@@ -52,16 +53,21 @@ def feed_of(payloads: Iterable[bytes], positions: Iterable[Lsn]) -> MessageFeed:
     return feed
 
 
-def read(feed: Feed) -> Reading:
-    """Fold a feed; raise PgoutputError, or LookupError for a change of a row that is not there."""
+def read(feed: Feed, scenarios: Iterable[Scenario]) -> Reading:
+    """Fold a feed; raise PgoutputError, or LookupError for a change of a row that is not there.
+
+    The statements with which the tables of scenarios are altered are understood.
+    """
+    alterations = {each.statement: each for scenario in scenarios for _, each in scenario.alterations}
     reading = Reading(types={(t.namespace, t.name) for d in feed.history.descriptions for t in d.types.values()})
     renderer, reader = Renderer(feed, ReplicationOptions(messages=True)), RowReader()
-    for ended in feed.ended:
-        reading.outcomes.append(_outcome(ended))
+    reading.outcomes = [_outcome(ended) for ended in (feed.ended if isinstance(feed, MessageFeed) else feed.order())]
+    for ended in feed.order():
         for _, message, _ in renderer.render(ended):
             reading.said += _said(message)
             for change in reader.read(message):
                 _apply(reading.rows, change)
+                _alter(reading.rows, change, alterations)
     reading.rows = _sorted(reading.rows)
     return reading
 
@@ -115,6 +121,14 @@ def _apply(rows: Rows, change: RowChange) -> None:
         before = table.pop(_place(table, change))
     if change.new is not None:
         table.append(before | {name: _value(value) for name, value in change.new.items()})
+
+
+def _alter(rows: Rows, change: RowChange, alterations: Mapping[str, Alteration]) -> None:
+    """Alter a table as the trigger of a subscriber does."""
+    told = _value((change.new or {}).get("statement"))
+    if change.relation.name == STATEMENTS and told in alterations:
+        namespace, found = change.relation.namespace, alterations[told]
+        rows[namespace, found.table.name] = [found.row(row) for row in rows.pop((namespace, found.was), [])]
 
 
 def _place(table: Sequence[dict[str, Any]], change: RowChange) -> int:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from psycopg.sql import SQL, Identifier, Literal
+from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from pgoutput_construct.demo.server import EmbeddedServer
 
@@ -16,10 +16,12 @@ _SECONDS = 20.0
 
 
 @contextmanager
-def database(server: EmbeddedServer, name: str) -> Iterator[psycopg.Connection[Any]]:
-    """Yield a connection to a new database, which is dropped in the end."""
+def database(server: EmbeddedServer, name: str, template: str = "template1") -> Iterator[psycopg.Connection[Any]]:
+    """Yield a connection to a new database, a copy of another one to which nobody is connected; it is dropped then."""
     with server.connect() as admin:
-        admin.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+        admin.execute(
+            SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(Identifier(name), Identifier(template))
+        )
         try:
             with psycopg.connect(server.dsn, dbname=name, autocommit=True) as connection:
                 yield connection
@@ -44,6 +46,10 @@ class Subscriber:
             command.format(Identifier(self.name), Literal(self.publisher), Identifier(publications))
         )
 
+    def enable(self) -> None:
+        """Let it begin, where it was made with ``enabled = false``."""
+        self.connection.execute(SQL("ALTER SUBSCRIPTION {} ENABLE").format(Identifier(self.name)))
+
     def subscribe_unconnected(self, options: str = "", publications: str = "shop") -> None:
         """Subscribe without a look at the publisher, whose slot is there or is made at its first use.
 
@@ -53,8 +59,29 @@ class Subscriber:
         command = SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (" + given + ")")
         name = Identifier(self.name)
         self.connection.execute(command.format(name, Literal(self.publisher), Identifier(publications), name))
-        self.connection.execute(SQL("ALTER SUBSCRIPTION {} ENABLE").format(name))
+        self.enable()
         self.connection.execute(SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION WITH (copy_data = false)").format(name))
+
+    def connect(self, publisher: str, options: str = "") -> None:
+        """Subscribe, or go on with a subscription that was disabled, now to another publisher with the same slots."""
+        known = self.connection.execute("SELECT FROM pg_subscription WHERE subname = %s", (self.name,)).fetchone()
+        self.publisher = publisher
+        if known is None:
+            self.subscribe(options)
+        else:
+            self._alter("CONNECTION {}", Literal(publisher))
+            self._alter("ENABLE")
+
+    def disable(self) -> None:
+        """Let it rest; what it confirms last has been sent then."""
+        self._alter("DISABLE")
+        query = "SELECT FROM pg_stat_subscription WHERE subname = %s AND pid IS NOT NULL"
+        deadline = time.monotonic() + _SECONDS
+        while self.connection.execute(query, (self.name,)).fetchone() is not None and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _alter(self, change: str, *arguments: Composable) -> None:
+        self.connection.execute(SQL("ALTER SUBSCRIPTION {} " + change).format(Identifier(self.name), *arguments))
 
     def wait_for_error(self) -> None:
         """Wait until it has refused to apply something; raise AssertionError after a while."""
@@ -77,9 +104,8 @@ class Subscriber:
     def unsubscribe(self, keeps_slot: bool = False) -> None:
         """Drop the subscription, and with it the slot unless that is kept; what it confirms last has been sent then."""
         if keeps_slot:
-            alter = SQL("ALTER SUBSCRIPTION {} {}")
-            for change in ("DISABLE", "SET (slot_name = NONE)"):
-                self.connection.execute(alter.format(Identifier(self.name), SQL(change)))
+            self._alter("DISABLE")
+            self._alter("SET (slot_name = NONE)")
         self.connection.execute(SQL("DROP SUBSCRIPTION {}").format(Identifier(self.name)))
 
     def rows(self, table: str, columns: str = "*") -> Sequence[Any]:

@@ -13,6 +13,8 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.publisher.faults import FAULTS, Fault
 from pgoutput_construct.publisher.log_feed import LogFeed
+from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from pgoutput_construct.stream.logged import COMMITTED
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -45,7 +47,7 @@ def captured(publisher: testing.TestPublisher, log: Path, end: pgo.Lsn) -> list[
 def inserted(log: Path) -> list[int]:
     """Return the ids of the rows that committed transactions of a log insert, in the order of their commits."""
     feed, found = LogFeed(log), list[int]()
-    for ended in feed.ended:
+    for ended in feed.order():
         assert ended.outcome == COMMITTED
         for first, last in ended.transaction.spans:
             for fed in feed.read(first, last):
@@ -78,6 +80,36 @@ def test_each_change_once(shop: testing.TestPublisher, tmp_path: Path, name: str
     slot = shop.slot("captured")
     assert slot is not None
     assert slot.confirmed == end
+
+
+def test_a_slot_that_a_capture_makes(tmp_path: Path) -> None:
+    """It is kept by a publisher of a log, which begins again, and whose log grows meanwhile; nothing comes twice."""
+    log, again, settings = tmp_path / "log", tmp_path / "again", Settings(slots_file=tmp_path / "slots.json")
+    given: dict[str, Any] = {"create_slot": True, "handle_signals": False, **OPTIONS}
+    with testing.publisher(publications=["shop"], creates_slots=False) as publisher:
+        table = publisher.table("t", {"id": "int4"}, key=["id"])
+        for number in range(2):
+            given["until_lsn"] = publisher.commit([table.insert({"id": number})])
+            capture(publisher.dsn, "one", ["shop"], log, **given)
+            with ThreadedPublisher(LogFeed(log), settings) as second:
+                done = capture(second.dsn, "two", ["shop"], again, **given)
+                slot = second.publisher.slots.get("two")
+                assert slot is not None
+                assert (slot.confirmed, slot.two_phase) == (done.confirmed_lsn, True)
+            assert inserted(again) == list(range(number + 1))
+
+
+@pytest.mark.parametrize("has_slot", [False, True])
+def test_no_tables_are_copied(tmp_path: Path, has_slot: bool) -> None:
+    """A capture that is to copy tables is told what to do instead; it leaves no slot that was not there."""
+    with testing.publisher(publications=["shop"], creates_slots=False) as publisher:
+        table = publisher.table("t", {"id": "int4"}, key=["id"])
+        publisher.commit([table.insert({"id": 1})])
+        if has_slot:
+            publisher.create_slot("captured")
+        with pytest.raises(ReplicationError, match=r"serves a stream, and has no tables(?s:.*)without --snapshot"):
+            capture(publisher.dsn, "captured", ["shop"], tmp_path, create_slot=True, snapshot=True, until_idle=0.5)
+        assert (publisher.slot("captured") is not None) == has_slot
 
 
 def test_aborts_that_stray(shop: testing.TestPublisher, tmp_path: Path) -> None:

@@ -69,6 +69,8 @@ REFUSED = {
     START.format("a").replace(")", ", nonsense 'on')"): "42601",
     START.format("a").replace(")", ", binary 'perhaps')"): "42601",
     START.format("a").replace(")", ", proto_version '2')"): "42601",
+    START.format("a").replace(")", ", streaming 'often')"): "42601",
+    START.format("a").replace(")", ", origin 'here')"): "22023",
     START.format("a").replace(", publication_names 'shop'", ""): "22023",
     START.format("a").replace("'shop'", "'other'"): "42704",
     START.format("a").replace("'shop'", "'\"x'"): "42602",
@@ -79,6 +81,12 @@ REFUSED = {
     'CREATE_REPLICATION_SLOT "A" LOGICAL pgoutput': "42602",
     "CREATE_REPLICATION_SLOT b LOGICAL wal2json": "58P01",
     "CREATE_REPLICATION_SLOT b PHYSICAL": "0A000",
+    "CREATE_REPLICATION_SLOT b LOGICAL pgoutput EXPORT_SNAPSHOT": "0A000",
+    "CREATE_REPLICATION_SLOT b LOGICAL pgoutput (SNAPSHOT 'use')": "0A000",
+    "SELECT pg_create_logical_replication_slot('a', 'pgoutput')": "42710",
+    "SELECT pg_create_logical_replication_slot('b', 'wal2json')": "58P01",
+    "SELECT pg_create_logical_replication_slot('b', 'pgoutput', nonsense => true)": "42883",
+    "SELECT pg_drop_replication_slot('unknown')": "42704",
     "READ_REPLICATION_SLOT a": "0A000",
     "TIMELINE_HISTORY 2": "58P01",
     "TIMELINE_HISTORY " + "1" * 5000: "42601",
@@ -101,6 +109,21 @@ def test_commands_that_are_refused() -> None:
             assert client.query("SHOW server_version") == [(b"18.0",)]
 
 
+@pytest.mark.parametrize(("version", "streaming", "refused"), [(150004, "parallel", True), (150004, "yes", False)])
+def test_what_a_server_knows(version: int, streaming: str, refused: bool) -> None:
+    """A value that came with a later server is refused as that server refuses it; a switch has many names."""
+    asked = START.format("a").replace("'1'", "'2'").replace(")", f", streaming '{streaming}')")
+    with (
+        testing.publisher(server_version=version) as publisher,
+        WireClient(publisher.port, user="me", replication="database") as client,
+    ):
+        if refused:
+            with pytest.raises(psycopg.errors.SyntaxError, match=r"streaming requires a Boolean value$"):
+                client.query(asked)
+        else:
+            client.start(asked)
+
+
 def test_commands_about_slots(publisher: testing.TestPublisher) -> None:
     """Slots are made in the old and the new syntax, read, dropped; a temporary one is its connection's alone."""
     with (
@@ -119,8 +142,15 @@ def test_commands_about_slots(publisher: testing.TestPublisher) -> None:
             with pytest.raises(psycopg.errors.ObjectInUse):
                 other.query(command)
         client.query("DROP_REPLICATION_SLOT old WAIT")
+        made = client.query("SELECT * FROM pg_create_logical_replication_slot('sql', 'pgoutput', false, true)")
+        slot = publisher.slot("sql")
+        assert slot is not None
+        assert (made, slot.two_phase, slot.temporary) == ([(b"sql", b"0/0")], True, False)
+        client.query("SELECT pg_drop_replication_slot('sql')")
+        assert publisher.slot("sql") is None
+        client.query("SELECT pg_create_logical_replication_slot('brief', 'pgoutput', temporary => true)")
         client.start(START.format("mine"))
-    assert eventually(lambda: publisher.slot("mine") is None)
+    assert eventually(lambda: publisher.slot("mine") is publisher.slot("brief") is None)
     assert publisher.slot("kept") is not None
 
 

@@ -22,23 +22,31 @@ from tests.publisher.asking import START, allowed, can_start, eventually, served
 from tests.publisher.wire_client import WireClient
 
 
+def test_who_does_not_say_who_it_is() -> None:
+    """Is disconnected after a while; its place is free again."""
+    with (
+        testing.publisher(authentication_timeout=0.5, max_connections=1) as publisher,
+        WireClient(publisher.port) as half,
+    ):
+        half.write(b"\0")
+        assert sqlstate(half.rest()[-1]) == "57014"
+        assert eventually(lambda: allowed(publisher))
+
+
 def test_silent_clients_are_let_go() -> None:
-    """Who does not say who it is, does not answer, or does not read, is disconnected; its place is free again."""
-    with testing.publisher(authentication_timeout=0.5, wal_sender_timeout=0.5, max_connections=3) as publisher:
+    """Who does not answer, or does not read, is disconnected; its place, and its slot, are free again."""
+    with testing.publisher(wal_sender_timeout=0.5, max_connections=2) as publisher, contextlib.ExitStack() as open_:
         table = publisher.table("t", {"id": "int4", "big": "text"}, key=["id"])
         publisher.commit([table.insert({"id": n, "big": "x" * 10_000}) for n in range(2000)])
-        with contextlib.ExitStack() as open_:
-            half = open_.enter_context(WireClient(publisher.port))
-            mute, deaf = (
-                open_.enter_context(WireClient(publisher.port, user="me", replication="database")) for _ in range(2)
-            )
-            half.write(b"\0")
-            mute.start(START.format("mute"))
-            deaf.start(START.format("deaf"))
-            assert sqlstate(half.rest()[-1]) == "57014"
-            assert sqlstate(mute.rest()[-1]) == "57P05"
-            other = open_.enter_context(WireClient(publisher.port, user="me", replication="database"))
-            assert eventually(lambda: can_start(other, "deaf"))
+        mute, deaf = (
+            open_.enter_context(WireClient(publisher.port, user="me", replication="database")) for _ in range(2)
+        )
+        mute.start(START.format("mute"))
+        deaf.start(START.format("deaf"))
+        assert sqlstate(mute.rest()[-1]) == "57P05"
+        assert eventually(lambda: allowed(publisher))
+        other = open_.enter_context(WireClient(publisher.port, user="me", replication="database"))
+        assert eventually(lambda: can_start(other, "deaf"))
 
 
 def test_a_flood_of_connections() -> None:

@@ -19,8 +19,7 @@ from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from tests.publisher.subscriber import database
-from tools.benchmark.clients import DIRECTORY
-from tools.benchmark.harness import CLIENTS, Harness, built
+from tools.benchmark.harness import CLIENTS, Harness, built, missing
 
 pytestmark = pytest.mark.server
 
@@ -136,7 +135,7 @@ def served(server18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -
         options: Any = {"proto_version": 4, "streaming": "parallel"}
         capture(dsn, "peer_log", ["shop"], log, until_idle=1.0, handle_signals=False, new_log=True, **options)
         feed = LogFeed(log)
-        end = pgo.Lsn(max(each.end_lsn or 0 for each in feed.ended))
+        end = pgo.Lsn(feed.order().end)
         with ThreadedPublisher(feed) as publisher:
             messages = {version: _psycopg(dsn, slots[f"psycopg{version}"], version, end) for version in VERSIONS}
             yield Served(dsn, publisher.dsn + " user=me", slots, end, messages)
@@ -170,9 +169,9 @@ def test_the_same_in_other_languages(served: Served, client: Harness, version: i
     """What a client's library makes of each message is the same, too."""
     if version > 1 and not client.streaming:
         pytest.skip(f"{client.name} does not know streamed transactions")
-    folder = built(client, DIRECTORY)
+    folder = built(client)
     if folder is None:
-        pytest.skip(f"{client.name} is not built: run python -m tools.benchmark clients once")
+        pytest.skip(missing(client))
     arguments = served.slots[f"{client.name}{version}"], "shop", version, len(served.messages[version])
     expected = _run(client, folder, served.server, *arguments)
     assert len(expected) >= len(served.messages[version])

@@ -116,6 +116,37 @@ def test_a_type_that_the_server_lacks_is_named(server: EmbeddedServer, recorded:
     """A column of an enum that is not there is refused before anything is applied, with the remedy."""
     log, _ = recorded
     with database(server, "replay_lacking") as target:
-        done = CliRunner().invoke(cli, ["replay", str(log), "--into", target.info.dsn])
-        assert done.exit_code == 1
-        assert 'no type "public"."mood": create it' in done.output
+        assert 'no type "public"."mood": create it' in _refused(log, target.info.dsn)
+
+
+REFUSED = {
+    "CREATE VIEW orders AS SELECT 1 AS id": "is no table: rename it",
+    "CREATE TABLE orders (id int PRIMARY KEY, note text, amount numeric)": 'add "big", "extra", or drop the table',
+    "CREATE SUBSCRIPTION pgoutput_replay CONNECTION 'host=x' PUBLICATION p WITH (connect = false, slot_name = NONE)": (
+        "was cut off and has left its subscription"
+    ),
+}
+
+
+def test_servers_that_are_refused(server: EmbeddedServer, recorded: tuple[Path, dict[str, Any]]) -> None:
+    """One whose tables, or what an earlier replay left, are in the way, or that is not there; nothing is done then."""
+    log, _ = recorded
+    tables = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND oid >= 16384"
+    with database(server, "replay_refused") as target:
+        for statement, text in REFUSED.items():
+            target.execute(statement.encode())
+            before = target.execute(tables).fetchone()
+            assert text in _refused(log, target.info.dsn)
+            assert target.execute(tables).fetchone() == before
+            kind, name = statement.split()[1:3]
+            target.execute(f"DROP {kind} {name}".encode())
+        away = "host=127.0.0.1 port=1 password=secret"
+        told = [_refused(log, away), _refused(log, f"{away} more"), _refused(log, target.info.dsn, "--compare", away)]
+        assert ["connection" in each and "secret" not in each for each in told] == [True] * 3
+        assert target.execute(tables).fetchone() == (0,)
+
+
+def _refused(log: Path, into: str, *more: str) -> str:
+    done = CliRunner().invoke(cli, ["replay", str(log), "--into", into, *more])
+    assert done.exit_code == 1, done.output
+    return done.output

@@ -1,7 +1,7 @@
 """PostgreSQL judges scenarios: what its subscription makes of invented streams is what they mean."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -15,10 +15,11 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.stream.builtin_types import TYPE_NAMES
 from pgoutput_construct.testing.scenario_tables import ScenarioTable
 from pgoutput_construct.testing.scenarios import Scenario
 from tests.publisher.batches import Batch, Sent, describing, script_of
-from tests.publisher.reading import ABOUT, expected, feed_of, payloads_of, read
+from tests.publisher.reading import expected, feed_of, payloads_of, read
 from tests.publisher.subscriber import Subscriber, database
 
 pytestmark = pytest.mark.server
@@ -34,7 +35,7 @@ ASKED: Final = (
 )
 """The server that the publisher stands for, which says the protocol version, and the options of the subscription."""
 CUTS: Final = max(7, COUNT // 10)
-_NUMBERS: Final = ("int4", "int8")
+_NUMBERS: Final = tuple(TYPE_NAMES[name].oid for name in ("int4", "int8"))
 
 
 @pytest.fixture(scope="module")
@@ -44,22 +45,22 @@ def batch() -> Batch:
 
 
 @pytest.fixture(scope="module")
-def target(server: EmbeddedServer, batch: Batch) -> Iterator[psycopg.Connection[Any]]:
-    """A database with their tables, which are empty."""
-    with database(server, "scenarios") as connection:
+def template(server: EmbeddedServer, batch: Batch) -> Iterator[str]:
+    """The name of a database with their tables as they are in the beginning."""
+    with database(server, "scenarios_template") as connection:
         for scenario in batch.scenarios:
             connection.execute("; ".join(scenario.definitions))
+        connection.close()
+        yield "scenarios_template"
+
+
+@pytest.fixture
+def target(server: EmbeddedServer, template: str) -> Iterator[psycopg.Connection[Any]]:
+    """A database with their tables, which are empty."""
+    with database(server, "scenarios", template) as connection:
         yield connection
-
-
-@pytest.fixture(autouse=True)
-def _emptied(target: psycopg.Connection[Any], batch: Batch) -> Iterator[None]:
-    """Empty the tables behind each test."""
-    yield
-    for (gid,) in target.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
-        target.execute(SQL("ROLLBACK PREPARED {}").format(Literal(gid)))
-    tables = [table.in_sql for scenario in batch.scenarios for table in scenario.tables]
-    target.execute(f"TRUNCATE {', '.join(tables)}")
+        for (gid,) in connection.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
+            connection.execute(SQL("ROLLBACK PREPARED {}").format(Literal(gid)))
 
 
 def _different(connection: psycopg.Connection[Any], batch: Batch) -> list[Scenario]:
@@ -79,14 +80,35 @@ def _is_different(connection: psycopg.Connection[Any], scenario: Scenario, table
 
 
 @contextmanager
-def subscription(server: EmbeddedServer, target: psycopg.Connection[Any], script: Script) -> Iterator[Subscriber]:
-    """Yield a subscriber to a script, whose subscription is dropped in the end."""
+def publication(
+    server: EmbeddedServer, target: psycopg.Connection[Any], batch: Batch, version: int = 180000
+) -> Iterator[tuple[Script, Subscriber]]:
+    """Yield what is published, tables without rows, and who may subscribe; the subscription is dropped in the end."""
+    script = script_of(describing(batch.scenarios), version)
     with ThreadedPublisher(script) as publisher:
         subscriber = Subscriber(server, target, publisher.dsn, "scenarios")
         try:
-            yield subscriber
+            yield script, subscriber
         finally:
             subscriber.unsubscribe()
+
+
+@contextmanager
+def subscription(
+    server: EmbeddedServer,
+    target: psycopg.Connection[Any],
+    batch: Batch,
+    sent: Iterable[Sent | Fault],
+    options: str,
+    version: int = 180000,
+) -> Iterator[Subscriber]:
+    """Yield a subscriber to a stream, with faults; it subscribed when the tables had their first names."""
+    with publication(server, target, batch, version) as (script, subscriber):
+        subscriber.subscribe(f"enabled = false, {options}")
+        for each in sent:
+            script.fault(each) if isinstance(each, Fault) else script.add(*each)
+        subscriber.enable()
+        yield subscriber
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: f"{asked[0]} {asked[1]}")
@@ -95,8 +117,7 @@ def test_a_server_applies_them(
 ) -> None:
     """However it asks for the stream, its tables are those of the model."""
     version, options = asked
-    with subscription(server, target, script_of(batch.sent, version)) as subscriber:
-        subscriber.subscribe(options)
+    with subscription(server, target, batch, batch.sent, options, version) as subscriber:
         subscriber.wait(batch.end)
         assert target.execute("SELECT count(*) FROM pg_prepared_xacts").fetchone() == (0,)
     different = _different(target, batch)
@@ -107,8 +128,7 @@ def test_a_subscription_made_without_a_connection(
     server: EmbeddedServer, target: psycopg.Connection[Any], batch: Batch
 ) -> None:
     """It learns of the tables later, and gets what the publisher has from then on."""
-    script = script_of(describing(batch.scenarios))
-    with subscription(server, target, script) as subscriber:
+    with publication(server, target, batch) as (script, subscriber):
         subscriber.subscribe_unconnected("streaming = parallel, two_phase = true")
         for lsn, message in batch.sent:
             script.add(lsn, message)
@@ -121,14 +141,10 @@ def test_nothing_is_lost_or_comes_twice_after_cuts(
     server: EmbeddedServer, target: psycopg.Connection[Any], batch: Batch, streaming: str
 ) -> None:
     """The connection is lost between messages, wherever these are; the server gets what it has not confirmed."""
-    script = Script(ABOUT)
-    every = len(batch.sent) // CUTS
-    for number, (lsn, message) in enumerate(batch.sent, 1):
-        script.add(lsn, message)
-        if number % every == 0:
-            script.fault(Fault("cut"))
-    with subscription(server, target, script) as subscriber:
-        subscriber.subscribe(f"streaming = {streaming}, two_phase = true")
+    sent: list[Sent | Fault] = [*batch.sent]
+    for place in range(len(sent), 0, -(len(sent) // CUTS)):
+        sent.insert(place, Fault("cut"))
+    with subscription(server, target, batch, sent, f"streaming = {streaming}, two_phase = true") as subscriber:
         subscriber.wait(batch.end)
     assert not _different(target, batch), str(batch)
 
@@ -137,8 +153,7 @@ def test_a_wrong_value_is_seen(server: EmbeddedServer, target: psycopg.Connectio
     """PostgreSQL has other rows where a byte of a value is another one, and in no other scenario."""
     scenario, wrong = next(_wrong_values(batch))
     sent = [each for other in batch.scenarios for each in (wrong if other is scenario else other.sent)]
-    with subscription(server, target, script_of(sent)) as subscriber:
-        subscriber.subscribe("streaming = on")
+    with subscription(server, target, batch, sent, "streaming = on") as subscriber:
         subscriber.wait(batch.end)
     assert _different(target, batch) == [scenario]
 
@@ -146,29 +161,31 @@ def test_a_wrong_value_is_seen(server: EmbeddedServer, target: psycopg.Connectio
 def _wrong_values(batch: Batch) -> Iterator[tuple[Scenario, list[Sent]]]:
     """Yield scenarios with a wrong value, which this package makes other rows of."""
     for scenario in batch.scenarios:
+        described: dict[int, pgo.Relation] = {}
         for seq, (lsn, message) in enumerate(scenario.sent):
-            if isinstance(message, pgo.Insert | pgo.Update):
-                sent = [*scenario.sent[:seq], (lsn, _wrong_value(scenario, message)), *scenario.sent[seq + 1 :]]
-                if _rows_of(sent) not in (None, expected([scenario]).rows):
+            if isinstance(message, pgo.Relation):
+                described[message.relation_oid] = message
+            elif isinstance(message, pgo.Insert | pgo.Update):
+                wrong = _wrong_value(message, described[message.relation_oid])
+                sent = [*scenario.sent[:seq], (lsn, wrong), *scenario.sent[seq + 1 :]]
+                if _rows_of(scenario, sent) not in (None, expected([scenario]).rows):
                     yield scenario, sent
 
 
-def _wrong_value(scenario: Scenario, message: Any) -> Any:
+def _wrong_value(message: Any, relation: pgo.Relation) -> Any:
     """Return a change whose new row has a wrong byte at the end of each number in binary format."""
-    tables = {table.invented.oid: table for table in scenario.tables}
-    kinds = tables[message.relation_oid].invented.columns.values()
-    new = [_wrong_number(value) if kind in _NUMBERS else value for value, kind in zip(message.new, kinds, strict=False)]
-    return replace(message, new=tuple(new))
+    described = zip(message.new, relation.columns, strict=True)
+    return replace(message, new=tuple(_wrong_number(v) if c.type_oid in _NUMBERS else v for v, c in described))
 
 
 def _wrong_number(value: Any) -> Any:
     return pgo.Binary(value[:-1] + bytes([value[-1] ^ 1])) if isinstance(value, pgo.Binary) else value
 
 
-def _rows_of(sent: list[Sent]) -> Any:
+def _rows_of(scenario: Scenario, sent: list[Sent]) -> Any:
     positions, messages = zip(*sent, strict=True)
     try:
-        return read(feed_of(payloads_of(messages), positions)).rows
+        return read(feed_of(payloads_of(messages), positions), [scenario]).rows
     except StopIteration:
         return None
 
@@ -176,8 +193,8 @@ def _rows_of(sent: list[Sent]) -> Any:
 def test_a_wrong_prepare_is_refused(server: EmbeddedServer, target: psycopg.Connection[Any], batch: Batch) -> None:
     """A Prepare that is not where its Begin Prepare says: this package takes it, PostgreSQL does not."""
     sent = [(lsn, _misplaced(message)) for lsn, message in batch.sent]
-    with subscription(server, target, script_of(sent)) as subscriber:
-        subscriber.subscribe("streaming = on, two_phase = true, disable_on_error = true")
+    options = "streaming = on, two_phase = true, disable_on_error = true"
+    with subscription(server, target, batch, sent, options) as subscriber:
         subscriber.wait_for_error()
     assert "incorrect prepare LSN" in server.log
 
@@ -188,8 +205,7 @@ def test_a_wrong_rollback_is_seen(server: EmbeddedServer, target: psycopg.Connec
     lsn, rollback = sent[-1]
     assert isinstance(rollback, pgo.RollbackPrepared), str(batch)
     sent[-1] = lsn, replace(rollback, prepare_time=pgo.Timestamp(rollback.prepare_time + 1))
-    with subscription(server, target, script_of(sent)) as subscriber:
-        subscriber.subscribe("two_phase = true")
+    with subscription(server, target, batch, sent, "two_phase = true") as subscriber:
         subscriber.wait(lsn)
         prepared = target.execute("SELECT gid FROM pg_prepared_xacts").fetchall()
     assert any(gid.endswith(f"_{rollback.xid}") for (gid,) in prepared), f"{prepared}: {batch}"

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any
 import psycopg
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.events import PUBLICATION_FACTS
+from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS
 from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.postgres import LogOptions, LogWriter, capture, current_lsn
 from tests.changelog.blocks import block_of
 from tests.live.capture import emit_marker
 from tests.live.recording import Recording
+from tests.publisher.facts import Fact
 
 __all__ = [
     "ORDERS",
@@ -66,12 +68,20 @@ def write_log(
     options: LogOptions,
     rows: int = 100,
     errors: Mapping[int, bytes] = {},
+    facts: Iterable[Fact] = (),
 ) -> None:
-    """Write payloads as a log with ``rows`` in a segment; ``errors`` replaces some, after the stream state is known."""
+    """Write payloads as a log with ``rows`` in a segment, and between them what the catalog said of tables.
+
+    ``errors`` replaces some payloads, after the stream state is known.
+    """
+    told = deque(facts)
     session = pgo.Session(options.proto_version, options.streaming)
     with LogWriter(directory) as writer:
         writer.use(options)
         for seq, payload in enumerate(payloads):
+            while told and told[0].place <= seq:
+                fact = told.popleft()
+                writer.append_fact(TABLE_FACTS, fact.lsn, **fact.details, since=writer.next_seq, unchanged=-1)
             data = errors.get(seq, payload)
             writer.append(block_of(session, seq, data))
             session.parse(payload)

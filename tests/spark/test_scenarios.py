@@ -15,6 +15,7 @@ from pgoutput_construct.spark import IncompleteTableWarning, open_log, qualified
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
 from pgoutput_construct.testing.scenarios import Scenario
 from tests.publisher.batches import Batch
+from tests.publisher.facts import facts_of
 from tests.publisher.reading import LAYOUT, payloads_of
 from tests.spark.logs import log_options, write_log
 
@@ -28,35 +29,43 @@ def test_states_are_as_they_are_meant(spark: Any, tmp_path: Path) -> None:
     """Of the tables with the most kinds of changes."""
     batch = Batch.invent(20 + 2 * COUNT)
     options = log_options(**LAYOUT, two_phase=True)
-    write_log(tmp_path, payloads_of(message for _, message in batch.sent), options, rows=500)
+    payloads = payloads_of(message for _, message in batch.sent)
+    write_log(tmp_path, payloads, options, rows=500, facts=facts_of(batch.scenarios))
     opened = open_log(spark, tmp_path)
     for scenario, table in _busiest(batch):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IncompleteTableWarning)  # a stream may begin with the table
             state = opened.state(qualified_name(table.invented.namespace, table.name)).drop("_untyped")
-        found, meant = state.toArrow().to_pylist(), scenario.rows[table.name]
+        found, meant = state.toArrow().select(list(table.invented.columns)).to_pylist(), scenario.rows[table.name]
         assert _in_order(found) == _in_order(meant), f"{table.in_sql} behind {scenario.sent}: {batch}"
 
 
 def _busiest(batch: Batch) -> Iterator[tuple[Scenario, ScenarioTable]]:
-    """Yield tables that have rows and were changed in many ways, of each kind of identity as many."""
+    """Yield tables that have rows and were changed in many ways, of each kind of identity as many.
+
+    The state of a table whose columns have other types is incomplete until it is copied again.
+    """
     every = [(scenario, table) for scenario in batch.scenarios for table in scenario.tables]
     by_kind: dict[Any, list[tuple[Scenario, ScenarioTable]]] = {}
     for scenario, table in sorted(every, key=lambda each: _business(*each), reverse=True):
-        if scenario.rows[table.name]:
+        if scenario.rows[table.name] and "convert a column" not in _alterations(scenario, table):
             by_kind.setdefault((table.invented.replica_identity, bool(table.primary_key)), []).append((scenario, table))
     in_turn = (each for each in chain.from_iterable(zip_longest(*by_kind.values())) if each is not None)
     yield from islice(in_turn, COUNT)
 
 
 def _business(scenario: Scenario, table: ScenarioTable) -> int:
-    """Return how many kinds of messages a table has, those of streams told apart."""
-    ways = set()
+    """Return how many kinds of messages and alterations a table has, those of streams told apart."""
+    ways: set[Any] = _alterations(scenario, table)
     for _, message in scenario.sent:
         about = getattr(message, "relation_oids", None) or (getattr(message, "relation_oid", None),)
         if table.invented.oid in about:
             ways.add((type(message), getattr(message, "xid", None) is None, getattr(message, "old_kind", "")))
     return len(ways)
+
+
+def _alterations(scenario: Scenario, table: ScenarioTable) -> set[str]:
+    return {alteration.way for _, alteration in scenario.alterations if alteration.table.oid == table.oid}
 
 
 def _in_order(rows: list[Row]) -> list[Row]:

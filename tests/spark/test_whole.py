@@ -65,14 +65,14 @@ def refused(state: Any, text: str) -> None:
 
 def check(log: OpenLog, text: str) -> None:
     """Refused at once, and from saved rows, whether these are few or many."""
-    table, changes = log.table("public.t"), log.changes("public.t")
+    table, changes = log.table("public.t"), log.changes("public.t").localCheckpoint()
     refused(log.state("public.t"), text)
     before = advance(None, changes.where("_commit_lsn = 10"), table, is_whole=True).localCheckpoint()
     for is_small in (False, True):
         later = changes.where("_commit_lsn > 10")
         refused(advance(before, later, table, is_small=is_small, is_whole=True), text)
-    assert log.missing_rows("public.t").count() == 1
-    log.state("public.t", on_missing="report").count()
+    assert log.missing_rows("public.t", changes).count() == 1
+    log.state("public.t", changes, on_missing="report").count()
 
 
 @pytest.mark.parametrize("case", BY_KEY)

@@ -10,11 +10,13 @@ from hypothesis import given
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.testing.scenarios import Outcome, Scenario, scenarios
-from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.messages import BY_TAG
 from tests.publisher.batches import Batch
+from tests.publisher.facts import facts_of
 from tests.publisher.reading import LAYOUT, Reading, expected, feed_of, payloads_of, read
 from tests.spark.logs import log_options, write_log
 
@@ -41,18 +43,13 @@ UNCHECKED: Mapping[type, set[str]] = {
 """Fields whose wrong bytes this package takes as they are; tests/publisher has what PostgreSQL says to some."""
 
 
-def reading_of(messages: Sequence[m.PgoutputMessage], positions: Sequence[pgo.Lsn]) -> Reading:
-    """Return what messages come to."""
-    return read(feed_of(payloads_of(messages), positions))
-
-
 @given(scenarios())
 def test_a_scenario_is_read_as_it_is_meant(scenario: Scenario) -> None:
     """Its messages come back from their bytes; its transactions end, and come to the rows, that the model has."""
     positions, messages = zip(*scenario.sent, strict=True)
     session = pgo.Session(**LAYOUT)
     assert [session.parse(payload) for payload in payloads_of(messages)] == list(messages)
-    assert reading_of(messages, positions) == expected([scenario])
+    assert read(feed_of(payloads_of(messages), positions), [scenario]) == expected([scenario])
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +63,26 @@ def test_a_log_of_scenarios_is_read_as_it_is_meant(batch: Batch, rows: int, tmp_
     """Transactions in the index of a log, and their rows, are those of the model, wherever its segments are cut."""
     write_log(tmp_path, payloads_of(message for _, message in batch.sent), log_options(**LAYOUT, two_phase=True), rows)
     meant = expected(batch.scenarios)
-    reading, ended = read(LogFeed(tmp_path)), ChangeLog(tmp_path).transactions().to_pylist()
+    reading, ended = read(LogFeed(tmp_path), batch.scenarios), ChangeLog(tmp_path).transactions().to_pylist()
     outcomes = [Outcome(*(each[name] for name in _COLUMNS)) for each in ended]
     assert replace(reading, outcomes=outcomes) == meant, str(batch)
+
+
+def test_a_log_knows_which_column_is_which(batch: Batch, tmp_path: Path) -> None:
+    """With what the catalog says, columns that were renamed are the same ones, and others of an old name are not."""
+    payloads = payloads_of(message for _, message in batch.sent)
+    write_log(tmp_path, payloads, log_options(**LAYOUT, two_phase=True), 500, facts=facts_of(batch.scenarios))
+    meant: dict[tuple[int, str, tuple[str, ...]], set[tuple[int, ...]]] = {}
+    for scenario in batch.scenarios:
+        for table in (*scenario.first, *(alteration.table for _, alteration in scenario.alterations)):
+            meant.setdefault((table.oid, table.name, tuple(table.invented.columns)), set()).add(table.numbers)
+    index = ChangeLog(tmp_path).index
+    lineage = lineage_of(index)
+    for description in relation_history(index).descriptions:
+        relation = description.relation
+        wanted = meant[relation.relation_oid, relation.name, tuple(column.name for column in relation.columns)]
+        # What is not certain, since nothing has the description, is None.
+        assert lineage.numbers(description) in {None, *wanted}, f"{relation}: {batch}"
 
 
 @pytest.mark.parametrize("cls", sorted(BY_TAG.values(), key=str), ids=lambda cls: cls.__name__)
@@ -80,9 +94,9 @@ def test_a_wrong_byte_is_noticed(batch: Batch, cls: type) -> None:
         payloads, meant = payloads_of(messages), expected([scenario])
         for seq in (seq for seq, message in enumerate(messages) if type(message) is cls):
             before, after = payloads[:seq], payloads[seq + 1 :]
-            assert _notice([*before, b"~" + payloads[seq][1:], *after], positions, meant)
+            assert _notice([*before, b"~" + payloads[seq][1:], *after], positions, scenario, meant)
             for wrong in _wrong(payloads[seq]):
-                if _notice([*before, wrong, *after], positions, meant):
+                if _notice([*before, wrong, *after], positions, scenario, meant):
                     missing -= _changed(wrong, messages[seq])
             if not missing:
                 return
@@ -94,9 +108,9 @@ def _wrong(payload: bytes) -> Iterator[bytes]:
         yield payload[:place] + bytes([payload[place] ^ 1]) + payload[place + 1 :]
 
 
-def _notice(payloads: Sequence[bytes], positions: Sequence[pgo.Lsn], meant: Reading) -> bool:
+def _notice(payloads: Sequence[bytes], positions: Sequence[pgo.Lsn], scenario: Scenario, meant: Reading) -> bool:
     try:
-        return read(feed_of(payloads, positions)) != meant
+        return read(feed_of(payloads, positions), [scenario]) != meant
     except (pgo.PgoutputError, StopIteration):
         return True
 

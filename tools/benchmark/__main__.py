@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tools.benchmark import clients, log, snapshot
+from tools.benchmark import log, peers, snapshot
 from tools.benchmark.batch import Batch
 from tools.benchmark.captures import captures
 from tools.benchmark.cases import CASES, HEADLINE
@@ -35,17 +35,18 @@ examples:
   python -m tools.benchmark snapshot --rows 10000000         tables into a log, against COPY to files
   python -m tools.benchmark spark --changes 2000000          the log in Spark, against Spark's own copy and max_by
   python -m tools.benchmark freshness --into delta           from COMMIT to a row of a table, while it is written
-  python -m tools.benchmark clients                          build the clients that tests of the publisher use
+  python -m tools.benchmark peers                            build the peers, which tests compare with, too
   python -m tools.benchmark tables --tables 500              a batch of many small tables, and one of one
 
-Peers are built where go, cargo or node is on the PATH (the first time: from their registries, some minutes).
+Peers are built where go, cargo or node is on the PATH (the first time: from their registries, some minutes), in
+PGOUTPUT_ENVIRONMENTS or the user's cache.
 Ctrl-C ends the run; what was measured up to then is reported.
 exit status: 0 done, 1 a goal is missed (only with --strict), 2 it could not run, 130 interrupted
 """
 
 _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
-    "clients": clients.main,
     "log": log.main,
+    "peers": peers.main,
     "freshness": freshness_main,
     "snapshot": snapshot.main,
     "spark": spark_main,
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _COMMANDS[given[0]](given[1:])
     options = _options(arguments)
     progress = Progress(options.quiet)
-    known = engines(options.directory)
+    known = engines()
     report = Report(machine(), "", titles={engine.name: engine.title for engine in known})
     status = 0
     try:
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = _parser()
     options = parser.parse_args(arguments)
-    options.directory = options.directory.resolve()  # peers and measured processes run elsewhere
+    options.directory = options.directory.resolve()  # measured processes run elsewhere
     for path in (options.json, options.plot):
         if path is not None and not path.parent.is_dir():
             parser.error(f"there is no folder {path.parent}")  # now, not after the measurements
@@ -97,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    names = [engine.name for engine in engines(Path())]
+    names = [engine.name for engine in engines()]
     shown = ", ".join([*names, *GROUPS])
     cases = [case.name for case in CASES]
     add(
@@ -127,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=ROOT / "build" / "benchmark",
         metavar="FOLDER",
-        help="where recordings and peers are kept (default build/benchmark)",
+        help="where recordings are kept (default build/benchmark)",
     )
     add("--strict", action="store_true", help="exit with 1 when a goal is missed")
     add("--quiet", action="store_true", help="say nothing while measuring")
@@ -144,7 +145,7 @@ def _count(text: str) -> int:
 def _run(options: argparse.Namespace, report: Report, progress: Progress) -> None:
     wanted = {HEADLINE.name} if options.no_cases else set(options.case or (case.name for case in CASES))
     chosen = [case for case in CASES if case.name in wanted]
-    asked = [] if options.no_cases else choose(engines(options.directory), options.engine or ())
+    asked = [] if options.no_cases else choose(engines(), options.engine or ())
     batches = captures(chosen, options.messages, options.directory, options.fresh, progress)
     for engine in asked:
         if engine.prepare:

@@ -17,15 +17,21 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tools.benchmark.batch import Batch
 from tools.benchmark.errors import BenchmarkError, Unavailable
 from tools.benchmark.measure import Pass
+from tools.environments import FOLDER
 
-__all__ = ["CLIENTS", "HARNESSES", "Harness", "Running", "built", "prepare", "start"]
+__all__ = ["CLIENTS", "HARNESSES", "PEERS", "Harness", "Running", "built", "lacking", "missing", "prepare", "start"]
 
-_SOURCES = Path(__file__).parent
+PEERS: Final = FOLDER / "benchmark"
+"""Where they are built, for every clone of this user."""
+
+_SOURCES: Final = Path(__file__).parent
+_SECONDS: Final = 600
+"""A build that takes longer, since it gets no answer from a registry for example, is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,11 @@ class Harness:
     """Whether the parser knows streamed transactions."""
     kind: str = "peers"
     """The folder of its folder."""
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+        return f"{self.name} ({self.language}): its {'client' if self.kind == 'clients' else 'parser'}"
 
     @property
     def sources(self) -> Path:
@@ -117,23 +128,39 @@ CLIENTS = (
 """Every client of replication in another language: it reads from a publisher."""
 
 
-def built(harness: Harness, directory: Path) -> Path | None:
+def built(harness: Harness, directory: Path = PEERS) -> Path | None:
     """Return the folder where a harness is built from the sources as they are, or None."""
     folder = directory / harness.kind / harness.folder
     stamp = folder / ".built"
     return folder if stamp.exists() and stamp.read_text("ascii") == harness.stamp else None
 
 
+def lacking(harness: Harness) -> str:
+    """Say which command a harness is built with and is not on the PATH; "" where all are."""
+    missed = [tool for tool in (harness.tool, harness.build[0]) if shutil.which(tool) is None]
+    return f"no {missed[0]} on the PATH" if missed else ""
+
+
+def missing(harness: Harness) -> str:
+    """Say what to do where a harness is not built; "" where it is."""
+    if built(harness):
+        return ""
+    return f"{harness.name}: {lacking(harness) or 'it is not built: build it: python -m tools.benchmark peers'}"
+
+
 @cache
-def prepare(harness: Harness, directory: Path) -> Path | str:
+def prepare(harness: Harness, directory: Path = PEERS) -> Path | str:
     """Build a harness unless it is built; return its folder, or why there is none. It is tried once."""
     if folder := built(harness, directory):
         return folder
-    if missing := [tool for tool in (harness.tool, harness.build[0]) if shutil.which(tool) is None]:
-        return f"no {missing[0]} on the PATH"
+    if problem := lacking(harness):
+        return problem
     folder = directory / harness.kind / harness.folder
     shutil.copytree(harness.sources, folder, dirs_exist_ok=True)
-    done = subprocess.run(harness.build, cwd=folder, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(harness.build, cwd=folder, capture_output=True, text=True, check=False, timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"{' '.join(harness.build)} was given up after {_SECONDS} seconds"
     if done.returncode:
         return f"{' '.join(harness.build)} failed: {done.stderr.strip()[-600:]}"
     (folder / ".built").write_text(harness.stamp, "ascii")
@@ -202,10 +229,10 @@ class Running:
             raise BenchmarkError(f"{self._name}: {count} messages came out, {self._expected} went in")
 
 
-def start(harness: Harness, directory: Path, batch: Batch, stack: ExitStack) -> Pass:
+def start(harness: Harness, batch: Batch, stack: ExitStack) -> Pass:
     """Start a harness on a batch, building it if need be."""
     harness.check(batch)
-    folder = prepare(harness, directory)
+    folder = prepare(harness)
     if isinstance(folder, str):
         raise Unavailable(folder)
     return stack.enter_context(Running(harness, folder, batch)).run

@@ -7,36 +7,38 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tools.benchmark.batch import Batch
 from tools.benchmark.errors import Unavailable
+from tools.benchmark.harness import PEERS
 from tools.benchmark.measure import Pass, timed
 from tools.benchmark.messages import each
 
 __all__ = ["REQUIREMENT", "decoders", "parsers", "prepare", "start"]
 
 REQUIREMENT = "pypgoutput==0.0.3"
-"""What is installed, without its dependencies, into a folder of the benchmark's own."""
+"""What is installed, without its dependencies, into a folder of its own."""
 
+_FOLDER: Final = PEERS / "peers" / "pypgoutput"
 _CLASSES = ("Begin", "Commit", "Relation", "Insert", "Update", "Delete", "Truncate")
 
 
-def decoders(directory: Path) -> Path | None:
+def decoders() -> Path | None:
     """Return the file of the parser, None where it is not installed."""
-    path = directory / "peers" / "pypgoutput" / "pypgoutput" / "decoders.py"
+    path = _FOLDER / "pypgoutput" / "decoders.py"
     return path if path.exists() else None
 
 
 @cache
-def prepare(directory: Path) -> Path | str:
+def prepare() -> Path | str:
     """Install the parser unless it is there; return its file, or why there is none. It is tried once."""
-    if path := decoders(directory):
+    if path := decoders():
         return path
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--target", str(directory / "peers" / "pypgoutput"), REQUIREMENT]
+    command += ["--target", str(_FOLDER), REQUIREMENT]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return decoders(directory) or f"pip install {REQUIREMENT} failed: {done.stderr.strip()[-600:]}"
+    return decoders() or f"pip install {REQUIREMENT} failed: {done.stderr.strip()[-600:]}"
 
 
 def parsers(path: Path) -> Mapping[int, Callable[[bytes], Any]]:
@@ -50,13 +52,13 @@ def parsers(path: Path) -> Mapping[int, Callable[[bytes], Any]]:
     return {ord(name[0]): getattr(module, name) for name in _CLASSES}
 
 
-def start(directory: Path, batch: Batch, _stack: ExitStack) -> Pass:
+def start(batch: Batch, _stack: ExitStack) -> Pass:
     """Make ready for a batch, installing the parser if need be."""
     if batch.case.streaming != "off":
         raise Unavailable("it does not know streamed transactions")
     if batch.case.binary:
         raise Unavailable("it does not know binary values")
-    path = prepare(directory)
+    path = prepare()
     if isinstance(path, str):
         raise Unavailable(path)
     classes = parsers(path)

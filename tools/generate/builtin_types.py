@@ -30,6 +30,8 @@ class BuiltinType(NamedTuple):
     """OID of the elements of an array type, 0 for others."""
     subtype_oid: int = 0
     """Of a range the OID of the type of its bounds, of a multirange that of its range, 0 for others."""
+    delimiter: str = ","
+    """Of an array type what stands between its elements, as text."""
 '''
 
 TABLES = '''
@@ -59,4 +61,5 @@ def _rows(row: BuiltinType, oids: Mapping[str, int]) -> Iterator[str]:
     if row.array_oid:
         # Only arrays whose elements stand between commas are read as lists; those of box stay PostgreSQL's text.
         arrow = "list" if row.delimiter == "," else "string"
-        yield f'BuiltinType("_{row.name}", {row.array_oid}, 0, -1, "{arrow}", element_oid={row.oid})'
+        delimiter = "" if row.delimiter == "," else f', delimiter="{row.delimiter}"'
+        yield f'BuiltinType("_{row.name}", {row.array_oid}, 0, -1, "{arrow}", element_oid={row.oid}{delimiter})'

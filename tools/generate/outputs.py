@@ -70,6 +70,7 @@ OUTPUTS = (
     Output("spec/reference-connection.md", "protocol.yaml", partial(emit_reference, others=[INSIDE, AROUND])),
     *_vectors("pgoutput.yaml", "vectors"),
     *_vectors("replication.yaml", "vectors-envelope"),
+    *_vectors("protocol.yaml", "vectors-connection"),
     Output("spec/pgoutput.ksy", "pgoutput.yaml", emit_kaitai),
     Output("spec/replication.ksy", "replication.yaml", emit_kaitai),
     Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),

@@ -8,7 +8,7 @@ from typing import Any
 from tools.generate.text import COMMAND, GENERATED
 from tools.generate.vectors_damage import damaged
 from tools.generate.vectors_reader import Piece, Reader, RefusedError
-from tools.generate.vectors_samples import samples
+from tools.generate.vectors_samples import closed, samples
 from tools.generate.vectors_settings import Setting, settings
 from tools.language import Choice, Field, Message, Spec
 
@@ -54,11 +54,23 @@ class _Vectors:
                     yield vector
 
     def _without_message(self) -> Iterator[Vector | None]:
+        if self.spec.framed:
+            yield from self._unannounced()
+            return
         tags = {message.tag for message in self.spec.messages}
         yield self._vector("no bytes", b"", self.settings[-1])
         for byte in range(256):
             if bytes([byte]) not in tags:
                 yield self._vector("unknown tag", bytes([byte]), self.settings[-1])
+
+    def _unannounced(self) -> Iterator[Vector]:
+        """Yield what begins no message that the sender can send in a state, the tags of all others among it."""
+        for setting in self.settings:
+            yield self._vector("no bytes", b"", setting)
+            for message in self.spec.messages:
+                data = min(samples(self.spec, message, setting), key=len)
+                if setting.announced(self.spec, data) is None:
+                    yield self._vector(f"{message.class_name}, which cannot come", data, setting)
 
     def _of(self, message: Message) -> Iterator[Vector | None]:
         layouts: dict[Layout, Setting] = {}
@@ -69,7 +81,7 @@ class _Vectors:
         tried = list(_bringing(layouts))
         for layout in tried:
             yield from (self._vector("a form of each field", data, layouts[layout]) for data in made[layout])
-            yield from self._damaged(made[layout], layouts[layout])
+            yield from self._damaged(message, made[layout], layouts[layout])
         for setting in self.settings:
             own = self._layout(message, setting)
             for layout in dict.fromkeys((own, *tried)):
@@ -84,7 +96,7 @@ class _Vectors:
             return vector | {"case": "of another setting"} if sent or setting.refusal(message) else None
         return vector if sent else None
 
-    def _damaged(self, data: list[bytes], setting: Setting) -> Iterator[Vector]:
+    def _damaged(self, message: Message, data: list[bytes], setting: Setting) -> Iterator[Vector]:
         """Yield damaged messages; the first undamaged ones that together have every field are taken."""
         seen: Counter[tuple[str, int]] = Counter()
         for each in data:
@@ -92,12 +104,16 @@ class _Vectors:
             reader.message()
             if any(piece.place not in seen for piece in reader.pieces):
                 chosen = [piece for piece in reader.pieces if _counted(seen, piece) <= SEVERAL]
-                vectors = (self._vector(case, changed, setting) for case, changed in damaged(each, chosen))
+                found = damaged(each, chosen)
+                if reader.spec.framed:
+                    found = _closed_too(message, found)
+                vectors = (self._vector(case, changed, setting) for case, changed in found)
                 yield from (vector for vector in vectors if "refuse" in vector)
 
     def _vector(self, case: str, data: bytes, setting: Setting) -> Vector:
-        message = next((m.class_name for m in self.spec.messages if data[:1] == m.tag), None)
-        head = {"case": case, **setting.said, "message": message, "hex": data.hex()}
+        message = setting.announced(self.spec, data)
+        name = message.class_name if message else None
+        head = {"case": case, **setting.said, "message": name, "hex": data.hex()}
         try:
             return head | {"fields": Reader(self.spec, data, setting).message()[1]}
         except RefusedError as refused:
@@ -114,6 +130,14 @@ class _Vectors:
 def _counted(seen: Counter[tuple[str, int]], piece: Piece) -> int:
     seen[piece.place] += 1
     return seen[piece.place]
+
+
+def _closed_too(message: Message, found: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Yield damaged messages as they are, and with the length that they have then."""
+    for case, data in found:
+        yield case, data
+        if message.length and len(data) > len(message.tag) + (message.length.size or 0):
+            yield f"{case}, as the length says", closed(message, data)
 
 
 def _bringing(layouts: Iterable[Layout]) -> Iterator[Layout]:

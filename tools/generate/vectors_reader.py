@@ -14,13 +14,15 @@ from tools.generate.vectors_settings import NOT_ASKED, TOO_OLD, Setting
 from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Alternative, Element, Structure
 
-__all__ = ["REASONS", "Piece", "Reader", "RefusedError"]
+__all__ = ["LENGTH", "REASONS", "Piece", "Reader", "RefusedError"]
 
+LENGTH = "length"
 REASONS = {
     "empty": "There are no bytes.",
     "tag": "The first byte is the tag of no message.",
     TOO_OLD: "The message, or a branch of a choice in it, came with a later protocol version.",
     NOT_ASKED: "The message comes only when an option is on that is off.",
+    LENGTH: "The length is not that of the bytes from its own first one on.",
     "truncated": "The bytes end before the field does; of a text that is its NUL.",
     "constant": "A field that is always the same is not.",
     "value": "A value that PostgreSQL does not define.",
@@ -72,7 +74,7 @@ class Reader:
         """Return the message that the bytes are, and its fields; raise RefusedError."""
         if not self.data:
             raise RefusedError("empty", 0)
-        message = next((m for m in self.spec.messages if m.tag == self.data[:1]), None)
+        message = self.setting.announced(self.spec, self.data)
         if message is None:
             raise RefusedError("tag", 0)
         if refusal := self.setting.refusal(message):
@@ -93,7 +95,7 @@ class Reader:
     def _named(self, structure: Structure, element: Element, found: dict[str, Any]) -> dict[str, Any]:
         match element:
             case Repeat():
-                return {element.name: [self._item(element.item, i) for i in range(found[str(element.count)])]}
+                return {element.name: [self._item(element.item, i) for i in self._places(element, found)]}
             case Choice():
                 return self._choice(element, _following(structure, element))
             case Field() if not self.setting.has(element):
@@ -120,6 +122,19 @@ class Reader:
         if isinstance(element, Choice):
             return any(map(self.setting.has, element.alternatives))
         return isinstance(element, Field) and self.setting.has(element)
+
+    def _places(self, repeat: Repeat, found: dict[str, Any]) -> Iterator[int]:
+        """Yield the numbers of items: as many as a count says, or up to a zero byte."""
+        if repeat.count:
+            yield from range(found[repeat.count])
+            return
+        number = 0
+        while self.data[self.at : self.at + 1] != b"\0":
+            if self.at == len(self.data):
+                raise RefusedError("truncated", self.at)
+            yield number
+            number += 1
+        self._take(1, repeat)
 
     def _item(self, item: Structure, number: int) -> Any:
         with self._step(f"[{number}]"):
@@ -178,9 +193,18 @@ class Reader:
             return None
         if field.is_text:
             return text(self._take(self.data.find(0, self.at) + 1 - self.at, field)[:-1])
+        if field.absent is not None and length == field.absent:
+            return None
+        if field.frames:
+            return self._length(field)
         if field.size is None:
             return {"hex": self._take(len(self.data) - self.at if length is None else length, field).hex()}
         return self._number(field, size)
+
+    def _length(self, field: Field) -> None:
+        start = self.at
+        if int.from_bytes(self._take(field.size or 0, field, True), "big") != len(self.data) - start:
+            raise RefusedError(LENGTH, start)
 
     def _number(self, field: Field, size: bool) -> Any:
         start = self.at

@@ -6,7 +6,7 @@ from tools.generate.vectors_settings import Setting
 from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Element, Structure
 
-__all__ = ["samples"]
+__all__ = ["closed", "samples"]
 
 Sized = tuple[int, bytes]
 """What a count or length says of something, and its bytes."""
@@ -25,7 +25,15 @@ TIME = 767_880_000_123_456
 
 def samples(spec: Spec, message: Message, setting: Setting) -> list[bytes]:
     """Return the bytes of messages that can come; the first has some of everything, the others differ in one place."""
-    return list(dict.fromkeys(_Maker(spec, setting).structure(message)))
+    return list(dict.fromkeys(closed(message, data) for data in _Maker(spec, setting).structure(message)))
+
+
+def closed(message: Message, data: bytes) -> bytes:
+    """Return the bytes of a message with the length that they have, where it says one."""
+    if message.length is None:
+        return data
+    start, size = len(message.tag), message.length.size or 0
+    return data[:start] + (len(data) - start).to_bytes(size, "big") + data[start + size :]
 
 
 class _Maker:
@@ -45,12 +53,18 @@ class _Maker:
 
     def _forms(self, element: Element) -> list[Sized]:
         if isinstance(element, Repeat):
-            return self._items(self.structure(element.item))
+            return self._items(self.structure(element.item)) if element.count else self._closed_items(element)
         if isinstance(element, Choice):
             return [(0, form) for form in self._branches(element)]
         if not self.setting.has(element):
             return [(0, b"")]
-        return [(len(form), form) for form in self._field(element)]
+        absent = [] if element.absent is None else [(element.absent, b"")]
+        return [*((len(form), form) for form in self._field(element)), *absent]
+
+    def _closed_items(self, repeat: Repeat) -> list[Sized]:
+        """Return items up to a zero byte, which none of them begins with."""
+        items = [item for item in self.structure(repeat.item) if item[:1] != b"\0"]
+        return [(count, form + b"\0") for count, form in self._items(items)]
 
     def _items(self, items: list[bytes]) -> list[Sized]:
         short = [item for item in items if len(item) < LONG] or items[:1]
@@ -78,6 +92,8 @@ class _Maker:
             return [text + b"\0" for text in (field.name.encode(), *TEXTS)]
         if field.size is None:
             return [field.name.encode(), *BYTES]
+        if field.frames:
+            return [bytes(field.size)]
         self.number += 1
         return [each.to_bytes(field.size, "big", signed=each < 0) for each in _numbers(field, self.number)]
 
@@ -85,13 +101,13 @@ class _Maker:
 def _largest_sizes(structure: Structure) -> dict[str, int]:
     """Return what is measured in a structure, each with the largest number that its count or length holds."""
     sizes = [each for each in structure.elements if isinstance(each, Field) and each.name in structure.sizes]
-    return {structure.sizes[field.name]: (1 << 8 * (field.size or 0)) - 1 for field in sizes}
+    return {structure.sizes[field.name]: (1 << 8 * (field.size or 0) - field.signed) - 1 for field in sizes}
 
 
 def _written(structure: Structure, chosen: dict[str, Sized]) -> Iterator[bytes]:
     for element in structure.elements:
         if isinstance(element, Field) and element.name in structure.sizes:
-            yield chosen[structure.sizes[element.name]][0].to_bytes(element.size or 0, "big")
+            yield chosen[structure.sizes[element.name]][0].to_bytes(element.size or 0, "big", signed=element.signed)
         else:
             yield chosen[element.name][1]
 

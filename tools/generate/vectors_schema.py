@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tools.generate.text import COMMAND, GENERATED
-from tools.generate.vectors_reader import REASONS
+from tools.generate.vectors_reader import LENGTH, REASONS
 from tools.generate.vectors_settings import settings
 from tools.language import Choice, Field, Repeat, Spec
 from tools.language.elements import Alternative, Element, Structure
@@ -37,7 +37,7 @@ class _Lines:
             **self._options(),
             "message": {
                 "enum": [*names, None],
-                "description": "The message of the first byte, null where it has none.",
+                "description": "The message that the bytes begin, null where they begin none.",
             },
             "hex": {**HEX, "description": "The bytes of one message, all of them."},
         }
@@ -61,7 +61,8 @@ class _Lines:
             yield {"if": found, "then": {"properties": {"fields": {"$ref": f"#/$defs/{name}"}}}}
 
     def _refuse(self) -> Schema:
-        reasons = [{"const": reason, "description": text} for reason, text in REASONS.items()]
+        known = {reason: text for reason, text in REASONS.items() if reason != LENGTH or self.spec.framed}
+        reasons = [{"const": reason, "description": text} for reason, text in known.items()]
         offset = "Where, in bytes: the first byte of the field, the end of the message for trailing bytes."
         return _object({"reason": {"oneOf": reasons}, "offset": {**_integer(0), "description": offset}})
 
@@ -94,7 +95,8 @@ class _Lines:
             return {"type": "array", "items": self._inside(element.item)}
         if isinstance(element, Choice):
             return _any(*map(_branch, element.alternatives))
-        return self._inside(self.spec.part(element.part)) if element.part else _leaf(element)
+        schema = self._inside(self.spec.part(element.part)) if element.part else _leaf(element)
+        return schema if element.absent is None else _any(schema, NULL)
 
     def _inside(self, structure: Structure) -> Schema:
         if structure.single is not None:

@@ -35,6 +35,12 @@ class Setting:
         switch = element.when if isinstance(element, Field) else None
         return self.version >= (element.since or 0) and (switch is None or bool(self.parameters.get(switch)))
 
+    def announced(self, spec: Spec, data: bytes) -> Message | None:
+        """Return the message that bytes begin, None where they begin none: it may be one that never comes here."""
+        if not spec.framed:
+            return next((message for message in spec.messages if data[:1] == message.tag), None)
+        return next((m for m in spec.messages if self.sends(spec, m) and _begins(m, data)), None)
+
     def refusal(self, message: Message) -> str | None:
         """Return why a message never comes under these options, None where it can."""
         if message.needs and self.version < message.needs:
@@ -42,7 +48,9 @@ class Setting:
         return NOT_ASKED if message.option in self.off and not message.unasked else None
 
     def sends(self, spec: Spec, message: Message) -> bool:
-        """Tell whether a message can come here, in this stream state too."""
+        """Tell whether a message can come here, in this state too; on a connection, from this sender."""
+        if spec.framed:
+            return message.sender in (None, self.said["sender"]) and self.said["state"] in message.within
         here = {name for name, value in self.said.items() if value is True}
         own = {parameter.name for parameter in spec.state_parameters}
         states = [state for state in spec.states if state.name in message.within or not message.within]
@@ -52,7 +60,24 @@ class Setting:
 
 def settings(spec: Spec) -> list[Setting]:
     """Return every setting that PostgreSQL can be in, the oldest version first."""
-    return list(_settings(spec)) or [Setting({}, {})]
+    found = _of_connection(spec) if spec.framed else _settings(spec)
+    return list(found) or [Setting({}, {})]
+
+
+def _of_connection(spec: Spec) -> Iterator[Setting]:
+    """Yield a setting for each sender in each state in which it can send something."""
+    for state in spec.states:
+        for sender in ("client", "server"):
+            setting = Setting({"sender": sender, "state": state.name}, {})
+            if any(setting.sends(spec, message) for message in spec.messages):
+                yield setting
+
+
+def _begins(message: Message, data: bytes) -> bool:
+    """Tell whether bytes have the tag of a message, and behind the length the constant that tells it from others."""
+    place = len(message.tag) + (message.length.size or 0 if message.length else 0)
+    code = message.code_bytes
+    return data[: len(message.tag)] == message.tag and data[place : place + len(code)] == code
 
 
 def _settings(spec: Spec) -> Iterator[Setting]:

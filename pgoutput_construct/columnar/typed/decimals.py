@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
+from pgoutput_construct.columnar.forms.numbers import NEGATIVE
 from pgoutput_construct.columnar.jit import inlined, kernel, put64, u8, u16
-from pgoutput_construct.columnar.texts import NEGATIVE
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width
 from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
 

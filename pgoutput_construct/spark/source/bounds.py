@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
 from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.columnar.times import FIRST_TIMESTAMP
+from pgoutput_construct.columnar.forms.times import FIRST_TIMESTAMP
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Timestamp
 

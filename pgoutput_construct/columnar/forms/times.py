@@ -1,4 +1,4 @@
-"""Dates, times and intervals of the binary format as PostgreSQL writes them (DateStyle ISO, IntervalStyle postgres).
+"""Dates, times and intervals as PostgreSQL writes them (DateStyle ISO, IntervalStyle postgres, TimeZone UTC).
 
 Python's datetime holds neither infinity nor years before 1 or after 9999, and psycopg counts a month of an interval
 as thirty days; so these are written from the numbers on the wire.
@@ -11,8 +11,15 @@ from typing import Final
 from pgoutput_construct.wire.types import POSTGRES_EPOCH, Timestamp
 
 __all__ = [
+    "CYCLE_DAYS",
+    "CYCLE_YEARS",
+    "DATE_INFINITY",
+    "DAY",
+    "EPOCH",
     "FIRST_TIMESTAMP",
+    "INTERVAL_INFINITY",
     "LAST_TIMESTAMP",
+    "TIME_INFINITY",
     "date_text",
     "interval_text",
     "time_text",
@@ -25,20 +32,30 @@ FIRST_TIMESTAMP: Final = Timestamp.from_datetime(datetime.min.replace(tzinfo=UTC
 LAST_TIMESTAMP: Final = Timestamp.from_datetime(datetime.max.replace(tzinfo=UTC))
 """The last microsecond of the year 9999."""
 
-_DAY = 86_400_000_000
-_EPOCH = POSTGRES_EPOCH.toordinal()
-_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the Gregorian calendar repeats itself
-_DATE_INFINITY = {2**31 - 1: "infinity", -(2**31): "-infinity"}
-_TIME_INFINITY = {2**63 - 1: "infinity", -(2**63): "-infinity"}
-_LAST, _FIRST = (2**63 - 1, 2**31 - 1, 2**31 - 1), (-(2**63), -(2**31), -(2**31))
-_INTERVAL_INFINITY = {_LAST: "infinity", _FIRST: "-infinity"}
+DAY: Final = 86_400_000_000
+"""Microseconds."""
+EPOCH: Final = POSTGRES_EPOCH.toordinal()
+CYCLE_YEARS: Final = 400
+CYCLE_DAYS: Final = 146_097
+"""The Gregorian calendar repeats itself."""
+DATE_INFINITY: Final = {"infinity": 2**31 - 1, "-infinity": -(2**31)}
+TIME_INFINITY: Final = {"infinity": 2**63 - 1, "-infinity": -(2**63)}
+INTERVAL_INFINITY: Final = {
+    "infinity": (2**63 - 1, 2**31 - 1, 2**31 - 1),
+    "-infinity": (-(2**63), -(2**31), -(2**31)),
+}
+"""Microseconds, days, months; PostgreSQL has these since 17."""
+
+_DATE_WORDS = {days: text for text, days in DATE_INFINITY.items()}
+_TIME_WORDS = {microseconds: text for text, microseconds in TIME_INFINITY.items()}
+_INTERVAL_WORDS = {numbers: text for text, numbers in INTERVAL_INFINITY.items()}
 
 
 def date_text(data: bytes) -> str:
     """Write a date: 4 bytes, days since 2000-01-01 (date_send())."""
     (days,) = struct.unpack("!i", data)
-    if days in _DATE_INFINITY:
-        return _DATE_INFINITY[days]
+    if days in _DATE_WORDS:
+        return _DATE_WORDS[days]
     day, era = _date(days)
     return day + era
 
@@ -46,9 +63,9 @@ def date_text(data: bytes) -> str:
 def timestamp_text(data: bytes, zone: str = "") -> str:
     """Write a timestamp, and its zone: 8 bytes, microseconds since 2000-01-01 (timestamp_send())."""
     (microseconds,) = struct.unpack("!q", data)
-    if microseconds in _TIME_INFINITY:
-        return _TIME_INFINITY[microseconds]
-    days, rest = divmod(microseconds, _DAY)
+    if microseconds in _TIME_WORDS:
+        return _TIME_WORDS[microseconds]
+    days, rest = divmod(microseconds, DAY)
     day, era = _date(days)
     return f"{day} {_clock(rest)}{zone}{era}"
 
@@ -70,8 +87,8 @@ def timetz_text(data: bytes) -> str:
 def interval_text(data: bytes) -> str:
     """Write an interval: 8 bytes microseconds, 4 bytes days, 4 bytes months (interval_send())."""
     microseconds, days, months = struct.unpack("!qii", data)
-    if (microseconds, days, months) in _INTERVAL_INFINITY:
-        return _INTERVAL_INFINITY[microseconds, days, months]
+    if (microseconds, days, months) in _INTERVAL_WORDS:
+        return _INTERVAL_WORDS[microseconds, days, months]
     sign = -1 if months < 0 else 1
     years, months = (sign * part for part in divmod(abs(months), 12))
     text, before = "", False
@@ -89,9 +106,9 @@ def interval_text(data: bytes) -> str:
 
 def _date(days: int) -> tuple[str, str]:
     """Write days since 2000-01-01, and the era."""
-    cycles, ordinal = divmod(_EPOCH + days - 1, _CYCLE_DAYS)
+    cycles, ordinal = divmod(EPOCH + days - 1, CYCLE_DAYS)
     day = date(1, 1, 1) + timedelta(days=ordinal)
-    year = day.year + cycles * _CYCLE_YEARS
+    year = day.year + cycles * CYCLE_YEARS
     era = "" if year > 0 else " BC"  # there is no year 0: before 1 comes 1 BC
     return f"{year if year > 0 else 1 - year:04}-{day.month:02}-{day.day:02}", era
 

@@ -1,0 +1,37 @@
+"""The two forms of a value: PostgreSQL's text, and the bytes of its binary format."""
+
+import struct
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+__all__ = ["CANNOT", "Form", "Reader", "Writer", "hexadecimal", "utf8"]
+
+CANNOT: Final = (ValueError, ArithmeticError, struct.error, LookupError, RecursionError, NameError, TypeError)
+"""What a writer of text raises for bytes that are not of its type, and a reader for such text."""
+
+Writer = Callable[[bytes], str]
+"""Binary format -> PostgreSQL's text, as its output function writes it; raises one of ``CANNOT``."""
+Reader = Callable[[str], bytes]
+"""PostgreSQL's text -> binary format, as its send function writes it; raises one of ``CANNOT``."""
+
+
+class Form(NamedTuple):
+    """How the values of a type are written in either format."""
+
+    text: Writer
+    binary: Reader | None = None
+    """None: its text is not read; whoever asks for binary format gets the text, as of a type without a send function.
+
+    It reads what PostgreSQL writes under DateStyle ISO, IntervalStyle postgres and TimeZone UTC. Of other text it may
+    make anything: whether ``text`` makes the same text of it again tells.
+    """
+
+
+def hexadecimal(data: bytes) -> str:
+    """Write bytes as bytea does: ``\\x`` and hexadecimal digits."""
+    return "\\x" + data.hex()
+
+
+def utf8(data: bytes) -> str:
+    """Read text; raise UnicodeDecodeError (a ValueError) for what is not UTF-8."""
+    return data.decode("utf-8")

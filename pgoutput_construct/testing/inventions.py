@@ -1,0 +1,76 @@
+"""Scenarios of a seed as one stream, which a publisher serves, and what it means: for tests in any language."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from pgoutput_construct.publisher.feed import About
+from pgoutput_construct.publisher.script import Script
+from pgoutput_construct.testing.invented import text_of
+from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
+from pgoutput_construct.testing.scenarios import Scenario, scenarios
+
+__all__ = ["ScenarioFeed", "invented", "meaning"]
+
+_SYSTEM: Final = "7000000000000000000"
+
+
+def invented(count: int, number: int, first: int = 0) -> list[Scenario]:
+    """Return scenarios that follow each other in one stream.
+
+    Args:
+        count: How many.
+        number: A seed: with one release of Hypothesis, what it invents stays what it is.
+        first: The number of the first of them.
+    """
+    found: list[Scenario] = []
+
+    @seed(number)
+    @settings(max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def collect(data: st.DataObject) -> None:
+        found.append(data.draw(scenarios(first + len(found))))
+
+    collect()
+    return found
+
+
+class ScenarioFeed(Script):
+    """Scenarios as what a publisher serves."""
+
+    def __init__(self, found: Sequence[Scenario], server_version: int = 180000) -> None:
+        """Take their streams; ``server_version`` is that of the PostgreSQL that they stand for, such as 160004."""
+        super().__init__(About(server_version, _SYSTEM, "postgres", 1, (), {}))
+        self._first = [table.invented for scenario in found for table in scenario.first]
+        for lsn, message in (each for scenario in found for each in scenario.sent):
+            self.add(lsn, message)
+
+    def tables(self) -> Sequence[tuple[str, str, Sequence[str]]]:
+        """Return the tables as they are in the beginning: a subscriber alters them as the stream says."""
+        return [(table.namespace, table.name, list(table.columns)) for table in self._first]
+
+
+def meaning(found: Sequence[Scenario]) -> dict[str, Any]:
+    """Return what scenarios mean, as JSON: what to begin with, and what the tables must hold in the end.
+
+    It has the ``statements`` that create the tables at a subscriber, the position behind the stream as ``end``, and of
+    each of the ``tables`` ``schema``, ``name``, ``columns`` and ``rows``: values in text format, None for NULL.
+    """
+    return {
+        "statements": [statement for scenario in found for statement in scenario.definitions],
+        "end": str(found[-1].end),
+        "tables": [_told(scenario, table) for scenario in found for table in scenario.tables],
+    }
+
+
+def _told(scenario: Scenario, table: ScenarioTable) -> dict[str, Any]:
+    names = list(table.invented.columns)
+    rows = [_texts(table.sent(row, binary=False), names) for row in scenario.rows[table.name]]
+    return {"schema": table.invented.namespace, "name": table.name, "columns": names, "rows": rows}
+
+
+def _texts(row: Row, names: Sequence[str]) -> list[str | None]:
+    values = (text_of(row.get(name)) for name in names)
+    return [value.decode() if isinstance(value, bytes) else None for value in values]

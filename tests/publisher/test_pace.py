@@ -1,0 +1,29 @@
+"""A log at its own pace: what is not due yet is not sent."""
+
+from pgoutput_construct.publisher.cursor import Cursor
+from pgoutput_construct.publisher.message_feed import MessageFeed
+from pgoutput_construct.publisher.pace import Pace
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.protocol import ReplicationOptions
+from pgoutput_construct.wire.types import Lsn, Timestamp
+from tests.publisher.reading import ABOUT
+
+_HOUR = 3_600_000_000
+
+
+def test_what_was_committed_later_comes_later() -> None:
+    """The first transactions come at once; an hour before the next one is due the client is at their end."""
+    feed = MessageFeed(ABOUT)
+    for number, time in enumerate((_HOUR, _HOUR, 2 * _HOUR)):
+        lsn, end = Lsn(100 * number + 100), Lsn(100 * number + 150)
+        feed.add(lsn, m.Begin(lsn, Timestamp(time), 700 + number))
+        feed.add(end, m.Commit(lsn, end, Timestamp(time)))
+    cursor = Cursor(feed, ReplicationOptions(), 0, pace=Pace())
+    chunk = cursor.next_chunk()
+    assert chunk is not None
+    assert chunk.data.count(b"w") == 4
+    assert chunk.position == 250
+    assert 3500 < chunk.pause <= 3600
+    following = Cursor(feed, ReplicationOptions(), 250, pace=Pace()).next_chunk()
+    assert following is not None
+    assert (following.position, following.pause) == (350, 0.0)

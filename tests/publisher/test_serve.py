@@ -1,0 +1,67 @@
+"""pgoutput serve given what it cannot serve with: it says what is wrong, and what to do."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pgoutput_construct.cli.group import cli
+from pgoutput_construct.publisher.slots import Slots
+
+NEVER = "cannot listen"
+"""What ends each try here at the latest: the port is taken."""
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port at which somebody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+def told(source: Path, port: int, *options: str) -> str:
+    """Return what ``pgoutput serve`` ends with, at a port that is taken."""
+    done = CliRunner().invoke(cli, ["serve", str(source), "--port", str(port), *options])
+    assert done.exit_code == 1, done.output
+    return done.output
+
+
+def test_what_it_cannot_serve_with(tmp_path: Path, taken: int) -> None:
+    """A source that is none, files that are not what they should be, an address that is not here."""
+    source, file = tmp_path / "none.jsonl", tmp_path / "file"
+    assert "No such file" in told(tmp_path / "missing", taken)
+    assert "no change log here" in told(tmp_path, taken)
+    source.touch()
+    for content, wrong in ((b"\n", "it is empty"), (b"\xff\n", "it is not UTF-8")):
+        file.write_bytes(content)
+        assert wrong in told(source, taken, "--password-file", str(file))
+    assert "no certificate in PEM format" in told(source, taken, "--ssl-cert", str(file), "--ssl-key", str(file))
+    assert "No such file" in told(source, taken, "--slots", str(tmp_path / "missing" / "slots.json"))
+    assert f"{NEVER} at 127.0.0.1:{taken}: Address already in use; name another" in told(source, taken)
+    assert f"{NEVER} at 192.0.2.1" in told(source, taken, "--host", "192.0.2.1")  # for documentation, RFC 5737
+
+
+def test_a_password_that_others_can_read(tmp_path: Path, taken: int) -> None:
+    """It is taken, with a warning: some systems give secrets as such files."""
+    source, file = tmp_path / "none.jsonl", tmp_path / "password"
+    source.touch()
+    file.write_text("secret\n")
+    for mode, warns in ((0o600, False), (0o604, True)):
+        file.chmod(mode)
+        output = told(source, taken, "--password-file", str(file))
+        assert ("can be read by other users" in output, "secret" in output) == (warns, False)
+
+
+def test_slots_of_another_publisher(tmp_path: Path, taken: int) -> None:
+    """Two that kept positions in one file would each undo what the other one wrote."""
+    source = tmp_path / "none.jsonl"
+    source.touch()
+    slots = Slots(tmp_path / "none.jsonl.slots.json")
+    slots.open()
+    assert "(--slots)" in told(source, taken)
+    slots.close()
+    assert NEVER in told(source, taken)
+    (tmp_path / "none.jsonl.slots.json").write_text("{")
+    assert "no file of slots" in told(source, taken)

@@ -1,0 +1,78 @@
+"""Where a publisher keeps the positions of its slots, and what it does where the log has lost what follows them."""
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.changelog import LogWriter, Position
+from pgoutput_construct.changelog.prune import prune
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.publisher.log_feed import LogFeed
+from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.slots import Slots
+from pgoutput_construct.publisher.slots_file import beside
+from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from tests.publisher.test_clients import START
+from tests.publisher.wire_client import WireClient
+from tests.spark.logs import block_of, log_options
+
+
+@pytest.mark.parametrize("kind", ["directory", "s3"])
+def test_they_lie_beside_the_log(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """In a directory and in an object store; who opens the file next has what was confirmed."""
+    log = request.getfixturevalue("s3_address") if kind == "s3" else str(tmp_path / "log")
+    slots = Slots(beside(log))
+    slots.open()
+    slots.confirm(slots.create("one", two_phase=True), 77)
+    slots.save()
+    slots.close()
+    again = Slots(beside(log))
+    again.open()
+    found = again.get("one")
+    assert found is not None
+    assert (found.confirmed, found.two_phase) == (77, True)
+
+
+def test_one_publisher_a_file(tmp_path: Path) -> None:
+    """A second one is refused it, until the first one has ended; a file of something else is refused."""
+    first, second = Slots(tmp_path / "slots.json"), Slots(tmp_path / "slots.json")
+    first.open()
+    with pytest.raises(PgoutputError, match="each publisher has a file of its own"):
+        second.open()
+    first.close()
+    second.open()
+    for content in ("[", "[1]", '{"a": {"b": 1}}'):
+        (tmp_path / "other.json").write_text(content)
+        with pytest.raises(PgoutputError, match="no file of slots"):
+            Slots(tmp_path / "other.json").open()
+
+
+def test_what_was_pruned_is_missed(tmp_path: Path) -> None:
+    """A slot that needs what is no longer in the log is refused, as one whose WAL was removed; others go on."""
+    log = tmp_path / "log"
+    with LogWriter(log) as writer:
+        writer.use(log_options())
+        for number in range(20):
+            lsn, end = pgo.Lsn(1000 * number + 1000), pgo.Lsn(1000 * number + 1050)
+            sent = (pgo.Begin(lsn, pgo.Timestamp(0), 700 + number), pgo.Commit(lsn, end, pgo.Timestamp(0)))
+            for seq, message in enumerate(sent, 2 * number):
+                writer.append(block_of(pgo.Session(), seq, pgo.build(message)))
+            writer.publish(Position(end))
+    prune(log, pgo.Lsn(10_000), states=False)
+    begins = LogFeed(log).begins
+    assert begins == 9050
+    positions = {"late": begins - 1, "there": begins, "new": 0}
+    slots = {name: {"name": name, "confirmed": position} for name, position in positions.items()}
+    (tmp_path / "slots.json").write_text(json.dumps(slots))
+    with ThreadedPublisher(LogFeed(log), Settings(slots_file=tmp_path / "slots.json")) as running:
+        for name in positions:
+            with WireClient(running.publisher.port, user="me", replication="database") as client:
+                start = START.format(name).replace("shop", "pub")
+                if name == "late":
+                    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="can no longer get changes"):
+                        client.query(start)
+                else:
+                    client.start(start)

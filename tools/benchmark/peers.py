@@ -1,0 +1,27 @@
+"""python -m tools.benchmark peers: build the parsers and clients of other people, which tests compare ours with."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.benchmark import pypgoutput
+from tools.benchmark.harness import CLIENTS, HARNESSES, Harness, built, lacking, prepare
+
+__all__ = ["main"]
+
+
+def main(_: Sequence[str] = ()) -> int:
+    """Build each that is not built yet; return how many could not be."""
+    return sum([_told("pypgoutput", pypgoutput.prepare()), *map(_build, (*CLIENTS, *HARNESSES))])
+
+
+def _build(harness: Harness) -> bool:
+    if not (built(harness) or lacking(harness)):
+        print(f"building {harness.title}; the first time this takes up to a minute", file=sys.stderr)
+    return _told(harness.title, prepare(harness))
+
+
+def _told(title: str, found: Path | str) -> bool:
+    if failed := isinstance(found, str):
+        print(f"{title}: {found}", file=sys.stderr)
+    return failed
