@@ -69,6 +69,12 @@ def test_damaged_values(registry: ModuleType, format_name: str, draw: st.DataObj
     _cast(registry, TYPE_NAMES[name].oid, modifier, format_name, draw.draw(_damaged(values)))
 
 
+@pytest.mark.parametrize("size", range(10))
+def test_numerics_that_are_cut_off(registry: ModuleType, size: int) -> None:
+    """Nothing is read behind one that ends inside its head, or between two digits."""
+    _cast(registry, TYPE_NAMES["numeric"].oid, (12 << 16 | 2) + 4, "binary", [bytes(size)])
+
+
 @pytest.mark.parametrize("format_name", FORMATS)
 @given(draw=st.data())
 def test_damaged_arrays(registry: ModuleType, format_name: str, draw: st.DataObject) -> None:

@@ -1,6 +1,8 @@
 """The embedded server: starts, stops, is killed, and leaves nothing behind."""
 
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,11 +10,18 @@ import pytest
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer, ServerError
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that is not among pytest's: root's servers run as another user, whom the next pytest locks out there."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
 @pytest.mark.server
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_server_survives_and_leaves_nothing(version: int, tmp_path: Path) -> None:
+def test_a_server_survives_and_leaves_nothing(version: int, folder: Path) -> None:
     """Data outlive a restart and a kill; afterwards directory and processes are gone."""
-    with EmbeddedServer(version, {"application_name": "it's\\ours"}, tmp_path) as server:
+    with EmbeddedServer(version, {"application_name": "it's\\ours"}, folder) as server:
         with server.connect() as connection:
             connection.execute("CREATE TABLE t AS SELECT current_setting('application_name') AS name")
         server.restart()
@@ -22,26 +31,26 @@ def test_a_server_survives_and_leaves_nothing(version: int, tmp_path: Path) -> N
             assert connection.execute("SELECT name FROM t").fetchone() == ("it's\\ours",)
             assert connection.info.server_version // 10000 == version
         dsn = server.dsn
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
     assert not Path(dsn.partition("host=")[2]).exists()
 
 
 @pytest.mark.server
-def test_a_client_that_stays_does_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_a_client_that_stays_does_not_hold_up_the_end(folder: Path) -> None:
     """Closing waits for nobody: an open connection is cut."""
-    with EmbeddedServer(18, directory=tmp_path) as server:
+    with EmbeddedServer(18, directory=folder) as server:
         connection = server.connect()
         connection.execute("BEGIN")
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
     connection.close()
 
 
 @pytest.mark.server
-def test_a_server_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
+def test_a_server_that_does_not_start_shows_its_log(folder: Path) -> None:
     """A wrong setting is named in the error, and the directory is gone."""
-    with pytest.raises(ServerError, match="wal_level"), EmbeddedServer(18, {"wal_level": "wrong"}, tmp_path):
+    with pytest.raises(ServerError, match="wal_level"), EmbeddedServer(18, {"wal_level": "wrong"}, folder):
         pass
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 def test_unknown_version() -> None:

@@ -150,11 +150,11 @@ def read_decimal(data: Any, at: int, size: int, precision: int, scale: int, out:
 
     What PostgreSQL does not write (zero digits at an end, digits beyond the scale) is left.
     """
-    count, taken = u16(data, at) if size >= HEAD else -1, False
+    count, taken = u16(data, at) if size >= HEAD else 0, False
     if size == HEAD and count == 0:
         _put(out, place, False, 0, 0)
         taken = u16(data, at + 2) == 0 and u16(data, at + 4) == 0
-    elif size == HEAD + 2 * count:
+    elif count > 0 and size == HEAD + 2 * count:
         taken = _take(data, at, count, precision, scale, out, place)
     return taken
 
