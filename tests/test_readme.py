@@ -64,9 +64,12 @@ def test_publisher_example_runs(server18: EmbeddedServer) -> None:
             subscriber.publisher = dsn
             subscriber.subscribe()
             _until(lambda: subscriber.rows("orders") == [(1, "second")] or 1 / 0)
+            # What is applied is confirmed when it has been flushed, a little later.
+            _until(lambda: names["publisher"].slot("mine").confirmed >= names["end"] or 1 / 0)
             subscriber.unsubscribe(keeps_slot=True)
 
-        exec(compile(PUBLISHER, "README.md", "exec"), {"my_client": my_client})
+        names: dict[str, Any] = {"my_client": my_client}
+        exec(compile(PUBLISHER, "README.md", "exec"), names)
 
 
 @pytest.mark.server
