@@ -64,7 +64,7 @@ def test_publisher_example_runs(server18: EmbeddedServer) -> None:
             subscriber.publisher = dsn
             subscriber.subscribe()
             _until(lambda: subscriber.rows("orders") == [(1, "second")] or 1 / 0)
-            # A subscription confirms what it has applied later, when that is on its disk.
+            # What is applied is confirmed when it has been flushed, a little later.
             _until(lambda: names["publisher"].slot("mine").confirmed >= names["end"] or 1 / 0)
             subscriber.unsubscribe(keeps_slot=True)
 

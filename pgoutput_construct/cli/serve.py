@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import ssl
 import stat
@@ -161,15 +162,23 @@ async def _start(publisher: "Publisher") -> None:
 
 def _greeting(publisher: "Publisher") -> list[str]:
     about, settings = publisher.feed.about, publisher.settings
-    named = ", ".join(about.publications) or "any"
+    named = ", ".join(map(_quoted, about.publications)) or "any_name"
     connection = f"host={settings.host} port={publisher.port} dbname={about.database}"
     connection += f" user={settings.user}" if settings.user else ""
     connection += " password=..." if settings.password else ""
     return [
         f"listening on {settings.host}:{publisher.port}",
         f"{counted(len(publisher.feed.order()), 'transaction')} of {counted(len(publisher.feed.tables()), 'table')}",
-        printable(f"subscribe: CONNECTION '{connection}' PUBLICATION {named} WITH (copy_data = false)"),
+        printable(
+            f"CREATE SUBSCRIPTION pgoutput CONNECTION '{connection}' PUBLICATION {named} WITH (copy_data = false);"
+        ),
     ]
+
+
+def _quoted(name: str) -> str:
+    """Return a name as SQL takes it."""
+    doubled = name.replace('"', '""')
+    return name if re.fullmatch("[a-z_][a-z0-9_]*", name) else f'"{doubled}"'
 
 
 def _feed(source: str, server_version: int, meaning: Path | None) -> "Feed":

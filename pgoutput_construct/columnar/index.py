@@ -82,13 +82,13 @@ class BatchIndex:
         step = max(_LEAST, -(-count // threads))
         parts = (slice(first, first + step) for first in range(0, count, step))
         deque(in_order(self._walk, parts, threads), maxlen=0)
-        unread = _unread(self.options)
-        if unread.any():  # what does not come under the options, or cannot be read with what was said
-            self.valid &= ~look_up(self.tags, unread)
 
     def _walk(self, rows: slice) -> None:
-        kept = (column[rows] for column in (self.tags, self.valid, *self.rows.values()))
-        kernels.index(*self.given(rows), *kept)
+        tags, valid, *kept = (column[rows] for column in (self.tags, self.valid, *self.rows.values()))
+        kernels.index(*self.given(rows), tags, valid, *kept)
+        unread = _unread(self.options)
+        if unread.any():  # what does not come under the options, or cannot be read with what was said
+            valid &= ~look_up(tags, unread)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -125,11 +125,13 @@ class BatchIndex:
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
         changes = self.messages_of(_HOLDS_ROWS)
+        oids = self.rows["relation_oid"][changes].astype(np.int64)
         listing = self.messages_of(LISTS_TABLES).tolist()
+        if not listing:
+            return changes, oids
         found = np.array([place for row in listing for place in self._listed(row)], np.int64).reshape(-1, 2)
-        rows = np.append(changes, found[:, 0])
-        oids = np.append(self.rows["relation_oid"][changes].astype(np.int64), found[:, 1])
-        order = np.argsort(rows, kind="stable") if len(found) else slice(None)
+        rows, oids = np.append(changes, found[:, 0]), np.append(oids, found[:, 1])
+        order = np.argsort(rows, kind="stable")
         return rows[order], oids[order]
 
     def messages_of(self, table: Flags) -> Numbers:

@@ -43,7 +43,7 @@ class Side:
         """Which of the rows are looked at."""
         places = self.places[self.rows]
         self.counts = np.zeros(len(places), np.int32)
-        self.starts, self.lengths, self.tags = _places(side, columns.width, len(places))
+        self.starts, self.lengths, self.tags = _places(side, columns.width, len(places), len(index.data))
         self.seen, self.sizes = _counters(columns.width)
         """How often each tag stands in a column, and how many bytes its values have."""
         (find,) = kernels.TUPLES.values()
@@ -168,18 +168,24 @@ def _counters(columns: int) -> tuple[Numbers, Numbers]:
     return room[:tags].reshape(columns, _TAGS), room[tags : tags + columns]
 
 
+_FAR: Final = 1 << 31
 _MOST_KEPT: Final = 1 << 24
 _PLACES: Final = local()
 """Room that a thread's last block has left, by side: new memory is taken from the kernel, page by page."""
 
 
-def _places(side: str, columns: int, rows: int) -> Any:
-    """Return room for where each value starts, its length and its tag, until the thread's next block."""
-    size = columns * rows
+def _places(side: str, columns: int, rows: int, data: int) -> Any:
+    """Return room for where each value starts, its length and its tag, until the thread's next block.
+
+    ``data`` is how many bytes the batch has. Where places in it fit into 32 bits they have no more: the walk over rows
+    writes almost as much as it reads, and what it writes is read again for each column.
+    """
+    size, start = columns * rows, np.dtype(np.int32 if data < _FAR else np.int64)
+    ends = np.cumsum([start.itemsize * size, 4 * size, size]).tolist()
     kept = getattr(_PLACES, side, None)
-    if kept is None or len(kept) < 13 * size:
-        kept = np.empty(13 * size, np.uint8)
-        setattr(_PLACES, side, kept if 13 * size <= _MOST_KEPT else None)
-    starts, lengths, tags = kept[: 8 * size], kept[8 * size : 12 * size], kept[12 * size : 13 * size]
-    views = starts.view(np.int64), lengths.view(np.int32), tags
+    if kept is None or len(kept) < ends[-1]:
+        kept = np.empty(ends[-1], np.uint8)
+        setattr(_PLACES, side, kept if ends[-1] <= _MOST_KEPT else None)
+    starts, lengths, tags = kept[: ends[0]], kept[ends[0] : ends[1]], kept[ends[1] : ends[2]]
+    views = starts.view(start), lengths.view(np.int32), tags
     return tuple(view.reshape(columns, rows) for view in views)

@@ -4,8 +4,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from pgoutput_construct.errors import PgoutputError
 
@@ -29,19 +30,39 @@ def checked(threads: int) -> int:
 def in_order(work: Callable[[Item], Answer], items: Iterable[Item], threads: int) -> Iterator[Answer]:
     """Yield what ``work`` returns for each item; at most two items a thread are ahead, so that memory stays flat.
 
-    An error of ``work`` is raised in its place.
+    The caller's thread is one of these threads. An error of ``work`` is raised in its place.
     """
     if threads == 1:
         yield from map(work, items)
         return
-    pool, ahead = _pool(threads), deque[Future[Answer]]()
+    pool, ahead = _pool(threads - 1), deque[_Begun[Item, Answer]]()
     try:
         for item in items:
-            ahead.append(pool.submit(work, item))
+            ahead.append(_Begun(item, pool.submit(work, item)))
             if len(ahead) > 2 * threads:
-                yield ahead.popleft().result()
+                yield _first(work, ahead)
         while ahead:
-            yield ahead.popleft().result()
+            yield _first(work, ahead)
     finally:
-        for future in ahead:
-            future.cancel()
+        for each in ahead:
+            each.answer.cancel()
+
+
+@dataclass
+class _Begun(Generic[Item, Answer]):
+    item: Item
+    answer: Future[Answer]
+
+
+def _first(work: Callable[[Item], Answer], ahead: deque[_Begun[Item, Answer]]) -> Answer:
+    """Return the answer for the first item; until it is there, do what no other thread has begun."""
+    for each in ahead:
+        if ahead[0].answer.done():
+            break
+        if each.answer.cancel():
+            each.answer = Future()
+            try:
+                each.answer.set_result(work(each.item))
+            except Exception as error:
+                each.answer.set_exception(error)
+    return ahead.popleft().answer.result()

@@ -44,7 +44,7 @@ class Replayed:
 
 
 class _ReplayFeed(LogFeed):
-    """A log whose tables have one name for all of its time: the last one."""
+    """A log whose tables and columns have one name for all of its time: the last one."""
 
     def _open(self, log: ChangeLog) -> None:
         super()._open(log)
@@ -54,8 +54,14 @@ class _ReplayFeed(LogFeed):
 
     def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:
         found, table = super().description(relation_oid, seq, stream_xid), self._names[relation_oid]
-        relation = replace(found.relation, namespace=table.namespace, name=table.name)
+        names = table.called.get(found.seq) or tuple(column.name for column in found.relation.columns)
+        named = zip(names, found.relation.columns, strict=True)
+        columns = tuple(replace(column, name=name) for name, column in named)
+        relation = replace(found.relation, namespace=table.namespace, name=table.name, columns=columns)
         return replace(found, relation=relation)
+
+    def tables(self) -> Sequence[tuple[str, str, Sequence[str]]]:
+        return [(table.namespace, table.name, list(table.columns)) for table in self.targets]
 
     def is_copied(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> bool:
         # Another table has the name now.

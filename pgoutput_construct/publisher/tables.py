@@ -9,6 +9,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from pgoutput_construct.changelog.facts import TableReading, table_readings
 from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
 from pgoutput_construct.stream.relations import Description
@@ -33,6 +34,8 @@ class TargetTable:
     """The columns that it had in the end."""
     older: Mapping[str, str] = field(default_factory=dict)
     """What rows have, as text, that are older than a column: changes of that time do not say it."""
+    called: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """What the columns of each description are called here, by its seq."""
 
     @property
     def identifier(self) -> Composable:
@@ -43,29 +46,66 @@ class TargetTable:
 def target_tables(descriptions: Iterable[Description], index: SegmentIndex) -> list[TargetTable]:
     """Return the tables that the descriptions of a log, in their order, are about; ``index`` is the log's.
 
-    Of tables that had the same name the last one has it: the others were dropped, or renamed unseen.
+    Of tables that had the same name the last one has it: the others were dropped, or renamed unseen. A column that was
+    renamed has its last name from the beginning, where the log knows that it is the same one; one that was dropped, and
+    whose name another one has, is called ``name_dropped_number``.
     """
     by_oid: dict[int, list[Description]] = {}
     for description in descriptions:
         by_oid.setdefault(description.relation.relation_oid, []).append(description)
     by_name: dict[tuple[str, str], TargetTable] = {}
     readings = {oid: several[-1] for oid, several in table_readings(index).items()}
+    lineage = lineage_of(index)
     for several in sorted(by_oid.values(), key=lambda several: several[-1].seq):
-        table = _table(several, readings.get(several[-1].relation.relation_oid))
+        numbers = [lineage.numbers(each) for each in several]
+        table = _table(several, numbers, readings.get(several[-1].relation.relation_oid))
         by_name[table.namespace, table.name] = table
     return list(by_name.values())
 
 
-def _table(descriptions: Sequence[Description], reading: TableReading | None) -> TargetTable:
+def _table(
+    descriptions: Sequence[Description], numbers: Sequence[tuple[int, ...] | None], reading: TableReading | None
+) -> TargetTable:
     latest = descriptions[-1].relation
-    columns = {column.name: (column, each) for each in descriptions for column in each.relation.columns}
+    newer = reading if reading and not reading.gone and reading.seq > descriptions[-1].seq else None
+    called = _called(descriptions, numbers, {c.number: c.name for c in newer.columns if not c.dropped} if newer else {})
+    columns = {
+        name: (column, each)
+        for each, names in zip(descriptions, called, strict=True)
+        for name, column in zip(names, each.relation.columns, strict=True)
+    }
     is_full = latest.replica_identity == RelationReplicaIdentity.FULL
-    key = () if is_full else tuple(c.name for c in latest.columns if c.flags & RelationColumnFlags.KEY)
+    named = zip(called[-1], latest.columns, strict=True)
+    key = () if is_full else tuple(name for name, column in named if column.flags & RelationColumnFlags.KEY)
     read = reading.columns if reading else ()
     older = {column.name: column.missing for column in read if column.missing is not None}
-    name = latest.namespace or "pg_catalog", latest.name
-    current = tuple(column.name for column in latest.columns)
-    return TargetTable(latest.relation_oid, *name, columns, key, current, older)
+    name = (newer.namespace, newer.name) if newer else (latest.namespace or "pg_catalog", latest.name)
+    by_seq = {each.seq: names for each, names in zip(descriptions, called, strict=True)}
+    return TargetTable(latest.relation_oid, *name, columns, key, called[-1], older, by_seq)
+
+
+def _called(
+    descriptions: Sequence[Description], numbers: Sequence[tuple[int, ...] | None], newest: Mapping[int, str]
+) -> list[tuple[str, ...]]:
+    """Return what the columns of each description are called: as the last one that has them calls them.
+
+    ``newest`` has the names, by number, that columns got behind the last description.
+    """
+    names = dict(newest)
+    latest, taken = (
+        descriptions[-1],
+        {*newest.values()} or {column.name for column in descriptions[-1].relation.columns},
+    )
+    for description, own in zip(reversed(descriptions), reversed(numbers), strict=True):
+        for number, column in zip(own or (), description.relation.columns, strict=False):
+            if number not in names:
+                is_other = column.name in taken and (description is not latest or bool(newest))
+                names[number] = f"{column.name}_dropped_{number}" if is_other else column.name
+                taken.add(names[number])
+    return [
+        tuple(column.name for column in each.relation.columns) if own is None else tuple(names[n] for n in own)
+        for each, own in zip(descriptions, numbers, strict=True)
+    ]
 
 
 def create_tables(connection: psycopg.Connection[Any], tables: Iterable[TargetTable]) -> list[str]:

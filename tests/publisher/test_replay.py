@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
+import pgoutput_construct as pgo
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
@@ -15,7 +16,9 @@ from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher.comparison import compare_tables
 from pgoutput_construct.publisher.replay import ReplayError, replay
 from pgoutput_construct.publisher.tables import TargetTable, target_tables
+from tests.publisher.facts import Fact
 from tests.publisher.subscriber import database
+from tests.spark.logs import ORDERS, log_options, write_log
 
 pytestmark = pytest.mark.server
 
@@ -46,7 +49,13 @@ ALTER TABLE pairs RENAME TO couples; INSERT INTO couples VALUES (99, 'renamed');
 BEGIN; INSERT INTO couples VALUES (100, 'prepared'); PREPARE TRANSACTION 'replayed';
 INSERT INTO couples VALUES (101, 'between'); COMMIT PREPARED 'replayed';
 """
-NAMES = ("orders", '"Odd names"."a table"', "couples")
+ALTERED = (
+    "ALTER TABLE couples RENAME COLUMN b TO letters; UPDATE couples SET letters = 'later' WHERE a = 1;"
+    "ALTER TABLE orders DROP COLUMN big; UPDATE orders SET note = 'without' WHERE id = 2",
+    "ALTER TABLE orders ADD COLUMN big int; UPDATE orders SET big = 3 WHERE id = 3",
+)
+"""What is captured before the next of these: then the log knows which column is which."""
+NAMES = {"orders": "id, note, amount, extra, big", '"Odd names"."a table"': "*", "couples": "a, letters"}
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +68,10 @@ def recorded(server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -
         options: Any = {"proto_version": 4, "streaming": "parallel", "two_phase": True, "handle_signals": False}
         first: Any = {"create_slot": True, "snapshot": True, "until_idle": 1.0}
         capture(source.info.dsn, "replayed", ["shop"], log, **options, **first)
-        for statement in CHANGES.split(";"):
-            source.execute(statement)
-        capture(source.info.dsn, "replayed", ["shop"], log, **options, until_lsn=current_lsn(source))
+        for statements in (CHANGES, *ALTERED):
+            for statement in statements.split(";"):
+                source.execute(statement.encode())
+            capture(source.info.dsn, "replayed", ["shop"], log, **options, until_lsn=current_lsn(source))
         yield log, _rows(source)
         source.execute("SELECT pg_drop_replication_slot('replayed')")
 
@@ -73,8 +83,10 @@ def target_tables_of(log: Path) -> list[TargetTable]:
 
 
 def _rows(connection: psycopg.Connection[Any]) -> dict[str, Any]:
-    query = "SELECT md5(string_agg(t::text, E'\\n' ORDER BY t::text)), count(*) FROM {} t"
-    return {name: connection.execute(query.format(name)).fetchone() for name in NAMES}
+    query = "SELECT md5(string_agg(t::text, E'\\n' ORDER BY t::text)), count(*) FROM (SELECT {} FROM {}) t"
+    return {
+        name: connection.execute(query.format(columns, name).encode()).fetchone() for name, columns in NAMES.items()
+    }
 
 
 def test_a_log_is_replayed(server: EmbeddedServer, recorded: tuple[Path, dict[str, Any]]) -> None:
@@ -119,9 +131,31 @@ def test_a_type_that_the_server_lacks_is_named(server: EmbeddedServer, recorded:
         assert 'no type "public"."mood": create it' in _refused(log, target.info.dsn)
 
 
+def test_names_that_no_row_has_had(tmp_path: Path) -> None:
+    """A table and its columns are called as the catalog said behind the last row; where it did not, as in that."""
+    described = {"oid": ORDERS.relation_oid, "schema": "public", "snapshot": [1, 1, []], "replica_identity": "d"}
+    rest: Any = {"created": 1, "filenodes": [[1, 1]]}
+    shapes = [(column.type_oid, column.type_modifier) for column in ORDERS.columns]
+    facts = []
+    for place, name, names in ((0, "orders", ("id", "total")), (4, "sales", ("number", "amount"))):
+        shaped = zip(names, shapes, strict=True)
+        told = [{"number": n, "name": c, "type": t, "modifier": m} for n, (c, (t, m)) in enumerate(shaped, 1)]
+        columns = [{**column, "published": True} for column in told]
+        facts.append(Fact(place, pgo.Lsn(1 + 2000 * place), {**described, **rest, "name": name, "columns": columns}))
+    last, time = pgo.Lsn(2000), pgo.Timestamp(0)
+    row = pgo.Insert(None, ORDERS.relation_oid, (b"1", b"2"))
+    stream = (pgo.Begin(pgo.Lsn(1000), time, 700), ORDERS, row, pgo.Commit(pgo.Lsn(1000), pgo.Lsn(1010), time))
+    payloads = [pgo.build(each) for each in (*stream, pgo.Begin(last, time, 701), pgo.Commit(last, last, time))]
+    for number, read in enumerate((facts, ())):
+        write_log(tmp_path / f"{number}", payloads, log_options(), facts=read)
+    (sales,), (orders,) = (target_tables_of(tmp_path / f"{number}") for number in range(2))
+    assert (sales.name, sales.key, sales.current) == ("sales", ("number",), ("number", "amount"))
+    assert (orders.name, orders.key, orders.current) == ("orders", ("id",), ("id", "total"))
+
+
 REFUSED = {
     "CREATE VIEW orders AS SELECT 1 AS id": "is no table: rename it",
-    "CREATE TABLE orders (id int PRIMARY KEY, note text, amount numeric)": 'add "big", "extra", or drop the table',
+    "CREATE TABLE orders (id int PRIMARY KEY, note text, amount int)": 'add "big_dropped_4", "extra", "big", or drop',
     "CREATE SUBSCRIPTION pgoutput_replay CONNECTION 'host=x' PUBLICATION p WITH (connect = false, slot_name = NONE)": (
         "was cut off and has left its subscription"
     ),

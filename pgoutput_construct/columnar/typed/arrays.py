@@ -110,7 +110,7 @@ def list_of(element: Cast) -> Cast:
     def cast(values: Values, target: pa.DataType) -> Result:
         # An element takes four bytes in binary format; in text at least one, and a comma or brace.
         room = values.size // (2 if values.code == TEXT_TAG else 4) + len(values)
-        starts, lengths, tags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
+        starts, lengths, tags = (np.empty(room, each.dtype) for each in (values.starts, values.lengths, values.tags))
         state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
         missing = _split(*values.given, starts, lengths, tags, ends, state)
         total = int(ends[-1])

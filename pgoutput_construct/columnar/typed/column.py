@@ -27,7 +27,7 @@ class Values:
 
     data: NDArray[np.uint8]
     """The bytes of the batch."""
-    starts: NDArray[np.int64]
+    starts: NDArray[np.signedinteger[Any]]
     """Where each value starts."""
     lengths: NDArray[np.int32]
     """How many bytes each has."""
