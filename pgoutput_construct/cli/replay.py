@@ -58,6 +58,8 @@ def replay_command(
         until = until_time if until_lsn is None else until_lsn
         done = replay(log, into, until, host=host, on_progress=lambda here, end: show(f"at {here} of {end}"))
     click.echo(f"{counted(done.transactions, 'transaction')}, up to {done.lsn}")
+    for lack in done.lacks:
+        click.echo(printable(f"warning: incomplete: {lack}"), err=True)
     for name, rows in done.tables.items():
         click.echo(printable(f"{name}: {counted(rows, 'row')}{', created' if name in done.created else ''}"))
     if source is not None:

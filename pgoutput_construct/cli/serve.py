@@ -143,6 +143,8 @@ async def _serve(publisher: "Publisher", until_served: bool) -> None:
         await _start(publisher)
         for line in _greeting(publisher):
             click.echo(line)
+        for lack in publisher.feed.lacks():
+            click.echo(printable(f"warning: incomplete: {lack}"), err=True)
         waiting = {asyncio.create_task(stop.wait())}
         if until_served:
             waiting.add(asyncio.create_task(publisher.until_served()))  # type: ignore[arg-type]

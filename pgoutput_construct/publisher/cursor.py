@@ -68,15 +68,17 @@ class Cursor:
         self._feed = feed
         self._pace = pace
         self._pause = 0.0
-        self._generation = feed.generation
         self.copied = copied
         """Up to which seq copies of tables have been served, or will be."""
-        self._renderer = Renderer(feed, options, two_phase_at)
+        order = feed.order(two_phase_at)
+        # What it had of a table may have been pruned.
+        self._renderer = Renderer(feed, options, two_phase_at, has_pruned=bool(after and order.begins))
         self._two_phase_at = two_phase_at
         self._after = self._end = after
-        order = feed.order(two_phase_at)
+        self._generation = order.generation
         self._place = order.behind(after)
-        self._seq = order[self._place - 1].seq if self._place else -1
+        passed = (order[place] for place in range(self._place - 1, -1, -1))
+        self._seq = next((item.seq for item in passed if item.outcome != COPIED), -1)
         """Up to which seq messages outside of transactions have been sent."""
         self._formats = Formats(options.binary)
         layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
@@ -110,6 +112,7 @@ class Cursor:
         last_seq = self._feed.last_seq  # asked before: what ends meanwhile stands behind it
         order = self._feed.order(self._two_phase_at)
         self._find_place(order)
+        self._seq = max(self._seq, order.first_seq - 1)
         if self._place >= len(order):
             return self._send_messages(last_seq)
         following = order[self._place]
@@ -133,17 +136,19 @@ class Cursor:
         return first <= last
 
     def _find_place(self, order: Order) -> None:
-        """Find the place again in an order that has changed: a table was copied anew."""
+        """Find the place again in an order that has changed: a table was copied anew, or the log was pruned."""
         passed = max(self._end, self._after)
         if any(each.seq > self.copied for each in order.copies if (each.end_lsn or 0) <= passed):
             raise ChangeLogError(
                 "a table was copied anew at a place that this client has passed: empty its tables, and begin with "
                 "another slot"
             )
-        self.copied = max(self.copied, self._feed.copied_until)
-        if self._generation != self._feed.generation:
-            self._generation = self._feed.generation
+        self.copied = max(self.copied, order.copied_until)
+        if self._generation != order.generation:
+            self._generation = order.generation
             self._place = order.behind(self._end)
+            if 0 < self._end < order.begins:
+                raise ChangeLogError(f"what ended from {Lsn(self._end)} on was pruned before this client got it")
 
     def _encoded(self, outgoing: Outgoing) -> bytes:
         payload = self._engines[outgoing.in_stream].build(self._formats.asked(outgoing.message))

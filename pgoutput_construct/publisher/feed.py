@@ -1,7 +1,7 @@
 """What a publisher serves: messages in their order, the transactions among them, and what describes their rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,12 +50,6 @@ class Feed(ABC):
     about: About
     history: RelationHistory
     """What describes the rows, at each place."""
-    generation: int = 0
-    """It changes when what has ended is no longer what it was, with more behind it."""
-    begins: Lsn = Lsn(0)
-    """What ended up to this position is no longer there."""
-    copied_until: int = -1
-    """The seq of the latest copy of a table."""
 
     @abstractmethod
     def order(self, two_phase_at: int | None = None) -> Order:
@@ -79,13 +73,13 @@ class Feed(ABC):
     def read(self, first: int, last: int) -> Iterator[Fed]:
         """Yield the messages from one seq to another, both included."""
 
-    def copied(self, ended: EndedTransaction) -> Iterator[Fed]:
-        """Yield the rows of a table that was copied, as Inserts; ``ended`` has the outcome COPIED."""
+    def copied(self, ended: EndedTransaction, two_phase_at: int | None) -> Iterator[Fed]:
+        """Yield the rows of tables that were copied, as Inserts; ``ended`` has the outcome COPIED."""
         yield from ()
 
-    def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> int | None:
-        """Return the OID of the table that is emptied before its copied rows come, None where nothing of it came."""
-        return None
+    def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> Mapping[int, bool]:
+        """Return the OIDs of tables that were copied, and whether something of each may have come before its copy."""
+        return {}
 
     def next_fault(self, seq: int) -> "Fault | None":
         """Return a fault that shows before the message of a seq, on purpose."""
@@ -97,12 +91,22 @@ class Feed(ABC):
 
     def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:
         """Return what describes the rows of an OID at a place; raise ProtocolError where nothing does."""
-        return self.history.descriptions[self.history.index(relation_oid, seq, stream_xid)]
+        history = self.history  # which may be exchanged meanwhile
+        return history.descriptions[history.index(relation_oid, seq, stream_xid)]
 
     def tables(self) -> Sequence[tuple[str, str, Sequence[str]]]:
-        """Return the tables that it has: schema, name and columns, as they were described last."""
-        latest = {each.relation.relation_oid: each.relation for each in self.history.descriptions}
-        return [(r.namespace or "pg_catalog", r.name, [c.name for c in r.columns]) for r in latest.values()]
+        """Return the tables that it has: schema, name and columns, as they were described last.
+
+        Of tables that had one name one after the other, the last one has it.
+        """
+        latest = {each.relation.relation_oid: each for each in self.history.descriptions}
+        in_order = (each.relation for each in sorted(latest.values(), key=lambda each: each.seq))
+        named = {(r.namespace or "pg_catalog", r.name): [column.name for column in r.columns] for r in in_order}
+        return [(namespace, name, columns) for (namespace, name), columns in named.items()]
+
+    def lacks(self) -> Sequence[str]:
+        """Return what its tables lack, in words, with the remedy."""
+        return ()
 
     def refresh(self) -> bool:
         """Look for more; tell whether it may still come."""

@@ -1,94 +1,115 @@
 """The copies of tables in a log, and where among its transactions they are served."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import Final
 
 import numpy as np
 
 from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher.log_order import LogOrder
 from pgoutput_construct.publisher.order import COPIED
 from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 
-__all__ = ["LogCopies"]
+__all__ = ["LogCopies", "settled"]
 
 _NO_XID: Final = 0
 
 
-class LogCopies:
-    """The latest copy of each table, put into the order of a log.
+def settled(copies: Iterable[TableCopy], complete_lsn: int) -> list[TableCopy]:
+    """Return the copies whose places are known: the stream has come to where their snapshots were made.
 
-    A copy stands before the first item of which it has nothing: what precedes that is in it, or is replaced by it. Of
-    the items behind it those that it contains are left out for its table.
+    A copy stands in the log before transactions that it contains, where the stream lags behind.
+    """
+    return list(takewhile(lambda copy: copy.snapshot.lsn <= complete_lsn, copies))
+
+
+class LogCopies:
+    """The copies of tables, put into the order of a log.
+
+    A copy stands before the first item of which it has nothing, or that ended behind its snapshot: what precedes that
+    is in it, or is replaced by it. Of the items behind it those that it contains are left out for its table.
+
+    Its position, between the ends of the items around it, stays what it is when the log grows: a client that has
+    confirmed it is not served the copy again.
     """
 
     def __init__(self, copies: Sequence[TableCopy], order: LogOrder) -> None:
-        """Find the places of the copies, and put them into the order."""
-        self._latest = {copy.relation_oid: copy for copy in copies}
-        """By OID."""
-        self._by_seq = {copy.seq: copy for copy in self._latest.values()}
-        self._again = {copy.seq for copy in self._by_seq.values() if _is_copied_before(copy, copies)}
-        self._places = {copy.seq: _place(copy, order) for copy in self._by_seq.values()}
+        """Find the places of the copies, and put them into the order; raises ChangeLogError where one has no room."""
+        self._places = {copy.seq: _place(copy, order) for copy in copies}
         self._behind = {seq: order[place].seq for seq, place in self._places.items() if place < len(order)}
         """The seq of the item behind each copy that has one."""
+        self._of_table = defaultdict[int, list[TableCopy]](list)
+        for copy in copies:
+            self._of_table[copy.relation_oid].append(copy)
+        self._snapshots = {copy.seq: copy.snapshot for copy in copies}
         self._is_invisible = lru_cache(maxsize=4096)(self._look)
-        order.insert(self._placed(order))
+        self._together: dict[int, list[TableCopy]] = {}
+        """What is served as one transaction, by the seq of the last."""
+        order.insert(self._placed(copies, order))
 
-    def of(self, ended: EndedTransaction) -> TableCopy:
-        """Return the copy that is served as a transaction."""
-        return self._by_seq[ended.seq]
+    def of(self, ended: EndedTransaction) -> Sequence[TableCopy]:
+        """Return the copies that are served as a transaction."""
+        return self._together[ended.seq]
 
-    def empties(self, ended: EndedTransaction) -> bool:
-        """Tell whether something of its table may have been served before a copy."""
-        return self._places[ended.seq] > 0 or ended.seq in self._again
+    def emptied(self, ended: EndedTransaction) -> Mapping[int, bool]:
+        """Return of each table of a transaction whether something of it may have been served before."""
+        return {
+            copy.relation_oid: self._places[copy.seq] > 0 or self._of_table[copy.relation_oid][0] is not copy
+            for copy in self.of(ended)
+        }
 
     def contain(self, relation_oid: int, ended: EndedTransaction) -> bool:
         """Tell whether a copy that was served before has what a transaction did to a table."""
-        copy = self._latest.get(relation_oid)
-        if copy is None or ended.seq < self._behind.get(copy.seq, ended.seq + 1):
-            return False
-        return not self._is_invisible(copy.seq, ended.transaction.xid)
+        return any(
+            self._behind.get(copy.seq, ended.seq + 1) <= ended.seq
+            and not self._is_invisible(copy.seq, ended.transaction.xid)
+            for copy in self._of_table.get(relation_oid, ())
+        )
 
-    def _placed(self, order: LogOrder) -> list[tuple[int, EndedTransaction]]:
+    def _placed(self, copies: Sequence[TableCopy], order: LogOrder) -> list[tuple[int, EndedTransaction]]:
         """Return the copies as transactions, with their places."""
         placed, end = list[tuple[int, EndedTransaction]](), 0
-        # Those at one place in the order of their snapshots: what is copied later has the later position.
-        for copy in sorted(self._by_seq.values(), key=self._rank):
+        for copy in sorted(copies, key=self._rank):
             place = self._places[copy.seq]
+            following = order[place] if place < len(order) else None
             before = max(end, order[place - 1].end_lsn or 0) if place else end
-            end = _end(copy, before, order[place] if place < len(order) else None)
-            placed.append((place, EndedTransaction(copy.seq, COPIED, LoggedTransaction(_NO_XID), end, end, 0)))
+            found, together = _end(copy, before, following), [copy]
+            if found is None:  # there is no room for one more: it comes with the one before
+                if not placed or placed[-1][0] != place:
+                    raise ChangeLogError(f"the copy of {copy.namespace}.{copy.name} has no position in the WAL")
+                found, together = end, [*self._together.pop(placed.pop()[1].seq), copy]
+            end, seq = found, max(each.seq for each in together)
+            self._together[seq] = together
+            placed.append((place, EndedTransaction(seq, COPIED, LoggedTransaction(_NO_XID), end, end, 0)))
         return placed
 
     def _rank(self, copy: TableCopy) -> tuple[int, int, int]:
+        """Return what orders copies: of those at one place what is copied later has the later position."""
         return self._places[copy.seq], copy.snapshot.lsn, copy.seq
 
     def _look(self, seq: int, xid: int) -> bool:
-        return bool(self._by_seq[seq].snapshot.invisible(np.array([xid], np.int64))[0])
+        return bool(self._snapshots[seq].invisible(np.array([xid], np.int64))[0])
 
 
-def _end(copy: TableCopy, before: int, following: EndedTransaction | None) -> int:
-    """Return the position of a copy, between ``before`` and the end of the item that follows it.
-
-    It stays what it is when the log grows: a client that has confirmed it is not served the copy again.
-    """
+def _end(copy: TableCopy, before: int, following: EndedTransaction | None) -> int | None:
+    """Return the position of a copy, between ``before`` and the end of the item that follows it; None for no room."""
     end = max(before + 1, copy.snapshot.lsn)
     if following is None or end < (following.end_lsn or 0):
         return end
     # It was committed before the snapshot was made, and was not visible yet.
-    return max(before, following.commit_lsn or 0) + 1
+    end = max(before, following.commit_lsn or 0) + 1
+    return end if end < (following.end_lsn or 0) else None
 
 
 def _place(copy: TableCopy, order: LogOrder) -> int:
     """Return where a copy stands: where nothing is prepared, since a table is not emptied while others change it."""
-    found = np.flatnonzero(copy.snapshot.invisible(order.xids))
+    found = np.flatnonzero(copy.snapshot.invisible(order.xids) | (order.ends > copy.snapshot.lsn))
     place = int(found[0]) if len(found) else len(order)
     for prepared, finished in sorted(order.prepared(), reverse=True):
         if prepared < place <= finished:
             place = prepared
     return place
-
-
-def _is_copied_before(copy: TableCopy, copies: Sequence[TableCopy]) -> bool:
-    return any(each.relation_oid == copy.relation_oid and each.seq < copy.seq for each in copies)

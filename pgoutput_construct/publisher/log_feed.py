@@ -15,10 +15,10 @@ from pgoutput_construct.changelog.planning import relation_history
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
 from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.changelog.wholeness import present_copies
+from pgoutput_construct.changelog.wholeness import lacks_of, present_copies
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.feed import About, Fed, Feed
-from pgoutput_construct.publisher.log_copies import LogCopies
+from pgoutput_construct.publisher.log_copies import LogCopies, settled
 from pgoutput_construct.publisher.log_items import LogItems
 from pgoutput_construct.publisher.log_order import LogOrder
 from pgoutput_construct.stream.logged import EndedTransaction
@@ -53,6 +53,8 @@ class LogFeed(Feed):
         self._window = lru_cache(maxsize=_WINDOWS)(self._read_window)
         self._table = lru_cache(maxsize=_TABLES)(self._read_table)
         self._items = LogItems(self._prepares, until)
+        self._copies: list[TableCopy] = []
+        self._generation = 0
         self._open(ChangeLog(address))
 
     def _open(self, log: ChangeLog) -> None:
@@ -67,16 +69,15 @@ class LogFeed(Feed):
         )
         self._log = log
         self.history = relation_history(log.index)
-        copies = [copy for copy in present_copies(log.index) if self._until is None or copy.snapshot.lsn <= self._until]
-        copied_until = max((copy.seq for copy in copies), default=-1)
-        is_other = self._items.update(log) or copied_until != self.copied_until
-        self._copies, self.copied_until = copies, copied_until
+        position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))
+        copies = settled(present_copies(log.index), position)
+        is_other = self._items.update(log)
+        self._generation += is_other or copies != self._copies
+        self._copies = copies
+        self._begins = read_pruned(log.store).lsn
         self._orders: dict[int | None, tuple[LogOrder, LogCopies]] = {}
-        self.generation += is_other
-        self.begins = read_pruned(log.store).lsn
         # Last, since clients are told that all before this has been sent to them.
-        self._last_seq = log.segments[-1].last_seq
-        self._position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))
+        self._last_seq, self._position = log.segments[-1].last_seq, position
 
     def order(self, two_phase_at: int | None = None) -> LogOrder:
         """See Feed."""
@@ -87,6 +88,8 @@ class LogFeed(Feed):
         if found is None:
             with self._lock:
                 order = self._items.order(two_phase_at)
+                order.generation, order.begins = self._generation, self._begins
+                order.first_seq = self._log.segments[0].first_seq
                 found = self._orders[two_phase_at] = order, LogCopies(self._copies, order)
         return found
 
@@ -100,13 +103,24 @@ class LogFeed(Feed):
         """See Feed."""
         return self._last_seq
 
+    def lacks(self) -> list[str]:
+        """See Feed."""
+        index, position = self._log.index, self._position
+        waiting = (copy for copy in present_copies(index) if copy not in self._copies)
+        left_out = (
+            f"{copy.namespace}.{copy.name}: the copy made at {copy.snapshot.lsn} is left out: what is served ends at "
+            f"{position}"
+            for copy in waiting
+        )
+        return [*(f"{lack.name}: {lack}" for lack in lacks_of(index)), *left_out]
+
     def refresh(self) -> bool:
         """See Feed: a capture may write more."""
         if self._until is not None:
             return False
         with self._lock:
             log = ChangeLog(self._address, self._log)
-            if log.segments[-1].last_seq != self._log.segments[-1].last_seq:
+            if _extent(log) != _extent(self._log):
                 self._open(log)
         return True
 
@@ -114,18 +128,17 @@ class LogFeed(Feed):
         """See Feed."""
         return (row.fed for row in self._rows(first, last) if row.snapshot is None)
 
-    def copied(self, ended: EndedTransaction) -> Iterator[Fed]:
+    def copied(self, ended: EndedTransaction, two_phase_at: int | None) -> Iterator[Fed]:
         """See Feed."""
-        copy = next(copy for copy in self._copies if copy.seq == ended.seq)
-        for segment in self._segments_of(copy):
-            for row in self._rows(segment.first_seq, segment.last_seq):
-                if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
-                    yield row.fed
+        for copy in self._ordered(two_phase_at)[1].of(ended):
+            for segment in self._segments_of(copy):
+                for row in self._rows(segment.first_seq, segment.last_seq):
+                    if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
+                        yield row.fed
 
-    def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> int | None:
+    def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> Mapping[int, bool]:
         """See Feed."""
-        copies = self._ordered(two_phase_at)[1]
-        return copies.of(ended).relation_oid if copies.empties(ended) else None
+        return self._ordered(two_phase_at)[1].emptied(ended)
 
     def is_copied(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> bool:
         """See Feed."""
@@ -164,6 +177,10 @@ class LogFeed(Feed):
 
     def _read_table(self, first_seq: int, last_seq: int) -> pa.Table:
         return self._log.table(self._log.segment(first_seq))
+
+
+def _extent(log: ChangeLog) -> tuple[int, int]:
+    return log.segments[0].first_seq, log.segments[-1].last_seq
 
 
 class _Row(NamedTuple):

@@ -35,10 +35,10 @@ class LogItems:
         """Begin with nothing; of what committed behind the position ``until`` nothing is taken in."""
         self._read_prepares = read_prepares
         self._until = until
-        self._clear([])
+        self._clear([], 0)
 
-    def _clear(self, lost: list[LostEnd]) -> None:
-        self._lost = lost
+    def _clear(self, lost: list[LostEnd], begin: int) -> None:
+        self._lost, self._begin = lost, begin
         self._rows = pa.Table.from_batches([], pa.schema(list(COLUMNS["transactions"])))
         self._next_seq = 0
         self._prepares: dict[tuple[int, str], tuple[int, Prepare | StreamPrepare]] = {}
@@ -49,10 +49,10 @@ class LogItems:
 
     def update(self, log: ChangeLog) -> bool:
         """Take in what is new in a log; tell whether what was there before is no longer what it was."""
-        lost = lost_ends(log.index)
-        is_other = lost != self._lost
+        lost, begin = lost_ends(log.index), log.segments[0].first_seq
+        is_other = (lost, begin) != (self._lost, self._begin)
         if is_other:
-            self._clear(lost)
+            self._clear(lost, begin)
         first = max(log.segments.place(self._next_seq), 0)
         index = log.index.slice(first)
         self._rows = pa.concat_tables([self._rows, self._new(index)])

@@ -1,6 +1,6 @@
 """The order of what a change log serves: transactions out of its index, and where they were prepared."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -53,11 +53,6 @@ class LogOrder(Order):
         numbers: Numbers = np.concatenate([self._rows["xid"].to_numpy(), beside])[self._codes]
         return numbers
 
-    @cached_property
-    def _ends(self) -> Numbers:
-        rows: Numbers = self._rows["end_lsn"].to_numpy()
-        return np.concatenate([rows, _column(self._beside, "end_lsn")])[self._codes]
-
     @property
     def last_xid(self) -> int:
         """See Order."""
@@ -65,7 +60,7 @@ class LogOrder(Order):
 
     def behind(self, position: int) -> int:
         """See Order."""
-        found = np.flatnonzero(self._ends > position)
+        found = np.flatnonzero(self.ends > position)
         return int(found[0]) if len(found) else len(self)
 
     def prepared(self) -> list[tuple[int, int]]:
@@ -80,14 +75,21 @@ class LogOrder(Order):
                 found.append((begun.pop(item.transaction.gid), place))
         return [*found, *((place, len(self)) for place in begun.values())]
 
-    def insert(self, copies: Iterable[tuple[int, EndedTransaction]]) -> None:
+    @cached_property
+    def ends(self) -> Numbers:
+        """Where each item ends."""
+        rows: Numbers = self._rows["end_lsn"].to_numpy()
+        return np.concatenate([rows, _column(self._beside, "end_lsn")])[self._codes]
+
+    def insert(self, copies: Sequence[tuple[int, EndedTransaction]]) -> None:
         """Put copies of tables before the items that are at their places now; those of one place remain in order."""
         at = [place for place, _ in copies]
         self.copies = [copy for _, copy in copies]
+        self.copied_until = max((copy.seq for copy in self.copies), default=-1)
         first = self._rows.num_rows + len(self._beside)
         self._beside += self.copies
         self._codes = np.insert(self._codes, at, np.arange(first, first + len(at)))
-        for name in ("xids", "_ends"):
+        for name in ("xids", "ends"):
             self.__dict__.pop(name, None)
 
 

@@ -21,6 +21,14 @@ class Order(ABC):
 
     copies: Sequence[EndedTransaction] = ()
     """Those of the items that are copies of tables."""
+    copied_until: int = -1
+    """The seq of the latest copy of a table."""
+    generation: int = 0
+    """It is another one where the items are not what they were, with more behind them."""
+    begins: int = 0
+    """What ended up to this position is no longer there."""
+    first_seq: int = 0
+    """The seq of the first message that is there."""
 
     @abstractmethod
     def __len__(self) -> int:

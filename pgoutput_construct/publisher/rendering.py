@@ -31,10 +31,13 @@ class Renderer:
     once more, because whoever applies it may be another process (maybe_send_schema() in pgoutput.c).
     """
 
-    def __init__(self, feed: Feed, options: ReplicationOptions, two_phase_at: int | None = None) -> None:
+    def __init__(
+        self, feed: Feed, options: ReplicationOptions, two_phase_at: int | None = None, has_pruned: bool = False
+    ) -> None:
         self._feed = feed
         self._options = options
         self._two_phase_at = two_phase_at
+        self._has_pruned = has_pruned
         self._known: dict[int, Description] = {}
         """What the client was sent last of each OID, outside of streams."""
 
@@ -75,38 +78,36 @@ class Renderer:
         yield Outgoing(end, m.Commit(lsn, end, time))
 
     def _copied(self, ended: EndedTransaction) -> Iterator[Outgoing]:
-        """Yield copied rows as a transaction; a table that was served before is emptied for them.
+        """Yield copied rows as a transaction; a table of which something came before is emptied for them.
 
         Only its end has a position: a subscriber may confirm what it has received in the midst of a transaction.
         """
-        described = self._described(self._feed.copied(ended), ended.transaction.xid, self._known, in_stream=False)
+        emptied = self._feed.emptied(ended, self._two_phase_at)
+        left = {oid for oid, is_again in emptied.items() if is_again or self._has_pruned}
+        copied = self._feed.copied(ended, self._two_phase_at)
+        described = self._described(copied, ended.transaction.xid, self._known, in_stream=False)
         rows: Iterator[Outgoing] = (each._replace(lsn=Lsn(0)) for each in described)
-        oid = self._feed.emptied(ended, self._two_phase_at)
-        yield from self._whole(ended, rows if oid is None else self._replacing(oid, rows, ended), Lsn(0))
+        yield from self._whole(ended, self._replacing(left, rows, ended), Lsn(0))
 
-    def _replacing(self, oid: int, rows: Iterator[Outgoing], ended: EndedTransaction) -> Iterator[Outgoing]:
-        """Yield copied rows behind what empties their table, which must have been described."""
-        truncate = Outgoing(Lsn(0), m.Truncate(options=0, relation_oids=(oid,)))
-        first = next(rows, None)
-        if first is None:
+    def _replacing(self, left: set[int], rows: Iterator[Outgoing], ended: EndedTransaction) -> Iterator[Outgoing]:
+        """Yield copied rows, each table of ``left`` emptied before its first one; those without rows in the end."""
+        for outgoing in rows:
+            for oid in left.intersection(tables_of(outgoing.message)):
+                left.remove(oid)
+                yield _emptying(oid)
+            yield outgoing
+        for oid in sorted(left):
             yield from self._describing_again(oid, ended)
-        while first is not None and not tables_of(first.message):
-            yield first
-            first = next(rows, None)
-        if oid in self._known:
-            yield truncate
-        if first is not None:
-            yield first
-        yield from rows
 
     def _describing_again(self, oid: int, ended: EndedTransaction) -> Iterator[Outgoing]:
-        """Yield what describes a table without rows; nothing where it was never described, so nothing was served."""
+        """Yield what empties a table without rows; nothing where it was never described, so nothing was served."""
         try:
             self._known[oid] = description = self._feed.description(oid, ended.seq, None)
         except ProtocolError:
             return
         describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
         yield from (Outgoing(Lsn(0), in_scope(each, None)) for each in describing)
+        yield _emptying(oid)
 
     def _prepared(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         lsn, end, time = _numbers(ended)
@@ -173,6 +174,10 @@ class Renderer:
                     for message in describing:
                         yield Outgoing(Lsn(0), in_scope(message, xid if in_stream else None), in_stream)
             yield Outgoing(fed.lsn, in_scope(fed.message, xid if in_stream else None), in_stream)
+
+
+def _emptying(oid: int) -> Outgoing:
+    return Outgoing(Lsn(0), m.Truncate(options=0, relation_oids=(oid,)))
 
 
 def _numbers(ended: EndedTransaction) -> tuple[Lsn, Lsn, Timestamp]:

@@ -11,9 +11,12 @@ import pyarrow.compute as pc
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
+from pgoutput_construct.changelog.planning import committed, lost_ends
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.publisher.feed import Fed
 from pgoutput_construct.publisher.log_feed import LogFeed
+from pgoutput_construct.publisher.rendering import tables_of
 from pgoutput_construct.publisher.server import Settings
 from pgoutput_construct.publisher.tables import TargetTable, create_tables, target_tables
 from pgoutput_construct.publisher.target import SUBSCRIPTION, ReplayError, check_target, connected
@@ -41,6 +44,8 @@ class Replayed:
     """The rows that each table has now, by its name in SQL."""
     targets: tuple[TargetTable, ...]
     """What the log says of them, for ``compare_tables``."""
+    lacks: tuple[str, ...] = ()
+    """What the log lacks of its tables, so that they are not what the source has."""
 
 
 class _ReplayFeed(LogFeed):
@@ -62,6 +67,12 @@ class _ReplayFeed(LogFeed):
 
     def tables(self) -> Sequence[tuple[str, str, Sequence[str]]]:
         return [(table.namespace, table.name, list(table.columns)) for table in self.targets]
+
+    def copied(self, ended: EndedTransaction, two_phase_at: int | None) -> Iterator[Fed]:
+        return (fed for fed in super().copied(ended, two_phase_at) if self._names.keys() >= {*tables_of(fed.message)})
+
+    def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> Mapping[int, bool]:
+        return {oid: each for oid, each in super().emptied(ended, two_phase_at).items() if oid in self._names}
 
     def is_copied(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> bool:
         # Another table has the name now.
@@ -108,13 +119,13 @@ def replay(
                 if on_progress is not None:
                     on_progress(_reached(running), Lsn(end))
         tables = {table.identifier.as_string(connection): _count(connection, table) for table in feed.targets}
-    return Replayed(Lsn(end), len(feed.order()), tuple(created), tables, tuple(feed.targets))
+    return Replayed(Lsn(end), len(feed.order()), tuple(created), tables, tuple(feed.targets), tuple(feed.lacks()))
 
 
 def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
     if not isinstance(until, Timestamp):
         return log.complete_lsn if until is None else until
-    ended = log.transactions()
+    ended = committed(log.transactions(), lost_ends(log.index))
     later = ended.filter(pc.greater(ended["commit_time"], int(until)))
     # All before the first commit that is later, copies of tables included.
     return int(pc.min(later["commit_lsn"]).as_py()) - 1 if len(later) else int(log.complete_lsn)

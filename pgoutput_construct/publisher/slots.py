@@ -181,9 +181,17 @@ class Slots:
 def _slots(kept: Any, file: str) -> dict[str, Slot]:
     try:
         found = {name: Slot(**row) for name, row in kept.items()}
+        for slot in found.values():
+            _check_types(slot)
         return {name: Slot(**asdict(slot) | {"confirmed": Lsn(slot.confirmed)}) for name, slot in found.items()}
     except (ValueError, TypeError, AttributeError) as error:
         raise PgoutputError(f"{file}: no file of slots: {error}. Name another file, or remove it") from error
+
+
+def _check_types(slot: Slot) -> None:
+    for name, value in asdict(Slot("")).items():
+        if type(found := getattr(slot, name)) is not type(value):
+            raise ValueError(f"{name} of slot {slot.name!r} is {found!r}")
 
 
 def _check_name(name: str) -> None:

@@ -41,16 +41,17 @@ class WalSender:
         self._publisher = session.publisher
         self._slot = slot
         start = max(int(command.start), slot.confirmed)
-        if 0 < start < self._publisher.feed.begins:
+        order = self._publisher.feed.order()
+        if 0 < start < order.begins:
             # As ReplicationSlotAcquire() says it of a slot whose WAL was removed.
-            hint = f"What ended up to {self._publisher.feed.begins} was pruned. Copy the tables, and use another slot."
+            hint = f"What ended up to {Lsn(order.begins)} was pruned. Copy the tables, and use another slot."
             problem = f'can no longer get changes from replication slot "{slot.name}"'
             raise Refusal("55000", problem, hint=hint)
         options = asked(command, self._publisher.feed.about)
         self._publisher.slots.keep_two_phase(slot, start, options.two_phase)
         options = replace(options, two_phase=slot.two_phase)
         self._asked = f"proto_version={options.proto_version}, streaming={options.streaming}"
-        copied = slot.copied if slot.confirmed else self._publisher.feed.copied_until
+        copied = slot.copied if start else order.copied_until
         two_phase_at = slot.two_phase_at if slot.two_phase else None
         pace = Pace() if self._publisher.settings.own_pace else None
         self._cursor = cursor_of(self._publisher.feed, options, start, copied, two_phase_at, pace)

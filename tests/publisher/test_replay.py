@@ -17,6 +17,7 @@ from pgoutput_construct.publisher.comparison import compare_tables
 from pgoutput_construct.publisher.replay import ReplayError, replay
 from pgoutput_construct.publisher.tables import TargetTable, target_tables
 from tests.publisher.facts import Fact
+from tests.publisher.logs import WrittenLog, insert, relation
 from tests.publisher.subscriber import database
 from tests.spark.logs import ORDERS, log_options, write_log
 
@@ -184,3 +185,22 @@ def _refused(log: Path, into: str, *more: str) -> str:
     done = CliRunner().invoke(cli, ["replay", str(log), "--into", into, *more])
     assert done.exit_code == 1, done.output
     return done.output
+
+
+def test_a_time_between_a_prepare_and_its_rollback(server18: EmbeddedServer, tmp_path: Path) -> None:
+    """What committed meanwhile is there; a table that was dropped and created again has the rows of the last one."""
+    log = WrittenLog(tmp_path)
+    log.copy(1, 700, ["of the one that was dropped"], 50, "t")
+    log.commit(700, 100, 110, relation(1, "t"), insert(1, "gone"))
+    prepared = (pgo.Lsn(200), pgo.Lsn(210), pgo.Timestamp(200), 701, "gid")
+    log.put(pgo.BeginPrepare(*prepared), relation(2, "t"), insert(2, "never"), pgo.Prepare(*prepared))
+    log.commit(702, 300, 310, insert(2, "early"))
+    log.commit(703, 400, 410, insert(2, "in time"))
+    times = pgo.Timestamp(200), pgo.Timestamp(900)
+    log.put(pgo.RollbackPrepared(pgo.Lsn(210), pgo.Lsn(910), *times, 701, "gid"))
+    log.commit(704, 1000, 1010, insert(2, "late"))
+    log.publish()
+    with database(server18, "replay_rolled_back") as target:
+        done = replay(log.directory, target.info.dsn, pgo.Timestamp(500))
+        assert target.execute("SELECT id FROM t ORDER BY id").fetchall() == [("early",), ("in time",)]
+        assert any("public.t" in lack for lack in done.lacks)

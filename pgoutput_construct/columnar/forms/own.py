@@ -6,6 +6,7 @@ each part is. Other values have no text here: ranges, and what extensions bring 
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 from pgoutput_construct.columnar.forms.arrays import array_text, element_oid
 from pgoutput_construct.columnar.forms.form import Writer, utf8
@@ -19,6 +20,8 @@ __all__ = ["label", "writer"]
 
 _ARRAY = "_"
 """With what the names of array types begin (makeArrayTypeName())."""
+_SIZES: Final = frozenset(kind.size for kind in BUILTIN_TYPES.values())
+"""Bytes of values that always have as many."""
 
 
 def writer(type_oid: int, types: Mapping[int, Type]) -> Writer:
@@ -47,11 +50,10 @@ def _text(name: str | None, types: Mapping[int, Type], data: bytes) -> str:
 
 
 def _part(data: bytes) -> str:
-    """Read a part of an array or row, of a type that no column has: it may be a domain over numbers, and look alike."""
-    text = label(data)
-    if not text[0].isalpha():
+    """Read a part of an array or row, of a type that no column has: it may be a domain, of numbers that look alike."""
+    if len(data) in _SIZES:
         raise ValueError("this may be a number")
-    return text
+    return label(data)
 
 
 def label(data: bytes) -> str:

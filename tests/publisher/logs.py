@@ -1,0 +1,104 @@
+"""Change logs that are written message by message, with copies of tables where a test wants them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+import pgoutput_construct as pgo
+from pgoutput_construct.changelog import Block, LogWriter, Position
+from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.events import COPIED_TABLE
+from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.publisher.cursor import Cursor
+from pgoutput_construct.publisher.log_feed import LogFeed
+from pgoutput_construct.wire.engine import parse_frame
+from pgoutput_construct.wire.protocol import ReplicationOptions
+from tests.changelog.blocks import block_of
+from tests.spark.logs import log_options
+
+__all__ = ["OPTIONS", "WrittenLog", "insert", "relation", "served"]
+
+OPTIONS = ReplicationOptions(proto_version=4, messages=True)
+_LAID_OUT = log_options(proto_version=4, streaming="parallel", two_phase=True)
+
+
+def relation(oid: int, name: str = "") -> pgo.Relation:
+    """Return what describes a table of one column."""
+    return pgo.Relation(None, oid, "public", name or f"t{oid}", "d", (pgo.RelationColumn(1, "id", 25, -1),))
+
+
+def insert(oid: int, value: str) -> pgo.Insert:
+    """Return the insert of a row."""
+    return pgo.Insert(None, oid, (value.encode(),))
+
+
+class WrittenLog:
+    """A log to which a test appends."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory / "log"
+        self.writer = LogWriter(LocalStore(self.directory, durable=False))
+        self.writer.use(_LAID_OUT)
+        self._session = pgo.Session(4, "parallel")
+        self._chunk = 0
+        self._end = 1
+
+    def put(self, *messages: pgo.PgoutputMessage) -> None:
+        """Append messages."""
+        for message in messages:
+            payload = self._session.build(message)
+            self.writer.append(block_of(self._session, self.writer.next_seq, payload))
+            self._session.parse(payload)
+
+    def commit(self, xid: int, lsn: int, end: int, *changes: pgo.PgoutputMessage) -> None:
+        """Append a transaction, committed at as many microseconds as its position has."""
+        time = pgo.Timestamp(lsn)
+        self.put(pgo.Begin(pgo.Lsn(lsn), time, xid), *changes, pgo.Commit(pgo.Lsn(lsn), pgo.Lsn(end), time))
+        self._end = end
+
+    def copy(self, oid: int, xmax: int, rows: list[str], lsn: int, name: str = "") -> None:
+        """Append a copy of a table, made at a position, with nothing of the transactions from ``xmax`` on."""
+        told = [relation(oid, name), *(insert(oid, row) for row in rows)]
+        payloads = pa.array([pgo.build(message) for message in told], pa.binary())
+        self.writer.append(Block.copied(payloads, self._chunk, lsn, 0, _LAID_OUT.layout()))
+        snapshot = Snapshot(xmax, xmax, (), pgo.Lsn(lsn))
+        copy = TableCopy(-1, oid, "public", name or f"t{oid}", snapshot, self._chunk, self._chunk, len(rows))
+        self.writer.append_event(COPIED_TABLE, pgo.Lsn(lsn), **copy.said())
+        self._chunk += 1
+
+    def publish(self, complete: int | None = None) -> None:
+        """Make a segment; the log is complete up to a position, or to where the last transaction ended."""
+        self.writer.publish(Position(pgo.Lsn(self._end if complete is None else complete)))
+
+    def feed(self) -> LogFeed:
+        """Return it as a publisher serves it."""
+        return LogFeed(self.directory)
+
+
+def served(cursor: Cursor) -> list[str]:
+    """Return what a client is sent, in short: where transactions end, inserted values, emptied tables, messages."""
+    return [told for message in _messages(cursor) for told in _told(message)]
+
+
+def _messages(cursor: Cursor) -> Iterator[pgo.PgoutputMessage]:
+    session = pgo.Session(4)
+    while (chunk := cursor.next_chunk()) is not None:
+        at = 0
+        while at < len(chunk.data):
+            end = at + 1 + int.from_bytes(chunk.data[at + 1 : at + 5], "big")
+            yield session.parse(parse_frame(chunk.data[at + 5 : end]).data)
+            at = end
+
+
+def _told(message: pgo.PgoutputMessage) -> list[str]:
+    match message:
+        case pgo.Insert():
+            return [str(message.new[0], "ascii")]  # type: ignore[arg-type]
+        case pgo.Truncate():
+            return [f"truncate {oid}" for oid in message.relation_oids]
+        case pgo.Message():
+            return [f"message {int(message.lsn)}"]
+        case pgo.Commit() | pgo.CommitPrepared():
+            return [f"@{int(message.end_lsn)}"]
+    return []

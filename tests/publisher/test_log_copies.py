@@ -1,0 +1,119 @@
+"""Copies of tables in a log: each is served once, at a place that stays, and nothing beside it is lost."""
+
+from pathlib import Path
+
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.changelog.prune import prune
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.publisher.cursor import Cursor
+from tests.publisher.logs import OPTIONS, WrittenLog, insert, relation, served
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> WrittenLog:
+    """An empty log."""
+    return WrittenLog(tmp_path)
+
+
+@pytest.mark.parametrize("tables", [3, 60])
+def test_wherever_it_was_cut(log: WrittenLog, tables: int) -> None:
+    """Tables that were copied under one snapshot, more of them than there are positions before the next commit."""
+    for oid in range(1, tables + 1):
+        log.copy(oid, 700, [f"copied {oid}"], 1000)
+    log.commit(700, 1008, 1048, relation(1), insert(1, "first"))
+    log.commit(701, 1060, 1100, insert(1, "second"))
+    log.publish()
+    feed = log.feed()
+    order = feed.order()
+    whole = served(Cursor(feed, OPTIONS, 0, order.copied_until))
+    assert sum(each.startswith("copied") for each in whole) == tables
+    ends = [int(item.end_lsn or 0) for item in order]
+    assert ends == sorted(set(ends))
+    for end in ends:
+        rest = served(Cursor(feed, OPTIONS, end, order.copied_until))
+        assert whole[whole.index(f"@{end}") + 1 :] == rest
+
+
+def test_a_copy_that_is_ahead_of_the_stream(log: WrittenLog) -> None:
+    """It waits until the stream has come to its snapshot: transactions before that change other tables, too."""
+    log.commit(700, 1000, 1010, relation(1), relation(2), insert(1, "a"), insert(2, "a"))
+    log.copy(1, 703, ["a", "b"], 1200)
+    log.publish(1150)
+    feed = log.feed()
+    cursor = Cursor(feed, OPTIONS, 0)
+    assert served(cursor) == ["a", "a", "@1010"]
+    log.commit(702, 1160, 1170, insert(1, "b"), insert(2, "b"))
+    log.commit(703, 1290, 1300, insert(2, "c"))
+    log.publish()
+    feed.refresh()
+    assert served(cursor) == ["b", "b", "@1170", "truncate 1", "a", "b", "@1200", "c", "@1300"]
+    assert served(Cursor(feed, OPTIONS, 1200, feed.order().copied_until)) == ["c", "@1300"]
+
+
+def test_another_copy_moves_no_other(log: WrittenLog) -> None:
+    """Who has one of two copies gets the other one, though the first table is copied again meanwhile."""
+    for oid in (1, 2):
+        log.copy(oid, 700, [f"copied {oid}"], 1000)
+    log.commit(700, 1208, 1248, relation(1), insert(1, "first"))
+    log.publish()
+    copied = log.feed().order().copied_until
+    log.copy(1, 701, ["copied 1", "first"], 1300)
+    log.publish(1300)
+    expected = ["copied 2", "@1001", "first", "@1248", "truncate 1", "copied 1", "first", "@1300"]
+    assert served(Cursor(log.feed(), OPTIONS, 1000, copied)) == expected
+
+
+def test_a_copy_behind_the_client(log: WrittenLog) -> None:
+    """Its place was passed: that is said, whoever else had the feed look for more meanwhile."""
+    log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
+    log.commit(702, 1060, 1070, insert(1, "b"))
+    log.publish()
+    feed = log.feed()
+    cursor = Cursor(feed, OPTIONS, 0)
+    served(cursor)
+    log.copy(1, 702, ["a"], 1050)
+    log.publish()
+    feed.refresh()
+    with pytest.raises(ChangeLogError, match="copied anew at a place that this client has passed"):
+        cursor.next_chunk()
+
+
+def test_what_was_pruned(log: WrittenLog) -> None:
+    """A client that had rows of before gets its table emptied; new ones are served from what is left."""
+    log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
+    log.publish()
+    log.commit(702, 1060, 1070, insert(1, "b"))
+    log.publish()
+    log.copy(1, 703, ["a", "b"], 1080)
+    log.publish(1080)
+    log.commit(703, 1090, 1100, insert(1, "c"))
+    log.publish()
+    feed = log.feed()
+    for two_phase_at in (None, 0):
+        feed.order(two_phase_at)
+    prune(log.directory, pgo.Lsn(1085))
+    feed.refresh()
+    for each in (feed, log.feed()):
+        for two_phase_at in (None, 0):
+            order = each.order(two_phase_at)
+            new = Cursor(each, OPTIONS, 0, order.copied_until, two_phase_at)
+            assert served(new) == ["a", "b", "@1080", "c", "@1100"]
+            late = Cursor(each, OPTIONS, 1075, -1, two_phase_at)
+            assert served(late) == ["truncate 1", "a", "b", "@1080", "c", "@1100"]
+
+
+def test_messages_beside_copies(log: WrittenLog) -> None:
+    """Those outside of transactions come at their places, also to who has confirmed a copy."""
+    log.commit(690, 500, 510, relation(1), insert(1, "a"))
+    log.put(pgo.Message(None, 0, pgo.Lsn(520), "p", b""))
+    log.commit(701, 600, 610, insert(1, "b"))
+    log.put(pgo.Message(None, 0, pgo.Lsn(700), "p", b""))
+    log.copy(1, 700, ["a"], 515)
+    log.publish()
+    feed = log.feed()
+    rest = ["message 520", "b", "@610", "message 700"]
+    whole = ["a", "@510", "truncate 1", "a", "@515", *rest]
+    assert served(Cursor(feed, OPTIONS, 0, feed.order().copied_until)) == whole
+    assert served(Cursor(feed, OPTIONS, 515, feed.order().copied_until)) == rest
