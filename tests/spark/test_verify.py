@@ -159,7 +159,7 @@ def test_what_cannot_be_compared(spark: Any, shop: Shop, warehouse: Path, tmp_pa
         verdicts(spark, shop, warehouse, wait=0.1)
     shop.execute("ALTER TABLE named RENAME COLUMN amount TO total")
     with shop.capturing():
-        found = verdicts(spark, shop, warehouse, tables=["public.named"], wait=8.0)["public.named"]
+        found = verdicts(spark, shop, warehouse, tables=["public.named"], wait=20.0)["public.named"]
     assert not found.equal and re.match(r".* altered.* run pgoutput replicate", found.problem)
     with pytest.raises(PgoutputError, match=r"no table public\.nothing: it has public\.item, "):
         verdicts(spark, shop, warehouse, tables=["public.nothing"])
