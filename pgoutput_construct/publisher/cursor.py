@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgoutput_construct.publisher.faults import Fault
+    from pgoutput_construct.stream.logged import EndedTransaction
 
 __all__ = ["Chunk", "Cursor"]
 
@@ -70,6 +71,14 @@ class Cursor:
         self._pause = 0.0
         self.copied = copied
         """Up to which seq copies of tables have been served, or will be."""
+        self._late: list[EndedTransaction] = []
+        """Copies that were complete when the client had passed their places."""
+        self._late_ends: list[int] = []
+        """Where those end that were sent."""
+        self.confirmed = after
+        """What the client has confirmed."""
+        self.told = 0
+        """Up to which position the client was told that there is nothing."""
         order = feed.order(two_phase_at)
         # What it had of a table may have been pruned.
         self._renderer = Renderer(feed, options, two_phase_at, has_pruned=bool(after and order.begins))
@@ -113,6 +122,8 @@ class Cursor:
         order = self._feed.order(self._two_phase_at)
         self._find_place(order)
         self._seq = max(self._seq, order.first_seq - 1)
+        if self._begin_late(order):
+            return True
         if self._place >= len(order):
             return self._send_messages(last_seq)
         following = order[self._place]
@@ -136,19 +147,33 @@ class Cursor:
         return first <= last
 
     def _find_place(self, order: Order) -> None:
-        """Find the place again in an order that has changed: a table was copied anew, or the log was pruned."""
-        passed = max(self._end, self._after)
-        if any(each.seq > self.copied for each in order.copies if (each.end_lsn or 0) <= passed):
-            raise ChangeLogError(
-                "a table was copied anew at a place that this client has passed: empty its tables, and begin with "
-                "another slot"
-            )
-        self.copied = max(self.copied, order.copied_until)
+        """Find the place again in an order that has changed: a table was copied, or the log was pruned."""
         if self._generation != order.generation:
             self._generation = order.generation
             self._place = order.behind(self._end)
             if 0 < self._end < order.begins:
                 raise ChangeLogError(f"what ended from {Lsn(self._end)} on was pruned before this client got it")
+        passed = self._passed()
+        self._late += [each for each in order.copies if each.seq > self.copied and (each.end_lsn or 0) <= passed]
+        self.copied = max(self.copied, order.copied_until)
+
+    def _begin_late(self, order: Order) -> bool:
+        """Begin a copy whose place the client had passed when it was complete; tell whether there is one."""
+        if not self._late or order.has_prepared(self._place):
+            return False
+        late, passed = self._late.pop(0), self._passed()
+        self._end = passed + 1  # the next commit record is longer than that
+        self._late_ends.append(self._end)
+        self._current = self._renderer.late(late._replace(commit_lsn=self._end, end_lsn=self._end), passed)
+        return True
+
+    def _passed(self) -> int:
+        return max(self._end, self._after, self.told)
+
+    @property
+    def has_late(self) -> bool:
+        """Whether copies that come late have not been confirmed yet."""
+        return bool(self._late) or any(end > self.confirmed for end in self._late_ends)
 
     def _encoded(self, outgoing: Outgoing) -> bytes:
         payload = self._engines[outgoing.in_stream].build(self._formats.asked(outgoing.message))

@@ -77,6 +77,10 @@ class Feed(ABC):
         """Yield the rows of tables that were copied, as Inserts; ``ended`` has the outcome COPIED."""
         yield from ()
 
+    def committed_behind(self, copy: EndedTransaction, passed: int) -> Iterator[EndedTransaction]:
+        """Yield the transactions behind a copy that committed up to a position, in the order of their commits."""
+        yield from ()
+
     def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> Mapping[int, bool]:
         """Return the OIDs of tables that were copied, and whether something of each may have come before its copy."""
         return {}

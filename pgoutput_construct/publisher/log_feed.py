@@ -21,7 +21,7 @@ from pgoutput_construct.publisher.feed import About, Fed, Feed
 from pgoutput_construct.publisher.log_copies import LogCopies, settled
 from pgoutput_construct.publisher.log_items import LogItems
 from pgoutput_construct.publisher.log_order import LogOrder
-from pgoutput_construct.stream.logged import EndedTransaction
+from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction
 from pgoutput_construct.wire.engine import engine
 from pgoutput_construct.wire.messages import Prepare, StreamPrepare
 from pgoutput_construct.wire.types import Lsn
@@ -135,6 +135,13 @@ class LogFeed(Feed):
                 for row in self._rows(segment.first_seq, segment.last_seq):
                     if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
                         yield row.fed
+
+    def committed_behind(self, copy: EndedTransaction, passed: int) -> Iterator[EndedTransaction]:
+        """See Feed."""
+        order, copies = self._ordered(None)
+        first = next(place for place, item in order.placed() if copy.seq in {each.seq for each in copies.of(item)})
+        items = (order[place] for place in range(first, order.behind(passed)))
+        return (item for item in items if item.outcome == COMMITTED)
 
     def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> Mapping[int, bool]:
         """See Feed."""

@@ -1,6 +1,6 @@
 """The order of what a change log serves: transactions out of its index, and where they were prepared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -80,6 +80,16 @@ class LogOrder(Order):
         """Where each item ends."""
         rows: Numbers = self._rows["end_lsn"].to_numpy()
         return np.concatenate([rows, _column(self._beside, "end_lsn")])[self._codes]
+
+    def placed(self) -> Iterator[tuple[int, EndedTransaction]]:
+        """Yield the copies with their places."""
+        first = self._rows.num_rows + len(self._beside) - len(self.copies)
+        for place in np.flatnonzero(self._codes >= first).tolist():
+            yield place, self[place]
+
+    def has_prepared(self, place: int) -> bool:
+        """See Order."""
+        return any(prepared < place <= finished for prepared, finished in self.prepared())
 
     def insert(self, copies: Sequence[tuple[int, EndedTransaction]]) -> None:
         """Put copies of tables before the items that are at their places now; those of one place remain in order."""

@@ -45,6 +45,10 @@ class Order(ABC):
     def behind(self, position: int) -> int:
         """Return the place of the first item that ends behind a position, the number of items where none does."""
 
+    def has_prepared(self, place: int) -> bool:
+        """Tell whether a transaction is prepared before a place, and ends behind it."""
+        return False
+
     @property
     def end(self) -> int:
         """Where the last item ends, 0 for none."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pgoutput_construct.errors import ProtocolError
@@ -84,10 +85,29 @@ class Renderer:
         """
         emptied = self._feed.emptied(ended, self._two_phase_at)
         left = {oid for oid, is_again in emptied.items() if is_again or self._has_pruned}
+        yield from self._whole(ended, self._replacing(left, self._rows(ended), ended), Lsn(0))
+
+    def late(self, ended: EndedTransaction, passed: int) -> Iterator[Outgoing]:
+        """Yield copied rows as a transaction behind ``passed``: tables are emptied, and what followed is repeated."""
+        tables = set(self._feed.emptied(ended, self._two_phase_at))
+        rows = self._replacing(set(tables), self._rows(ended), ended)
+        yield from self._whole(ended, chain(rows, self._repeated(ended, tables, passed)), Lsn(0))
+
+    def _rows(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         copied = self._feed.copied(ended, self._two_phase_at)
         described = self._described(copied, ended.transaction.xid, self._known, in_stream=False)
-        rows: Iterator[Outgoing] = (each._replace(lsn=Lsn(0)) for each in described)
-        yield from self._whole(ended, self._replacing(left, rows, ended), Lsn(0))
+        return (each._replace(lsn=Lsn(0)) for each in described)
+
+    def _repeated(self, copy: EndedTransaction, tables: set[int], passed: int) -> Iterator[Outgoing]:
+        """Yield what committed up to a position did to tables behind their copies."""
+        for ended in self._feed.committed_behind(copy, passed):
+            if self._options.origin == "none" and self._has_origin(ended.transaction):
+                continue
+            for first, last in ended.transaction.spans:
+                wanted = self._wanted(self._feed.read(first, last), ended)
+                of_tables = (each for fed in wanted for each in _of_tables(fed, tables))
+                described = self._described(of_tables, ended.transaction.xid, self._known, in_stream=False)
+                yield from (each._replace(lsn=Lsn(0)) for each in described)
 
     def _replacing(self, left: set[int], rows: Iterator[Outgoing], ended: EndedTransaction) -> Iterator[Outgoing]:
         """Yield copied rows, each table of ``left`` emptied before its first one; those without rows in the end."""
@@ -174,6 +194,14 @@ class Renderer:
                     for message in describing:
                         yield Outgoing(Lsn(0), in_scope(message, xid if in_stream else None), in_stream)
             yield Outgoing(fed.lsn, in_scope(fed.message, xid if in_stream else None), in_stream)
+
+
+def _of_tables(fed: Fed, tables: set[int]) -> Iterator[Fed]:
+    """Yield a change for some of the tables that it is about."""
+    left = tuple(oid for oid in tables_of(fed.message) if oid in tables)
+    changed: Any = fed.message
+    if left:
+        yield fed if left == tables_of(fed.message) else fed._replace(message=replace(changed, relation_oids=left))
 
 
 def _emptying(oid: int) -> Outgoing:

@@ -124,6 +124,8 @@ class WalSender:
         if not isinstance(frame, StandbyStatusUpdate):
             return
         self._publisher.slots.confirm(self._slot, frame.flush_lsn)
+        self._cursor.confirmed = max(self._cursor.confirmed, frame.flush_lsn)
+        self._keep_copied()
         self._publisher.confirmed(self._slot)
         self._asked_to_reply = False
         if frame.reply_requested:
@@ -140,14 +142,20 @@ class WalSender:
             else:
                 await self.write(chunk.data)
                 self._sent = max(self._sent, chunk.position)
-                self._slot.copied = max(self._slot.copied, self._cursor.copied)
+                self._keep_copied()
                 if chunk.fault is not None:
                     await chunk.fault.show(self)
                 await asyncio.sleep(chunk.changes / rate if rate else chunk.pause)
 
+    def _keep_copied(self) -> None:
+        """Note in the slot which copies its client has, or gets: not while it may lack one that came late."""
+        if not self._cursor.has_late:
+            self._slot.copied = max(self._slot.copied, self._cursor.copied)
+
     async def _wait(self, position: Lsn) -> None:
         """Tell the client once how far everything is sent, then look for more."""
         self._sent = max(self._sent, position)
+        self._cursor.told = self._sent
         if self._told != self._sent:
             self._told = self._sent
             await self.keepalive(asks=False)

@@ -1,14 +1,18 @@
 """Copies of tables in a log: each is served once, at a place that stays, and nothing beside it is lost."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.prune import prune
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.publisher.cursor import Cursor
+from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from tests.publisher.logs import OPTIONS, WrittenLog, insert, relation, served
+from tests.publisher.subscriber import Subscriber, database
 
 
 @pytest.fixture
@@ -66,18 +70,64 @@ def test_another_copy_moves_no_other(log: WrittenLog) -> None:
 
 
 def test_a_copy_behind_the_client(log: WrittenLog) -> None:
-    """Its place was passed: that is said, whoever else had the feed look for more meanwhile."""
-    log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
-    log.commit(702, 1060, 1070, insert(1, "b"))
+    """It comes late: the table is emptied, and what followed the copy is repeated behind its rows."""
+    log.commit(700, 1000, 1010, relation(1), relation(2), insert(1, "a"), insert(2, "a"))
+    log.commit(702, 1060, 1070, insert(1, "b"), insert(2, "b"))
     log.publish()
     feed = log.feed()
     cursor = Cursor(feed, OPTIONS, 0)
-    served(cursor)
-    log.copy(1, 702, ["a"], 1050)
+    assert served(cursor) == ["a", "a", "@1010", "b", "b", "@1070"]
+    cursor.told = 1090
+    log.copy(1, 702, ["before", "a"], 1050)
+    log.commit(705, 1200, 1210, insert(1, "c"))
     log.publish()
     feed.refresh()
-    with pytest.raises(ChangeLogError, match="copied anew at a place that this client has passed"):
-        cursor.next_chunk()
+    late = ["truncate 1", "before", "a", "b", "@1091", "c", "@1210"]
+    assert served(cursor) == late
+    assert cursor.has_late
+    cursor.confirmed = 1091
+    assert not cursor.has_late
+    again = Cursor(feed, OPTIONS, 1070)  # nobody knows whether it was applied
+    assert served(again) == ["truncate 1", "before", "a", "b", "@1071", "c", "@1210"]
+    assert served(Cursor(feed, OPTIONS, 1091, cursor.copied)) == ["c", "@1210"]
+
+
+def test_a_late_copy_waits_for_what_is_prepared(log: WrittenLog) -> None:
+    """A table cannot be emptied while a prepared transaction has changed it."""
+    log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
+    prepared = (pgo.Lsn(1060), pgo.Lsn(1070), pgo.Timestamp(0), 702, "gid")
+    log.put(pgo.BeginPrepare(*prepared), insert(1, "b"), pgo.Prepare(*prepared))
+    log.publish(1075)
+    feed = log.feed()
+    options = replace(OPTIONS, two_phase=True)
+    cursor = Cursor(feed, options, 0, two_phase_at=0)
+    assert served(cursor) == ["a", "@1010", "b"]
+    log.copy(1, 702, ["before", "a"], 1050)
+    log.commit(705, 1200, 1210, insert(1, "c"))
+    log.put(pgo.CommitPrepared(pgo.Lsn(1300), pgo.Lsn(1310), pgo.Timestamp(0), 702, "gid"))
+    log.publish(1310)
+    feed.refresh()
+    assert served(cursor) == ["c", "@1210", "@1310", "truncate 1", "before", "a", "c", "b", "@1311"]
+
+
+def test_postgresql_applies_a_late_copy(log: WrittenLog, server18: EmbeddedServer) -> None:
+    """A subscription that is where the log ends gets the rows of before."""
+    log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
+    log.commit(702, 1060, 1070, insert(1, "b"))
+    log.publish()
+    with database(server18, "late_copies") as target, ThreadedPublisher(log.feed(), Settings()) as running:
+        target.execute("CREATE TABLE t1 (id text)")
+        subscriber = Subscriber(server18, target, running.dsn, "late_copies")
+        subscriber.subscribe(publications="pub")
+        try:
+            subscriber.wait(1070)
+            log.copy(1, 702, ["before", "a"], 1050)
+            log.commit(705, 1200, 1210, insert(1, "c"))
+            log.publish()
+            subscriber.wait(1210)
+        finally:
+            subscriber.unsubscribe()
+        assert subscriber.rows("t1") == [("a",), ("b",), ("before",), ("c",)]
 
 
 def test_what_was_pruned(log: WrittenLog) -> None:
