@@ -73,6 +73,8 @@ class Cursor:
         """Up to which seq copies of tables have been served, or will be."""
         self._late: list[EndedTransaction] = []
         """Copies that were complete when the client had passed their places."""
+        self._out_of_order = set[int]()
+        """Their seqs: they are not served at their places, too."""
         self._late_ends: list[int] = []
         """Where those end that were sent."""
         self.confirmed = after
@@ -134,6 +136,8 @@ class Cursor:
         if self._pause:
             return False
         self._place += 1
+        if following.outcome == COPIED and following.seq in self._out_of_order:
+            return True
         self._end = following.end_lsn or 0
         if self._end > self._after:
             self._current = self._renderer.render(following)
@@ -151,20 +155,26 @@ class Cursor:
         if self._generation != order.generation:
             self._generation = order.generation
             self._place = order.behind(self._end)
-            if 0 < self._end < order.begins:
+            if 0 < self._passed() < order.begins:
                 raise ChangeLogError(f"what ended from {Lsn(self._end)} on was pruned before this client got it")
         passed = self._passed()
-        self._late += [each for each in order.copies if each.seq > self.copied and (each.end_lsn or 0) <= passed]
+        late = [each for each in order.copies if each.seq > self.copied and (each.end_lsn or 0) <= passed]
+        self._late += late
+        self._out_of_order |= {each.seq for each in late}
         self.copied = max(self.copied, order.copied_until)
 
     def _begin_late(self, order: Order) -> bool:
-        """Begin a copy whose place the client had passed when it was complete; tell whether there is one."""
+        """Begin a copy whose place the client had passed when it was complete; tell whether there is one.
+
+        It has the position that was passed, so that it cannot be that of anything else: who confirms one behind it has
+        the copy. Who comes back before gets it again, which empties the table once more.
+        """
         if not self._late or order.has_prepared(self._place):
             return False
-        late, passed = self._late.pop(0), self._passed()
-        self._end = passed + 1  # the next commit record is longer than that
-        self._late_ends.append(self._end)
-        self._current = self._renderer.late(late._replace(commit_lsn=self._end, end_lsn=self._end), passed)
+        late, passed = self._late[0], self._passed()
+        self._late_ends.append(passed)  # before it is taken away: others ask has_late meanwhile
+        del self._late[0]
+        self._current = self._renderer.late(late._replace(commit_lsn=passed, end_lsn=passed), passed)
         return True
 
     def _passed(self) -> int:
@@ -173,7 +183,7 @@ class Cursor:
     @property
     def has_late(self) -> bool:
         """Whether copies that come late have not been confirmed yet."""
-        return bool(self._late) or any(end > self.confirmed for end in self._late_ends)
+        return bool(self._late) or any(end >= self.confirmed for end in self._late_ends)
 
     def _encoded(self, outgoing: Outgoing) -> bytes:
         payload = self._engines[outgoing.in_stream].build(self._formats.asked(outgoing.message))

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog.planning import LostEnd
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher.log_order import LogOrder
 from pgoutput_construct.publisher.order import COPIED
@@ -19,12 +20,26 @@ __all__ = ["LogCopies", "settled"]
 _NO_XID: Final = 0
 
 
-def settled(copies: Iterable[TableCopy], complete_lsn: int) -> list[TableCopy]:
+def settled(
+    copies: Iterable[TableCopy], complete_lsn: int, begins: int = 0, lost: Iterable[LostEnd] = ()
+) -> list[TableCopy]:
     """Return the copies whose places are known: the stream has come to where their snapshots were made.
 
-    A copy stands in the log before transactions that it contains, where the stream lags behind.
+    A copy stands in the log before transactions that it contains, where the stream lags behind. Left out are those of
+    which what followed was pruned, and those of a history of the server that was lost.
+
+    Args:
+        copies: The copies of a log, in the order in which they became complete.
+        complete_lsn: Up to where the log is complete.
+        begins: Up to where it was pruned.
+        lost: What it says of lost histories.
     """
-    return list(takewhile(lambda copy: copy.snapshot.lsn <= complete_lsn, copies))
+    known, lost = takewhile(lambda copy: copy.snapshot.lsn <= complete_lsn, copies), list(lost)
+    return [copy for copy in known if copy.snapshot.lsn >= begins and not _is_lost(copy, lost)]
+
+
+def _is_lost(copy: TableCopy, lost: Iterable[LostEnd]) -> bool:
+    return any(copy.seq < seq and copy.snapshot.lsn > end for seq, end in lost)
 
 
 class LogCopies:
@@ -53,7 +68,9 @@ class LogCopies:
 
     def of(self, ended: EndedTransaction) -> Sequence[TableCopy]:
         """Return the copies that are served as a transaction."""
-        return self._together[ended.seq]
+        found = self._together.get(ended.seq)
+        # One more may have joined those that had a position meanwhile.
+        return found or next(all_ for all_ in self._together.values() if ended.seq in {copy.seq for copy in all_})
 
     def emptied(self, ended: EndedTransaction) -> Mapping[int, bool]:
         """Return of each table of a transaction whether something of it may have been served before."""

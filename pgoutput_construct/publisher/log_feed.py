@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.planning import relation_history
+from pgoutput_construct.changelog.planning import lost_ends, relation_history
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
 from pgoutput_construct.changelog.store import Address
@@ -70,11 +70,11 @@ class LogFeed(Feed):
         self._log = log
         self.history = relation_history(log.index)
         position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))
-        copies = settled(present_copies(log.index), position)
+        self._begins = read_pruned(log.store).lsn
+        copies = settled(present_copies(log.index), position, self._begins, lost_ends(log.index))
         is_other = self._items.update(log)
         self._generation += is_other or copies != self._copies
         self._copies = copies
-        self._begins = read_pruned(log.store).lsn
         self._orders: dict[int | None, tuple[LogOrder, LogCopies]] = {}
         # Last, since clients are told that all before this has been sent to them.
         self._last_seq, self._position = log.segments[-1].last_seq, position
@@ -108,8 +108,8 @@ class LogFeed(Feed):
         index, position = self._log.index, self._position
         waiting = (copy for copy in present_copies(index) if copy not in self._copies)
         left_out = (
-            f"{copy.namespace}.{copy.name}: the copy made at {copy.snapshot.lsn} is left out: what is served ends at "
-            f"{position}"
+            f"{copy.namespace}.{copy.name}: the copy made at {copy.snapshot.lsn} is left out: what is served is what "
+            f"the log has between {self._begins} and {position}, without lost histories"
             for copy in waiting
         )
         return [*(f"{lack.name}: {lack}" for lack in lacks_of(index)), *left_out]

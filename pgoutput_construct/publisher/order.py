@@ -80,5 +80,6 @@ def served(
         yield from (ended,) if (ended.end_lsn or 0) > two_phase_at else ()
     else:
         if ended.outcome == COMMITTED and (prepare is None or (prepare.end_lsn or 0) <= two_phase_at):
-            yield ended._replace(outcome=PREPARED, end_lsn=ended.commit_lsn)
+            # In the midst of the record of the commit: what is before that may end where it begins.
+            yield ended._replace(outcome=PREPARED, end_lsn=(ended.commit_lsn or 0) + 1)
         yield ended._replace(outcome=FINISHED)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import pgoutput_construct as pgo
+from pgoutput_construct.changelog.events import BEGUN_ANEW
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.publisher.cursor import Cursor
@@ -82,14 +83,46 @@ def test_a_copy_behind_the_client(log: WrittenLog) -> None:
     log.commit(705, 1200, 1210, insert(1, "c"))
     log.publish()
     feed.refresh()
-    late = ["truncate 1", "before", "a", "b", "@1091", "c", "@1210"]
-    assert served(cursor) == late
-    assert cursor.has_late
-    cursor.confirmed = 1091
+    assert served(cursor) == ["truncate 1", "before", "a", "b", "@1090", "c", "@1210"]
+    cursor.confirmed = 1090
+    assert cursor.has_late  # nobody knows whether it was applied
+    assert served(Cursor(feed, OPTIONS, 1090)) == ["truncate 1", "before", "a", "b", "@1090", "c", "@1210"]
+    cursor.confirmed = 1210
     assert not cursor.has_late
-    again = Cursor(feed, OPTIONS, 1070)  # nobody knows whether it was applied
-    assert served(again) == ["truncate 1", "before", "a", "b", "@1071", "c", "@1210"]
-    assert served(Cursor(feed, OPTIONS, 1091, cursor.copied)) == ["c", "@1210"]
+
+
+def test_late_copies_take_no_position(log: WrittenLog) -> None:
+    """Those of many tables come while the client waits, also where it was told more than it got; each comes once."""
+    log.commit(700, 1000, 1010, relation(9), insert(9, "a"))
+    log.publish(1060)
+    feed = log.feed()
+    cursor = Cursor(feed, OPTIONS, 0)
+    assert served(cursor) == ["a", "@1010"]
+    cursor.told = 1060
+    for oid in range(1, 5):
+        log.copy(oid, 701, [f"copied {oid}"], 1050)
+        log.publish(1060)
+        feed.refresh()
+        assert served(cursor) == [f"truncate {oid}", f"copied {oid}", "@1060"]
+    log.put(pgo.Message(None, 0, pgo.Lsn(1060), "p", b""))
+    log.commit(702, 1062, 1100, insert(9, "b"))
+    log.publish()
+    feed.refresh()
+    assert served(cursor) == ["message 1060", "b", "@1100"]
+    assert served(Cursor(feed, OPTIONS, 1060, cursor.copied)) == ["message 1060", "b", "@1100"]
+
+
+def test_copies_of_a_lost_history(log: WrittenLog) -> None:
+    """What was copied where the server's history was lost counts nothing, and is named."""
+    log.commit(700, 3000, 3010, relation(1), insert(1, "a"))
+    log.copy(1, 1000, ["a", "lost"], 5000)
+    log.publish(5000)
+    log.writer.append_event(BEGUN_ANEW, pgo.Lsn(4000), reason="", void_after=4000)
+    log.commit(922, 4500, 4510, insert(1, "b"))
+    log.publish(5200)
+    feed = log.feed()
+    assert served(Cursor(feed, OPTIONS, 0, feed.order().copied_until)) == ["a", "@3010", "b", "@4510"]
+    assert any("the copy made at 0/1388 is left out" in lack for lack in feed.lacks())
 
 
 def test_a_late_copy_waits_for_what_is_prepared(log: WrittenLog) -> None:
@@ -107,7 +140,7 @@ def test_a_late_copy_waits_for_what_is_prepared(log: WrittenLog) -> None:
     log.put(pgo.CommitPrepared(pgo.Lsn(1300), pgo.Lsn(1310), pgo.Timestamp(0), 702, "gid"))
     log.publish(1310)
     feed.refresh()
-    assert served(cursor) == ["c", "@1210", "@1310", "truncate 1", "before", "a", "c", "b", "@1311"]
+    assert served(cursor) == ["c", "@1210", "@1310", "truncate 1", "before", "a", "c", "b", "@1310"]
 
 
 def test_postgresql_applies_a_late_copy(log: WrittenLog, server18: EmbeddedServer) -> None:
