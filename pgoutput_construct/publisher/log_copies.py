@@ -70,7 +70,7 @@ class LogCopies:
         """Return the copies that are served as a transaction."""
         found = self._together.get(ended.seq)
         # One more may have joined those that had a position meanwhile.
-        return found or next(all_ for all_ in self._together.values() if ended.seq in {copy.seq for copy in all_})
+        return found or next(group for group in self._together.values() if ended.seq in {copy.seq for copy in group})
 
     def emptied(self, ended: EndedTransaction) -> Mapping[int, bool]:
         """Return of each table of a transaction whether something of it may have been served before."""
