@@ -33,6 +33,8 @@ _WINDOW: Final = 4096
 _WINDOWS: Final = 16
 _TABLES: Final = 2
 """How many segments are kept for windows that are to come."""
+_ORDERS: Final = 16
+"""How many are kept: clients whose slots know of two phases since different positions have orders of their own."""
 _PREPARES: Final = [cls.TAG[0] for cls in (Prepare, StreamPrepare)]
 
 
@@ -75,7 +77,7 @@ class LogFeed(Feed):
         is_other = self._items.update(log)
         self._generation += is_other or copies != self._copies
         self._copies = copies
-        self._orders: dict[int | None, tuple[LogOrder, LogCopies]] = {}
+        self._orders = lru_cache(maxsize=_ORDERS)(self._make_order)
         # Last, since clients are told that all before this has been sent to them.
         self._last_seq, self._position = log.segments[-1].last_seq, position
 
@@ -84,14 +86,14 @@ class LogFeed(Feed):
         return self._ordered(two_phase_at)[0]
 
     def _ordered(self, two_phase_at: int | None) -> tuple[LogOrder, LogCopies]:
-        found = self._orders.get(two_phase_at)
-        if found is None:
-            with self._lock:
-                order = self._items.order(two_phase_at)
-                order.generation, order.begins = self._generation, self._begins
-                order.first_seq = self._log.segments[0].first_seq
-                found = self._orders[two_phase_at] = order, LogCopies(self._copies, order)
-        return found
+        return self._orders(two_phase_at)
+
+    def _make_order(self, two_phase_at: int | None) -> tuple[LogOrder, LogCopies]:
+        with self._lock:
+            order = self._items.order(two_phase_at)
+            order.generation, order.begins = self._generation, self._begins
+            order.first_seq = self._log.segments[0].first_seq
+            return order, LogCopies(self._copies, order)
 
     @property
     def position(self) -> Lsn:

@@ -1,7 +1,9 @@
 """Messages in memory as a feed: a scenario, the lines of ``decode``, or what a test commits."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from threading import Lock
+from typing import Final
 
 from pgoutput_construct.publisher.feed import About, Fed, Feed
 from pgoutput_construct.publisher.order import PREPARED, Order, served
@@ -13,6 +15,9 @@ from pgoutput_construct.wire.messages import PgoutputMessage, Prepare, StreamPre
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["MessageFeed"]
+
+_ORDERS: Final = 16
+"""How many are kept; others are made again."""
 
 
 class MessageFeed(Feed):
@@ -38,7 +43,7 @@ class MessageFeed(Feed):
         self._position = Lsn(0)
         self._places: list[EndedTransaction] = []
         self._prepares = 0
-        self._orders: dict[int | None, _Growing] = {}
+        self._orders = lru_cache(maxsize=_ORDERS)(partial(_Growing, self._places))
         for lsn, message in messages:
             self.add(lsn, message)
 
@@ -69,7 +74,7 @@ class MessageFeed(Feed):
 
     def order(self, two_phase_at: int | None = None) -> Order:
         """See Feed."""
-        return self._orders.setdefault(two_phase_at, _Growing(self._places, two_phase_at))
+        return self._orders(two_phase_at)
 
     @property
     def last_seq(self) -> int:
