@@ -226,9 +226,9 @@ class Session:
         if slots.get(command.slot) is None and self.publisher.settings.creates_slots:
             slots.create(command.slot)
             self.publisher.told(f"slot {command.slot} made at its first use")
-        await asyncio.to_thread(self.publisher.feed.refresh)
         with slots.acquired(command.slot, self.process_id) as slot:
-            sender = WalSender(self, slot, command)
+            # It looks for what is new in a log, and for two phases searches it for what was prepared.
+            sender = await asyncio.to_thread(WalSender, self, slot, command)
             await self.send(m.CopyBothResponse(0, ()))
             self._reads = slot.name
             await sender.run()

@@ -41,6 +41,7 @@ class WalSender:
         self._publisher = session.publisher
         self._slot = slot
         start = max(int(command.start), slot.confirmed)
+        self._publisher.feed.refresh()
         order = self._publisher.feed.order()
         if 0 < start < order.begins:
             # As ReplicationSlotAcquire() says it of a slot whose WAL was removed.
