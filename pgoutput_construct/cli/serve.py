@@ -122,7 +122,7 @@ def serve_command(
         user=user,
         password=password,
         tls=_tls(ssl_cert, ssl_key),
-        slots_file=slots or (None if source == "-" or is_scenario(source) else beside(source)),
+        slots_file=slots or (beside(source) if is_log(source) or Path(source).is_file() else None),
         creates_slots=not strict_slots,
         rate=rate,
         own_pace=own_pace,
