@@ -1,6 +1,6 @@
 """A transaction as one client asked for it: streamed or whole, prepared or committed, with the relations it lacks."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import CHANGES, MessageFlags, ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["Outgoing", "Renderer", "in_scope", "tables_of"]
+__all__ = ["Outgoing", "Renderer", "describing", "tables_of"]
 
 
 class Outgoing(NamedTuple):
@@ -125,8 +125,7 @@ class Renderer:
             self._known[oid] = description = self._feed.description(oid, ended.seq, None)
         except ProtocolError:
             return
-        describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
-        yield from (Outgoing(Lsn(0), in_scope(each, None)) for each in describing)
+        yield from describing(description)
         yield _emptying(oid)
 
     def _prepared(self, ended: EndedTransaction) -> Iterator[Outgoing]:
@@ -173,13 +172,10 @@ class Renderer:
 
     def _beside_copies(self, fed: Fed, ended: EndedTransaction) -> Iterator[Fed]:
         """Yield a message for the tables whose copies do not have it."""
-        tables = tables_of(fed.message)
-        left = tuple(oid for oid in tables if not self._feed.is_copied(oid, ended, self._two_phase_at))
-        if left == tables:
+        left = [oid for oid in tables_of(fed.message) if not self._feed.is_copied(oid, ended, self._two_phase_at)]
+        if not tables_of(fed.message):
             yield fed
-        elif left:
-            changed: Any = fed.message
-            yield fed._replace(message=replace(changed, relation_oids=left))
+        yield from _of_tables(fed, left)
 
     def _described(
         self, wanted: Iterable[Fed], top_xid: int, known: dict[int, Description], in_stream: bool
@@ -190,13 +186,11 @@ class Renderer:
                 description = self._feed.description(oid, fed.seq, fed.scope)
                 last, known[oid] = known.get(oid), description
                 if last is None or _is_news(last, description):
-                    describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
-                    for message in describing:
-                        yield Outgoing(Lsn(0), in_scope(message, xid if in_stream else None), in_stream)
+                    yield from describing(description, xid if in_stream else None, in_stream)
             yield Outgoing(fed.lsn, in_scope(fed.message, xid if in_stream else None), in_stream)
 
 
-def _of_tables(fed: Fed, tables: set[int]) -> Iterator[Fed]:
+def _of_tables(fed: Fed, tables: Collection[int]) -> Iterator[Fed]:
     """Yield a change for some of the tables that it is about."""
     left = tuple(oid for oid in tables_of(fed.message) if oid in tables)
     changed: Any = fed.message
@@ -220,12 +214,14 @@ def _is_news(last: Description, description: Description) -> bool:
     if last.seq == description.seq:
         return False
     is_of_stream = last.relation.xid is not None or description.relation.xid is not None
-    return not is_of_stream or _said(last) != _said(description)
+    return not is_of_stream or [*describing(last)] != [*describing(description)]
 
 
-def _said(description: Description) -> list[m.PgoutputMessage]:
-    described: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
-    return [in_scope(each, None) for each in described]
+def describing(description: Description, xid: int | None = None, in_stream: bool = False) -> Iterator[Outgoing]:
+    """Yield what describes a table, with the xid that it has in a stream."""
+    messages: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
+    for message in messages:
+        yield Outgoing(Lsn(0), in_scope(message, xid), in_stream)
 
 
 def tables_of(message: m.PgoutputMessage) -> tuple[int, ...]:

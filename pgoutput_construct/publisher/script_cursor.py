@@ -9,7 +9,7 @@ from pgoutput_construct.publisher.cursor import Cursor
 from pgoutput_construct.publisher.feed import Fed, Feed
 from pgoutput_construct.publisher.order import FINISHED
 from pgoutput_construct.publisher.pace import Pace
-from pgoutput_construct.publisher.rendering import Outgoing, in_scope, tables_of
+from pgoutput_construct.publisher.rendering import Outgoing, describing, tables_of
 from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction
 from pgoutput_construct.wire import messages as m
@@ -151,9 +151,7 @@ class ScriptCursor(Cursor):
             return  # a Relation that comes late, on purpose
         if self._known.setdefault((fed.scope, oid), -1) != description.seq:
             self._known[fed.scope, oid] = description.seq
-            describing: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
-            xid = getattr(fed.message, "xid", None)
-            yield from (Outgoing(Lsn(0), in_scope(each, xid), fed.scope is not None) for each in describing)
+            yield from describing(description, getattr(fed.message, "xid", None), fed.scope is not None)
 
     def _abort(self, abort: m.StreamAbort, lsn: Lsn) -> m.StreamAbort:
         """Return a Stream Abort as the option streaming has it: with its position and time, or without."""

@@ -91,11 +91,8 @@ def _called(
 
     ``newest`` has the names, by number, that columns got behind the last description.
     """
-    names = dict(newest)
-    latest, taken = (
-        descriptions[-1],
-        {*newest.values()} or {column.name for column in descriptions[-1].relation.columns},
-    )
+    names, latest = dict(newest), descriptions[-1]
+    taken = {*newest.values()} or {column.name for column in latest.relation.columns}
     for description, own in zip(reversed(descriptions), reversed(numbers), strict=True):
         for number, column in zip(own or (), description.relation.columns, strict=False):
             if number not in names:
