@@ -16,13 +16,12 @@ from pgoutput_construct.publisher.commands import (
 from pgoutput_construct.publisher.refusals import Refusal, no_copies
 from pgoutput_construct.publisher.results import Result
 from pgoutput_construct.publisher.slots import PLUGIN
+from pgoutput_construct.publisher.switches import OFF_WORDS
 
 if TYPE_CHECKING:
     from pgoutput_construct.publisher.session import Session
 
 __all__ = ["COMMANDS"]
-
-_OFF: Final = ("false", "off", "0")
 
 
 async def _identify(session: "Session", command: IdentifySystem) -> Result:
@@ -48,7 +47,7 @@ async def _create_slot(session: "Session", command: CreateSlot) -> Result:
         raise Refusal("58P01", f'could not access file "{command.plugin}": the plugin served is {PLUGIN}')
     if (action := command.options.get("SNAPSHOT") or "nothing") != "nothing":
         raise no_copies(f"there is no snapshot to {action}")
-    two_phase = "TWO_PHASE" in command.options and command.options["TWO_PHASE"] not in _OFF
+    two_phase = "TWO_PHASE" in command.options and command.options["TWO_PHASE"] not in OFF_WORDS
     owner = session.process_id if command.temporary else None
     session.publisher.slots.create(command.name, command.plugin, two_phase=two_phase, temporary=owner)
     columns = [(name, "text") for name in ("slot_name", "consistent_point", "snapshot_name", "output_plugin")]

@@ -5,6 +5,7 @@ from typing import Any, Final
 from pgoutput_construct.publisher.commands import StartReplication
 from pgoutput_construct.publisher.feed import About
 from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.publisher.switches import OFF_WORDS, ON_WORDS
 from pgoutput_construct.wire.options import problems
 from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions
 from pgoutput_construct.wire.tables import Option
@@ -13,10 +14,7 @@ __all__ = ["asked"]
 
 _ON: Final = frozenset((True, "on"))
 _OFF: Final = frozenset((False, "off"))
-_SWITCHED: Final = {
-    **dict.fromkeys(("true", "on", "yes", "1", "t", "y"), _ON),
-    **dict.fromkeys(("false", "off", "no", "0", "f", "n"), _OFF),
-}
+_SWITCHED: Final = {**dict.fromkeys(ON_WORDS, _ON), **dict.fromkeys(OFF_WORDS, _OFF)}
 """What a switch can be called, with the values of options that this means."""
 
 

@@ -8,13 +8,13 @@ from pgoutput_construct.publisher.asking import Answer, Asker, known, listed
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.results import Result
 from pgoutput_construct.publisher.slots import PLUGIN
+from pgoutput_construct.publisher.switches import ON_WORDS
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["SLOT_ANSWERS"]
 
 _ARGUMENTS: Final = ("temporary", "twophase", "failover")
 """The optional arguments of pg_create_logical_replication_slot(), in their order."""
-_TRUE: Final = ("true", "'t'", "'true'", "on", "1")
 
 
 def _create(asker: Asker, match: re.Match[str]) -> Result:
@@ -40,7 +40,7 @@ def _arguments(text: str) -> dict[str, bool]:
         name = name or (_ARGUMENTS[place] if place < len(_ARGUMENTS) else "")
         if name not in found:
             raise Refusal("42883", f"function pg_create_logical_replication_slot() has no argument {each[:40]}")
-        found[name] = value in _TRUE
+        found[name] = value.strip("'") in ON_WORDS
     return found
 
 
