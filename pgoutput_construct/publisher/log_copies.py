@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.planning import LostEnd
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher.log_order import LogOrder
@@ -54,7 +54,9 @@ class LogCopies:
 
     def __init__(self, copies: Sequence[TableCopy], order: LogOrder) -> None:
         """Find the places of the copies, and put them into the order; raises ChangeLogError where one has no room."""
-        self._places = {copy.seq: _place(copy, order) for copy in copies}
+        # Hundreds of tables may be copied under one snapshot.
+        of_snapshot = {snapshot: _place(snapshot, order) for snapshot in {copy.snapshot for copy in copies}}
+        self._places = {copy.seq: of_snapshot[copy.snapshot] for copy in copies}
         self._behind = {seq: order[place].seq for seq, place in self._places.items() if place < len(order)}
         """The seq of the item behind each copy that has one."""
         self._of_table = defaultdict[int, list[TableCopy]](list)
@@ -122,9 +124,9 @@ def _end(copy: TableCopy, before: int, following: EndedTransaction | None) -> in
     return end if end < (following.end_lsn or 0) else None
 
 
-def _place(copy: TableCopy, order: LogOrder) -> int:
-    """Return where a copy stands: where nothing is prepared, since a table is not emptied while others change it."""
-    found = np.flatnonzero(copy.snapshot.invisible(order.xids) | (order.ends > copy.snapshot.lsn))
+def _place(snapshot: Snapshot, order: LogOrder) -> int:
+    """Return where a snapshot's copies stand: where nothing is prepared, for what others change is not emptied."""
+    found = np.flatnonzero(snapshot.invisible(order.xids) | (order.ends > snapshot.lsn))
     place = int(found[0]) if len(found) else len(order)
     for prepared, finished in sorted(order.prepared(), reverse=True):
         if prepared < place <= finished:
