@@ -10,6 +10,7 @@ from numba.extending import intrinsic
 __all__ = [
     "WORD",
     "copy_word",
+    "double_bits",
     "find_nul",
     "inlined",
     "kernel",
@@ -20,6 +21,7 @@ __all__ = [
     "put64",
     "put_length",
     "put_word",
+    "single_bits",
     "u8",
     "u16",
     "u32",
@@ -106,6 +108,23 @@ def _writer(bits: int, swapped: bool = False) -> Any:
 
 put8, put16, put32, put64 = (_writer(bits) for bits in (8, 16, 32, 64))
 """Write the last so many bits of a number as Arrow and numpy hold it."""
+
+
+def _bits_of(kind: Any, size: int) -> Any:
+    """Return a function that gives the bits of a floating-point number of this type."""
+
+    def bits(typing: Any, number: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            rounded = context.cast(builder, arguments[0], types.float64, kind)
+            return builder.zext(builder.bitcast(rounded, ir.IntType(size)), ir.IntType(64))
+
+        return types.int64(types.float64), build
+
+    return intrinsic(bits)
+
+
+single_bits, double_bits = _bits_of(types.float32, 32), _bits_of(types.float64, 64)
+"""Return the bits of a number as a float4, or as a float8."""
 
 put_length = _writer(32, swapped=True)
 """Write a number of 32 bits as the wire has it."""

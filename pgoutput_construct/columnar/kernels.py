@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
-from pgoutput_construct.columnar.typed.fixed import READ, put_number, read_number
+from pgoutput_construct.columnar.typed.fixed import READ, put_nothing, read_number
 
 __all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index"]
 
@@ -653,8 +653,7 @@ def find_tuple_data(
         if at < 0:
             for column in range(columns):
                 tags[column, row] = lengths[column, row] = 0
-                if plan[0, column]:
-                    put_number(0, plan, column, row, numbers)
+                put_nothing(plan, column, row, numbers)
             continue
         _column_count = u16(data, at)
         at += 2
@@ -663,8 +662,7 @@ def find_tuple_data(
             fits = False
             for column in range(columns):
                 tags[column, row] = lengths[column, row] = 0
-                if plan[0, column]:
-                    put_number(0, plan, column, row, numbers)
+                put_nothing(plan, column, row, numbers)
             continue
         for column in range(columns):
             kind = u8(data, at)
@@ -674,14 +672,14 @@ def find_tuple_data(
                 length = u32(data, at)
                 start = at + 4
                 at = start + length
-            if kind == plan[0, column] and read_number(data, start, length, plan, column, row, numbers):
+            if read_number(kind, data, start, length, plan, column, row, numbers):
                 kind = READ
             else:
                 starts[column, row] = start
                 lengths[column, row] = length
                 sizes[column] += length
-                if length == 0 and plan[0, column]:  # a null holds nothing, not what was there before
-                    put_number(0, plan, column, row, numbers)
+                if length == 0:
+                    put_nothing(plan, column, row, numbers)
             tags[column, row] = kind
             seen[column, kind] += 1
     return fits

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.rows import rows_schema
+from pgoutput_construct.columnar.typed.casts import plan_of
 from pgoutput_construct.columnar.typed.column import Cast
-from pgoutput_construct.columnar.typed.fixed import ENTRIES, Number
+from pgoutput_construct.columnar.typed.fixed import ENTRIES
 from pgoutput_construct.columnar.typed.registry import find_cast
 from pgoutput_construct.columnar.values import ColumnReader
 from pgoutput_construct.stream.relations import Description
@@ -39,16 +40,12 @@ class Column:
     casts: Mapping[str, Cast | None]
     """The kernel for each of the formats of SENT, None where values go one by one."""
     reader: ColumnReader
-    number: Number | None
-    number_tag: int
-    """The cast that the walk over the rows does, and the tag of its format."""
 
 
 def _column(column: RelationColumn, types: Mapping[int, Type], target: pa.DataType) -> Column:
     oid = base_oid(column.type_oid, types)
     casts = {name: find_cast(code, oid, target) for name, code in SENT.items()}
-    numbers = ((cast, SENT[name]) for name, cast in casts.items() if isinstance(cast, Number))
-    return Column(column.name, target, casts, ColumnReader(column, types, target), *next(numbers, (None, 0)))
+    return Column(column.name, target, casts, ColumnReader(column, types, target))
 
 
 class Columns:
@@ -76,10 +73,9 @@ class Columns:
         }
         """The columns that are wanted, by their position in the Relation."""
         self.plan = np.zeros((ENTRIES, self.width), np.int64)
-        """How the walk over the rows reads those columns of numbers that it can."""
+        """How the walk over the rows reads those columns that it can."""
         for position, column in self.readers.items():
-            if column.number is not None:
-                self.plan[:, position] = column.number.entries(column.target, column.number_tag)
+            self.plan[:, position] = plan_of(column.target, {SENT[name]: cast for name, cast in column.casts.items()})
         self._without = self._rows_without(0)
 
     def nulls(self, name: str, count: int) -> pa.Array:

@@ -15,7 +15,7 @@ from pgoutput_construct.columnar.gather import present, scatter
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
 from pgoutput_construct.columnar.typed.column import Values
-from pgoutput_construct.columnar.typed.fixed import READ, lay_out
+from pgoutput_construct.columnar.typed.fixed import READ, lay_out, read_array
 from pgoutput_construct.columnar.values import CannotHold
 from pgoutput_construct.wire.messages import VALUES
 
@@ -74,10 +74,10 @@ class Side:
         seen = self.seen[:, [READ, *SENT.values()]].tolist() if self.have else []
         for position, column in self.columns.readers.items() if self.have else ():
             read, *sent = seen[position]
-            pieces = [(READ, self._numbers(position, column, read))] if read else []
-            pieces += [(SENT[name], self._cast(position, column, name)) for name in compress(SENT, sent)]
+            pieces = [self._numbers(position, column, read)] if read else []
+            pieces += [self._cast(position, column, name) for name in compress(SENT, sent)]
             if pieces:
-                self.arrays[column.name] = pieces[0][1] if len(pieces) == 1 else self._merged(position, column, pieces)
+                self.arrays[column.name] = pieces[0] if len(pieces) == 1 else pc.coalesce(*pieces)
 
     def column(self, name: str, target: pa.DataType) -> pa.Array:
         """Return a column over all rows, null where they do not have this side."""
@@ -111,17 +111,10 @@ class Side:
         """Return what the columns cannot hold, by name and row."""
         return {prefix + name: texts for name, texts in self.refused.items() if texts}
 
-    def _merged(self, position: int, column: Column, pieces: Sequence[tuple[int, pa.Array]]) -> pa.Array:
-        """Return a column whose values came in several ways, each with a tag of its own."""
-        own = [(self.tags[position] == tag, array) for tag, array in pieces]
-        given = [(np.flatnonzero(mine), array.filter(mine)) for mine, array in own]
-        return scatter(given, len(self.counts), column.target)
-
     def _numbers(self, position: int, column: Column, count: int) -> pa.Array:
         """Return the values that the walk over the rows has read."""
-        assert column.number is not None
         tags = None if count == len(self.counts) else self.tags[position]
-        return column.number.array(column.target, self.plan[:, position], self.numbers, len(self.counts), tags)
+        return read_array(column.target, self.plan[:, position], self.numbers, len(self.counts), tags)
 
     def _cast(self, position: int, column: Column, name: str) -> pa.Array:
         """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""

@@ -3,6 +3,7 @@
 Stronger than numba's own run, where a read beyond the payload is a read of the next one.
 """
 
+import struct
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +15,7 @@ __all__ = [
     "OutsideError",
     "Window",
     "copy_word",
+    "double_bits",
     "find_nul",
     "inlined",
     "kernel",
@@ -22,9 +24,10 @@ __all__ = [
     "put32",
     "put64",
     "put_length",
-    "put_number",
+    "put_nothing",
     "put_word",
     "read_number",
+    "single_bits",
     "u8",
     "u16",
     "u32",
@@ -93,12 +96,12 @@ def find_nul(data: Window, at: int, end: int) -> int:
     return next((place for place in range(at, end) if u8(data, place) == 0), -1)
 
 
-def read_number(data: Window, *given: Any) -> bool:
+def read_number(tag: int, data: Window, *given: Any) -> bool:
     """Read nothing: without a plan every value is found where it is."""
     return False
 
 
-def put_number(*given: Any) -> None:
+def put_nothing(*given: Any) -> None:
     """Write nothing."""
 
 
@@ -125,3 +128,13 @@ def put_word(target: Any, at: int, word: int, size: int = WORD) -> None:
 def put_length(target: Any, at: int, number: int) -> None:
     """Write a number of 32 bits as the wire has it."""
     put_word(target, at, number, 4)
+
+
+def single_bits(number: float) -> int:
+    """Return the bits of a number as a float4."""
+    return int.from_bytes(struct.pack(">f", number), "big")
+
+
+def double_bits(number: float) -> int:
+    """Return the bits of a number as a float8."""
+    return int.from_bytes(struct.pack(">d", number), "big")

@@ -122,8 +122,7 @@ _FINDS = (
 _NO_VALUES = (
     "for column in range(columns):",
     "    tags[column, row] = lengths[column, row] = 0",
-    "    if plan[0, column]:",
-    "        put_number(0, plan, column, row, numbers)",
+    "    put_nothing(plan, column, row, numbers)",
 )
 
 
@@ -210,15 +209,12 @@ class _Find(Steps):
         for lines, tags in by_size.items():
             with self.write.block(f"if {' or '.join(f'kind == {tag}' for tag in tags)}:"):
                 self.write(lines)
-        read = "kind == plan[0, column] and read_number(data, start, length, plan, column, row, numbers)"
-        with self.write.block(f"if {read}:"):
+        with self.write.block("if read_number(kind, data, start, length, plan, column, row, numbers):"):
             self.write("kind = READ")
         with self.write.block("else:"):
             self.write("starts[column, row] = start", "lengths[column, row] = length", "sizes[column] += length")
-            with self.write.block(
-                "if length == 0 and plan[0, column]:  # a null holds nothing, not what was there before"
-            ):
-                self.write("put_number(0, plan, column, row, numbers)")
+            with self.write.block("if length == 0:"):
+                self.write("put_nothing(plan, column, row, numbers)")
         self.write("tags[column, row] = kind", "seen[column, kind] += 1")
 
     def part(self, name: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["LEFT", "NULL", "TAKEN", "Cast", "Result", "Values", "array_of", "fixed_width"]
+__all__ = ["LEFT", "NULL", "TAKEN", "Cast", "Result", "Values", "array_of"]
 
 NULL: Final = 0
 TAKEN: Final = 1
@@ -53,9 +53,6 @@ Result = tuple[pa.Array, Flags | None]
 Cast = Callable[[Values, pa.DataType], Result]
 """Returns an array of the type, and which rows are left (None for none): these are null, to be loaded one by one."""
 
-Kernel = Callable[..., int]
-Bounds = Callable[[pa.DataType], tuple[int, int]]
-
 
 def array_of(values: Values, target: pa.DataType, state: NDArray[np.uint8], missing: int, *buffers: Any) -> Result:
     """Return what a cast does, from the buffers that a kernel has filled, and the rows that it says are missing."""
@@ -63,20 +60,3 @@ def array_of(values: Values, target: pa.DataType, state: NDArray[np.uint8], miss
     taken = state if left is None else state == TAKEN
     validity = pa.py_buffer(np.packbits(taken, bitorder="little")) if missing else None
     return pa.Array.from_buffers(target, len(state), [validity, *map(pa.py_buffer, buffers)]), left
-
-
-def fixed_width(kernel: Kernel, bounds: Bounds = lambda target: (0, 0)) -> Cast:
-    """Return the cast of a kernel that writes one number a row.
-
-    The kernel is given what ``bounds`` says of the type: two numbers.
-    """
-
-    def cast(values: Values, target: pa.DataType) -> Result:
-        state = np.empty(len(values), np.uint8)
-        bits, floats = pa.types.is_boolean(target), pa.types.is_floating(target)
-        dtype = np.bool_ if bits else target.to_pandas_dtype() if floats else f"i{target.byte_width}"
-        out = np.empty(16 * len(values), np.uint8) if target.bit_width == 128 else np.empty(len(values), dtype)
-        missing = kernel(*values.given, *bounds(target), out, state)
-        return array_of(values, target, state, missing, np.packbits(out, bitorder="little") if bits else out)
-
-    return cast

@@ -3,11 +3,10 @@
 from typing import Any, Final
 
 from pgoutput_construct.columnar.forms.numbers import NEGATIVE
-from pgoutput_construct.columnar.jit import inlined, kernel, put64, u8, u16
-from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width
+from pgoutput_construct.columnar.jit import inlined, put64, u8, u16
 from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
 
-__all__ = ["DECIMAL_TEXT", "WIDTH", "read_decimal"]
+__all__ = ["WIDTH", "read_decimal", "read_decimal_text"]
 
 WIDTH: Final = 16
 """Bytes of a decimal in Arrow."""
@@ -55,39 +54,27 @@ def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: b
     return True
 
 
-@kernel
-def _decimals_of_text(
-    data: Any, starts: Any, lengths: Any, tags: Any, code: int, precision: int, scale: int, out: Any, state: Any
-) -> int:
-    """Read texts; those with more digits than the type has on either side of the point are left."""
-    missing = 0
-    for row in range(len(starts)):
-        place, state[row] = WIDTH * row, NULL
-        _put(out, place, False, 0, 0)
-        if tags[row] == code:
-            at, end = starts[row], starts[row] + lengths[row]
-            negative = at < end and u8(data, at) == MINUS
-            at += negative
-            point = end - scale - 1  # where it is, but for a column that has a larger scale than it had
-            if point < at or u8(data, point) != POINT:
-                point = at
-                while point < end and u8(data, point) != POINT:
-                    point += 1
-            whole, places = point - at, max(end - point - 1, 0)
-            significant = whole - (whole == 1 and u8(data, at) == ZERO)
-            state[row] = LEFT
-            if point + 1 == end or whole < 1 or places > scale or significant > precision - scale:
-                pass
-            elif whole + scale <= MOST:
-                value, part = digits(data, at, point), digits(data, point + 1, end) if places else 0
-                if value >= 0 and part >= 0:
-                    value = value * POWERS[scale] + part * POWERS[scale - places]
-                    _put(out, place, negative, value, 0)
-                    state[row] = TAKEN
-            elif _wide_text(data, at, point, end, scale - places, negative, out, place):
-                state[row] = TAKEN
-        missing += state[row] != TAKEN
-    return missing
+@inlined
+def read_decimal_text(data: Any, at: int, end: int, precision: int, scale: int, out: Any, place: int) -> bool:
+    """Read a text; return whether it is taken: not with more digits than the type has on either side of the point."""
+    negative = at < end and u8(data, at) == MINUS
+    at += negative
+    point = end - scale - 1  # where it is, but for a column that has a larger scale than it had
+    if point < at or u8(data, point) != POINT:
+        point = at
+        while point < end and u8(data, point) != POINT:
+            point += 1
+    whole, places = point - at, max(end - point - 1, 0)
+    significant = whole - (whole == 1 and u8(data, at) == ZERO)
+    if point + 1 == end or whole < 1 or places > scale or significant > precision - scale:
+        return False
+    if whole + scale > MOST:
+        return _wide_text(data, at, point, end, scale - places, negative, out, place)
+    value, part = digits(data, at, point), digits(data, point + 1, end) if places else 0
+    if value < 0 or part < 0:
+        return False
+    _put(out, place, negative, value * POWERS[scale] + part * POWERS[scale - places], 0)
+    return True
 
 
 @inlined
@@ -157,6 +144,3 @@ def read_decimal(data: Any, at: int, size: int, precision: int, scale: int, out:
     elif count > 0 and size == HEAD + 2 * count:
         taken = _take(data, at, count, precision, scale, out, place)
     return taken
-
-
-DECIMAL_TEXT: Final = fixed_width(_decimals_of_text, lambda target: (target.precision, target.scale))

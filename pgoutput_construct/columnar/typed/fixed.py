@@ -1,30 +1,65 @@
-"""Numbers in binary format: the walk over rows reads them on its way, without noting where they are."""
+"""Values that have a fixed width in Arrow: the walk over rows reads them on its way, without noting where they are."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.jit import inlined, kernel, put8, put16, put32, put64, u8, u16, u32, u64
-from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Result, Values, array_of
+from pgoutput_construct.columnar.jit import (
+    double_bits,
+    inlined,
+    put8,
+    put16,
+    put32,
+    put64,
+    single_bits,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 from pgoutput_construct.columnar.typed.decimals import WIDTH as DECIMAL
-from pgoutput_construct.columnar.typed.decimals import read_decimal
+from pgoutput_construct.columnar.typed.decimals import read_decimal, read_decimal_text
+from pgoutput_construct.columnar.typed.moments import read_day, read_moment
+from pgoutput_construct.columnar.typed.numbers import read_boolean, read_float, read_integer
 
-__all__ = ["DECIMAL_BINARY", "ENTRIES", "READ", "Number", "Plan", "lay_out", "put_number", "read_number"]
+__all__ = [
+    "BOOLEAN",
+    "DATE",
+    "ENTRIES",
+    "FLOAT",
+    "FORM",
+    "INTEGER",
+    "MOMENT",
+    "NUMERIC",
+    "NUMERIC_TEXT",
+    "READ",
+    "WIDTH",
+    "Bytes",
+    "Plan",
+    "lay_out",
+    "put_nothing",
+    "read_array",
+    "read_number",
+]
 
 READ: Final = 1
 """What stands for the tag of a value that was read: no protocol has it, since it is no character."""
 
-TAG, SIZE, SIGN, LOW, HIGH, MORE, WIDTH, FIRST = range(8)
-ENTRIES: Final = 8
-"""What a plan says of a column: the tag of its values (0 for a column that is not read) and their bytes, the bit of
-their sign (0 for none), the lowest and the highest number taken, what is added to it, the bytes that a number has in
-Arrow, and where the first one is written."""
+TAG, KIND, SIGN, LOW, HIGH, MORE = range(6)
+FORM: Final = 6
+"""What a plan says of the values of a column that have one tag (0 for none): how they are read; the bit of their sign
+(0 for none); the lowest and the highest number taken, or what else the kind goes by; what is added to each."""
+WIDTH, FIRST = 2 * FORM, 2 * FORM + 1
+ENTRIES: Final = 2 * FORM + 2
+"""That is said for text and for binary format; then the bytes that a value has in Arrow (0 for a column that is not
+read), and where the first one is written."""
 
-NUMERIC: Final = -1
-"""The size of what has none: a numeric, whose plan says the precision and the scale where others have bounds."""
+NUMERIC, NUMERIC_TEXT, INTEGER, BOOLEAN, FLOAT, DATE, MOMENT = range(-1, -8, -1)
+"""The kinds, beside those of big-endian numbers, which are called by the bytes that they have. Numerics go by precision
+and scale, booleans by their letters, floats by the greatest integer and power of ten, moments by whether they have a
+zone."""
 
 LINE: Final = 64
 """Bytes at whose multiples Arrow wants a buffer to begin."""
@@ -35,10 +70,7 @@ Bytes = NDArray[np.uint8]
 
 
 @inlined
-def put_number(number: int, plan: Any, column: int, row: int, out: Any) -> None:
-    """Write a number of a column that is read."""
-    width = plan[WIDTH, column]
-    place = plan[FIRST, column] + row * width
+def _put(number: int, width: int, out: Any, place: int) -> None:
     if width >= 8:
         put64(out, place, number)
         if width == DECIMAL:
@@ -52,92 +84,71 @@ def put_number(number: int, plan: Any, column: int, row: int, out: Any) -> None:
 
 
 @inlined
-def read_number(data: Any, at: int, length: int, plan: Any, column: int, row: int, out: Any) -> bool:
-    """Read a value that has the tag of the plan; return whether it is taken."""
-    size = plan[SIZE, column]
-    if size == NUMERIC:
-        place = plan[FIRST, column] + row * DECIMAL
-        return read_decimal(data, at, length, plan[LOW, column], plan[HIGH, column], out, place)
-    if length != size:
-        return False
+def put_nothing(plan: Any, column: int, row: int, out: Any) -> None:
+    """Write zeros for a null of a column that is read: it holds nothing, not what was there before."""
+    width = plan[WIDTH, column]
+    if width:
+        _put(0, width, out, plan[FIRST, column] + row * width)
+
+
+@inlined
+def _word(data: Any, at: int, size: int) -> int:
+    """Return a number of so many bytes, without a sign where it has less than eight."""
     if size == 8:
-        number = u64(data, at)
-    elif size == 4:
-        number = u32(data, at)
-    else:
-        number = u16(data, at) if size == 2 else u8(data, at)
-    number = (number ^ plan[SIGN, column]) - plan[SIGN, column]
-    if number < plan[LOW, column] or number > plan[HIGH, column]:
+        return u64(data, at)
+    if size == 4:
+        return u32(data, at)
+    return u16(data, at) if size == 2 else u8(data, at)
+
+
+@inlined
+def read_number(tag: int, data: Any, at: int, length: int, plan: Any, column: int, row: int, out: Any) -> bool:
+    """Read a value, if it has a tag of the plan; return whether it is taken."""
+    line = 0 if tag == plan[TAG, column] else FORM
+    if tag != plan[line + TAG, column]:
         return False
-    put_number(number + plan[MORE, column], plan, column, row, out)
-    return True
-
-
-@kernel
-def _read_numbers(data: Any, starts: Any, lengths: Any, tags: Any, code: int, plan: Any, out: Any, state: Any) -> int:
-    missing = 0
-    for row in range(len(starts)):
-        taken = False
-        if tags[row] == code:
-            taken = read_number(data, starts[row], lengths[row], plan, 0, row, out)
-        state[row] = TAKEN if taken else LEFT if tags[row] == code else NULL
-        missing += not taken
-    return missing
-
-
-@dataclass(frozen=True)
-class Number:
-    """The cast of a type whose values are numbers of a fixed size."""
-
-    size: int
-    """Bytes of a value."""
-    signed: bool = True
-    low: int = -(1 << 63)
-    high: int = (1 << 63) - 1
-    """The lowest and the highest number taken."""
-    more: int = 0
-    """What is added to each."""
-    bits_of: pa.DataType | None = None
-    """The type of which the numbers are the bits, None where they are numbers of the column's type."""
-
-    def __call__(self, values: Values, target: pa.DataType) -> Result:
-        """Cast values whose places are known."""
-        plan, out = lay_out(np.array([self.entries(target, values.code)]).T, len(values))
-        out.fill(0)
-        state = np.empty(len(values), np.uint8)
-        missing = _read_numbers(*values.given, plan, out, state)
-        array, left = array_of(values, self.bits_of or target, state, missing, _packed(target, out))
-        return array if self.bits_of in (None, target) else array.cast(target), left
-
-    def entries(self, target: pa.DataType, code: int) -> list[int]:
-        """Return what a plan says of a column of this type; ``code`` is the tag of the format."""
-        sign = 1 << 8 * self.size - 1 if self.signed and self.size < 8 else 0
-        width = max((self.bits_of or target).bit_width // 8, 1)
-        bounds = (target.precision, target.scale) if self.size == NUMERIC else (self.low, self.high)
-        return [code, self.size, sign, *bounds, self.more, width, 0]
-
-    def array(self, target: pa.DataType, entries: Plan, out: Bytes, count: int, tags: Bytes | None) -> pa.Array:
-        """Return the values of a column that were read; the others are null. Without tags all were.
-
-        ``entries`` are the column's in the plan, ``count`` how many rows there are.
-        """
-        content = out[entries[FIRST] : entries[FIRST] + count * entries[WIDTH]]
-        validity = None if tags is None else pa.py_buffer(np.packbits(tags == READ, bitorder="little"))
-        buffers = [validity, pa.py_buffer(_packed(target, content))]
-        array = pa.Array.from_buffers(self.bits_of or target, count, buffers)
-        return array if self.bits_of in (None, target) else array.cast(target)
-
-
-DECIMAL_BINARY: Final = Number(NUMERIC, signed=False)
-
-
-def _packed(target: pa.DataType, content: Bytes) -> Bytes:
-    return np.packbits(content, bitorder="little") if pa.types.is_boolean(target) else content
+    kind, low, high = plan[line + KIND, column], plan[line + LOW, column], plan[line + HIGH, column]
+    end, width = at + length, plan[WIDTH, column]
+    place = plan[FIRST, column] + row * width
+    if kind > 0:
+        number = _word(data, at, kind) if length == kind else 0
+        number = (number ^ plan[line + SIGN, column]) - plan[line + SIGN, column]
+        taken = length == kind and low <= number <= high
+        number += plan[line + MORE, column]
+    elif kind == NUMERIC:
+        return read_decimal(data, at, length, low, high, out, place)
+    elif kind == NUMERIC_TEXT:
+        return read_decimal_text(data, at, end, low, high, out, place)
+    elif kind == INTEGER:
+        taken, number = read_integer(data, at, end, low, high)
+    elif kind == MOMENT:
+        taken, number = read_moment(data, at, end, low)
+    elif kind == DATE:
+        taken, number = read_day(data, at, length)
+    elif kind == BOOLEAN:
+        taken, number = read_boolean(data, at, length, low, high)
+    else:
+        taken, real = read_float(data, at, end, low, high)
+        number = double_bits(real) if width == 8 else single_bits(real)
+    if taken:
+        _put(number, width, out, place)
+    return taken
 
 
 def lay_out(lines: Plan, rows: int) -> tuple[Plan, Bytes]:
-    """Return a plan in which each number of so many rows has its place, and one piece of memory for all."""
+    """Return a plan in which each value of so many rows has its place, and one piece of memory for all."""
     plan = lines.copy()
     ends = np.cumsum(-(-plan[WIDTH] * rows // LINE) * LINE)
     plan[FIRST, 1:] = ends[:-1]
     return plan, np.empty(ends[-1] if len(ends) else 0, np.uint8)
+
+
+def read_array(target: pa.DataType, entries: Plan, out: Bytes, count: int, tags: Bytes | None) -> pa.Array:
+    """Return the values of a column that were read; the others are null. Without tags all were.
+
+    ``entries`` are the column's in the plan, ``count`` how many rows there are.
+    """
+    content = out[entries[FIRST] : entries[FIRST] + count * entries[WIDTH]]
+    packed = np.packbits(content, bitorder="little") if pa.types.is_boolean(target) else content
+    validity = None if tags is None else pa.py_buffer(np.packbits(tags == READ, bitorder="little"))
+    return pa.Array.from_buffers(target, count, [validity, pa.py_buffer(packed)])

@@ -4,13 +4,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from pgoutput_construct.columnar.jit import inlined, kernel, put_word, u8, u16, u64
-from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, fixed_width
+from pgoutput_construct.columnar.jit import inlined, put_word, u8, u16, u64
 from pgoutput_construct.columnar.typed.digits import MINUS, POINT, POWERS, digits
-from pgoutput_construct.columnar.typed.fixed import Number
-from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["DATE_BINARY", "DATE_TEXT", "NONE", "TIMESTAMP_BINARY", "TIMESTAMP_TEXT", "write_time"]
+__all__ = ["DAY", "FIRST_DAY", "LAST_DAY", "NONE", "read_day", "read_moment", "write_time"]
 
 DAY: Final = 86_400_000_000
 SECOND: Final = 1_000_000
@@ -24,6 +21,7 @@ TIME_SIZE: Final = len("00:00:00")
 MICROSECONDS: Final = 6
 PLUS: Final = ord("+")
 COLON: Final = ord(":")
+SPACE: Final = ord(" ")
 MONTH_DAYS: Final = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 MARCH_DAYS: Final = np.array([0, 306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275])
 """Days between the first of March and that of each month."""
@@ -78,58 +76,34 @@ def _zone(data: Any, at: int, end: int) -> int:
     return (hours * 60 + minutes) * (60 if sign == PLUS else -60)
 
 
-@kernel
-def _dates_of_text(
-    data: Any, starts: Any, lengths: Any, tags: Any, code: int, low: int, high: int, out: Any, state: Any
-) -> int:
-    missing = 0
-    for row in range(len(starts)):
-        out[row], state[row] = 0, NULL
-        if tags[row] == code:
-            day = _day(data, starts[row]) if lengths[row] == DATE_SIZE else NONE
-            state[row] = LEFT
-            if day != NONE:
-                out[row], state[row] = day, TAKEN
-        missing += state[row] != TAKEN
-    return missing
+@inlined
+def read_day(data: Any, at: int, length: int) -> tuple[bool, int]:
+    """Return whether ``2000-01-01`` stands there, and the days since 1970."""
+    day = _day(data, at) if length == DATE_SIZE else NONE
+    return day != NONE, day
 
 
-@kernel
-def _timestamps_of_text(
-    data: Any, starts: Any, lengths: Any, tags: Any, code: int, zoned: int, unused: int, out: Any, state: Any
-) -> int:
-    """Read ``2000-01-01 00:00:00.000000+00``, where the fraction is as long as need be, and the zone there if zoned."""
-    missing = 0
-    for row in range(len(starts)):
-        out[row], state[row] = 0, NULL
-        if tags[row] == code:
-            at, end = starts[row], starts[row] + lengths[row]
-            state[row] = LEFT
-            rest = at + DATE_SIZE + 1 + TIME_SIZE
-            if rest <= end:
-                day, clock = _day(data, at), _clock(data, at + DATE_SIZE + 1)
-                fraction, stop = 0, rest
-                if rest < end and u8(data, rest) == POINT:
-                    stop = rest + 1
-                    while stop < end and 48 <= u8(data, stop) <= 57:
-                        stop += 1
-                    places = stop - rest - 1
-                    fraction = (
-                        digits(data, rest + 1, stop) * POWERS[MICROSECONDS - places] if places <= MICROSECONDS else -1
-                    )
-                zone = _zone(data, stop, end) if zoned else 0 if stop == end else NONE
-                moment = day * DAY + (clock - zone) * SECOND + fraction
-                good = day != NONE and clock >= 0 and fraction >= 0 and zone != NONE and u8(data, at + DATE_SIZE) == 32
-                if good and FIRST_DAY * DAY <= moment < (LAST_DAY + 1) * DAY:
-                    out[row], state[row] = moment, TAKEN
-        missing += state[row] != TAKEN
-    return missing
+@inlined
+def read_moment(data: Any, at: int, end: int, zoned: int) -> tuple[bool, int]:
+    """Read ``2000-01-01 00:00:00.000000+00``, where the fraction is as long as need be, and the zone there if zoned.
 
-
-def _moments(size: int, unit: int) -> Number:
-    """Read days (4 bytes) or microseconds (8) since 2000; infinities, and years outside 1 to 9999, are left."""
-    epoch = UNIX_TO_POSTGRES // DAY * unit
-    return Number(size, low=FIRST_DAY * unit - epoch, high=(LAST_DAY + 1) * unit - 1 - epoch, more=epoch)
+    Return whether it stands there, and the microseconds since 1970.
+    """
+    rest = at + DATE_SIZE + 1 + TIME_SIZE
+    if rest > end or u8(data, at + DATE_SIZE) != SPACE:
+        return False, 0
+    day, clock = _day(data, at), _clock(data, at + DATE_SIZE + 1)
+    fraction, stop = 0, rest
+    if rest < end and u8(data, rest) == POINT:
+        stop = rest + 1
+        while stop < end and 48 <= u8(data, stop) <= 57:
+            stop += 1
+        places = stop - rest - 1
+        fraction = digits(data, rest + 1, stop) * POWERS[MICROSECONDS - places] if places <= MICROSECONDS else -1
+    zone = _zone(data, stop, end) if zoned else 0 if stop == end else NONE
+    moment = day * DAY + (clock - zone) * SECOND + fraction
+    good = day != NONE and clock >= 0 and fraction >= 0 and zone != NONE
+    return good and FIRST_DAY * DAY <= moment < (LAST_DAY + 1) * DAY, moment
 
 
 @inlined
@@ -160,9 +134,3 @@ def write_time(data: Any, source: int, size: int, out: Any, at: int) -> int:
             fraction %= POWERS[place]
             at += 1
     return at
-
-
-DATE_TEXT: Final = fixed_width(_dates_of_text)
-TIMESTAMP_TEXT: Final = fixed_width(_timestamps_of_text, lambda target: (target.tz is not None, 0))
-DATE_BINARY: Final = _moments(4, unit=1)
-TIMESTAMP_BINARY: Final = _moments(8, unit=DAY)

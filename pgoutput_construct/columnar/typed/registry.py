@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from pgoutput_construct.columnar.kernels import VALUE_TAGS
-from pgoutput_construct.columnar.typed import decimals, fixed, moments, numbers, texts
+from pgoutput_construct.columnar.typed import casts, texts
 from pgoutput_construct.columnar.typed.arrays import list_of
 from pgoutput_construct.columnar.typed.column import Cast, Result, Values
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
@@ -27,17 +27,17 @@ class Casts(NamedTuple):
 
 _is = pa.types
 TYPES: Final[Mapping[str, Casts]] = {
-    "bool": Casts(_is.is_boolean, numbers.BOOL_TEXT, numbers.BOOL_BINARY),
-    "int2": Casts(_is.is_integer, numbers.INTEGER_TEXT, numbers.INTEGER_BINARY[2]),
-    "int4": Casts(_is.is_integer, numbers.INTEGER_TEXT, numbers.INTEGER_BINARY[4]),
-    "int8": Casts(_is.is_integer, numbers.INTEGER_TEXT, numbers.INTEGER_BINARY[8]),
-    "oid": Casts(_is.is_integer, numbers.INTEGER_TEXT, numbers.OID_BINARY),
-    "float4": Casts(_is.is_floating, numbers.FLOAT_TEXT, numbers.FLOAT_BINARY[4]),
-    "float8": Casts(_is.is_floating, numbers.FLOAT_TEXT, numbers.FLOAT_BINARY[8]),
-    "numeric": Casts(_is.is_decimal, decimals.DECIMAL_TEXT, fixed.DECIMAL_BINARY),
-    "date": Casts(_is.is_date, moments.DATE_TEXT, moments.DATE_BINARY),
-    "timestamp": Casts(_is.is_timestamp, moments.TIMESTAMP_TEXT, moments.TIMESTAMP_BINARY),
-    "timestamptz": Casts(_is.is_timestamp, moments.TIMESTAMP_TEXT, moments.TIMESTAMP_BINARY),
+    "bool": Casts(_is.is_boolean, casts.BOOL_TEXT, casts.BOOL_BINARY),
+    "int2": Casts(_is.is_integer, casts.INTEGER_TEXT, casts.INTEGER_BINARY[2]),
+    "int4": Casts(_is.is_integer, casts.INTEGER_TEXT, casts.INTEGER_BINARY[4]),
+    "int8": Casts(_is.is_integer, casts.INTEGER_TEXT, casts.INTEGER_BINARY[8]),
+    "oid": Casts(_is.is_integer, casts.INTEGER_TEXT, casts.OID_BINARY),
+    "float4": Casts(_is.is_floating, casts.FLOAT_TEXT, casts.FLOAT_BINARY[4]),
+    "float8": Casts(_is.is_floating, casts.FLOAT_TEXT, casts.FLOAT_BINARY[8]),
+    "numeric": Casts(_is.is_decimal, casts.DECIMAL_TEXT, casts.DECIMAL_BINARY),
+    "date": Casts(_is.is_date, casts.DATE_TEXT, casts.DATE_BINARY),
+    "timestamp": Casts(_is.is_timestamp, casts.TIMESTAMP_TEXT, casts.TIMESTAMP_BINARY),
+    "timestamptz": Casts(_is.is_timestamp, casts.TIMESTAMP_TEXT, casts.TIMESTAMP_BINARY),
     "time": Casts(_is.is_string, texts.TEXT, texts.TIME_BINARY),
     "bytea": Casts(_is.is_binary, texts.BYTEA_TEXT, texts.TEXT),
     "uuid": Casts(_is.is_string, texts.TEXT, texts.UUID_BINARY),
@@ -49,13 +49,19 @@ TYPES: Final[Mapping[str, Casts]] = {
 """By the name of the built-in type (pg_type)."""
 
 CHOSEN: Final[Mapping[str, Casts]] = {
-    "numeric": Casts(_is.is_floating, numbers.FLOAT_TEXT, None),
+    "numeric": Casts(_is.is_floating, casts.FLOAT_TEXT, None),
     "uuid": Casts(_is.is_binary, texts.UUID_TEXT, texts.TEXT),
 }
 """Types that a reader may choose beside those of TYPES."""
 
-NUMBERS: Final[Mapping[str, pa.DataType]] = {"int2": pa.int16(), "int4": pa.int32(), "int8": pa.int64()}
-"""Integers: a column that was altered may have decimals or floating-point numbers, which hold them."""
+NUMBERS: Final[Mapping[str, pa.DataType]] = {
+    "int2": pa.int16(),
+    "int4": pa.int32(),
+    "int8": pa.int64(),
+    "float4": pa.float32(),
+    "float8": pa.float64(),
+}
+"""Numbers: a column that was altered may have decimals or wider floating-point numbers, which hold them."""
 
 
 def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
@@ -69,12 +75,12 @@ def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
     if code == VALUE_TAGS["text"] and _is.is_string(target):
         return texts.TEXT
     own = NUMBERS.get(builtin.name) if builtin is not None else None
-    if own is not None and (_is.is_decimal(target) or _is.is_floating(target)):
+    if own not in (None, target) and (_is.is_decimal(target) or _is.is_floating(target)):
         cast = find_cast(code, type_oid, own)
         return _through(cast, own) if cast is not None else None
-    for casts in (table.get(builtin.name) for table in (TYPES, CHOSEN) if builtin is not None):
-        if casts is not None and casts.holds(target):
-            return casts.text if code == VALUE_TAGS["text"] else casts.binary
+    for known in (table.get(builtin.name) for table in (TYPES, CHOSEN) if builtin is not None):
+        if known is not None and known.holds(target):
+            return known.text if code == VALUE_TAGS["text"] else known.binary
     return None
 
 

@@ -1,0 +1,139 @@
+"""Casts of values that have a fixed width in Arrow: what the plan of a walk says of each type."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pgoutput_construct.columnar.jit import kernel
+from pgoutput_construct.columnar.typed import fixed
+from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.columnar.typed.fixed import ENTRIES, FORM, lay_out, read_array, read_number
+from pgoutput_construct.columnar.typed.moments import DAY, FIRST_DAY, LAST_DAY
+from pgoutput_construct.columnar.typed.numbers import FLOAT_POWERS
+from pgoutput_construct.columnar.typed.texts import TEXT
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
+
+__all__ = [
+    "BOOL_BINARY",
+    "BOOL_TEXT",
+    "DATE_BINARY",
+    "DATE_TEXT",
+    "DECIMAL_BINARY",
+    "DECIMAL_TEXT",
+    "FLOAT_BINARY",
+    "FLOAT_TEXT",
+    "INTEGER_BINARY",
+    "INTEGER_TEXT",
+    "OID_BINARY",
+    "TIMESTAMP_BINARY",
+    "TIMESTAMP_TEXT",
+    "Fixed",
+    "plan_of",
+]
+
+Bounds = Callable[[pa.DataType], tuple[int, int]]
+
+
+@kernel
+def _read(data: Any, starts: Any, lengths: Any, tags: Any, code: int, plan: Any, out: Any, state: Any) -> int:
+    missing = 0
+    for row in range(len(starts)):
+        state[row] = NULL
+        if tags[row] == code:
+            taken = read_number(code, data, starts[row], lengths[row], plan, 0, row, out)
+            state[row] = TAKEN if taken else LEFT
+        missing += state[row] != TAKEN
+    return missing
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The cast of a type in one format."""
+
+    kind: int
+    """How its values are read (typed/fixed.py)."""
+    bounds: Bounds
+    """The lowest and the highest number taken for an Arrow type, or what else the kind goes by."""
+    more: int = 0
+    """What is added to each."""
+    rest: Cast | None = None
+    """The cast of those that are not taken; None where they go one by one."""
+
+    def __call__(self, values: Values, target: pa.DataType) -> Result:
+        """Cast values whose places are known."""
+        plan, out = lay_out(np.array([plan_of(target, {values.code: self})]).T, len(values))
+        out.fill(0)
+        state = np.empty(len(values), np.uint8)
+        missing = _read(*values.given, plan, out, state)
+        content = read_array(target, plan[:, 0], out, len(values), None)
+        array, left = array_of(values, target, state, missing, content.buffers()[1])
+        if left is None or self.rest is None:
+            return array, left
+        tags = np.where(left, values.tags, NULL)
+        rest, left = self.rest(replace(values, tags=tags, count=int(np.count_nonzero(left))), target)
+        return pc.coalesce(array, rest), left
+
+    def entries(self, target: pa.DataType, code: int) -> list[int]:
+        """Return what a plan says of values with this tag."""
+        low, high = self.bounds(target)
+        sign = 1 << 8 * self.kind - 1 if low < 0 and 0 < self.kind < 8 else 0
+        return [code, self.kind, sign, low, high, self.more]
+
+
+def plan_of(target: pa.DataType, casts: Mapping[int, Cast | None]) -> list[int]:
+    """Return what a plan says of a column, given the casts by the tags of their formats."""
+    known = [cast.entries(target, code) for code, cast in casts.items() if isinstance(cast, Fixed)]
+    if not known:
+        return [0] * ENTRIES
+    forms = [*known, [0] * FORM][:2]
+    return [*forms[0], *forms[1], max(target.bit_width // 8, 1), 0]
+
+
+def _parsed(values: Values, target: pa.DataType) -> Result:
+    """Cast texts of floats by Arrow's parser, which makes infinity of what is too large: that is left."""
+    array = TEXT(values, pa.string())[0].cast(target)
+    endless = pc.is_inf(array).fill_null(False)
+    left = endless.to_numpy(zero_copy_only=False)
+    return (pc.if_else(endless, None, array), left) if left.any() else (array, None)
+
+
+def _within(low: int, high: int) -> Bounds:
+    return lambda target: (low, high)
+
+
+def _signed(bits: int) -> tuple[int, int]:
+    return -(1 << bits - 1), (1 << bits - 1) - 1
+
+
+def _exact_floats(target: pa.DataType) -> tuple[int, int]:
+    return (1 << 53, FLOAT_POWERS) if target.bit_width == 64 else (1 << 24, 10)
+
+
+def _moments(size: int, unit: int) -> Fixed:
+    """Read days (4 bytes) or microseconds (8) since 2000; infinities, and years outside 1 to 9999, are left."""
+    epoch = UNIX_TO_POSTGRES // DAY * unit
+    return Fixed(size, _within(FIRST_DAY * unit - epoch, (LAST_DAY + 1) * unit - 1 - epoch), epoch)
+
+
+def _digits(target: pa.DataType) -> tuple[int, int]:
+    return target.precision, target.scale
+
+
+BOOL_TEXT: Final = Fixed(fixed.BOOLEAN, _within(ord("t"), ord("f")))
+BOOL_BINARY: Final = Fixed(1, _within(0, 1))
+INTEGER_TEXT: Final = Fixed(fixed.INTEGER, lambda target: _signed(target.bit_width))
+INTEGER_BINARY: Final = {size: Fixed(size, _within(*_signed(64))) for size in (2, 4, 8)}
+OID_BINARY: Final = Fixed(4, _within(0, (1 << 32) - 1))
+FLOAT_TEXT: Final = Fixed(fixed.FLOAT, _exact_floats, rest=_parsed)
+FLOAT_BINARY: Final = {size: Fixed(size, _within(*_signed(64))) for size in (4, 8)}
+"""Their bits."""
+DECIMAL_TEXT: Final = Fixed(fixed.NUMERIC_TEXT, _digits)
+DECIMAL_BINARY: Final = Fixed(fixed.NUMERIC, _digits)
+DATE_TEXT: Final = Fixed(fixed.DATE, _within(0, 0))
+DATE_BINARY: Final = _moments(4, unit=1)
+TIMESTAMP_TEXT: Final = Fixed(fixed.MOMENT, lambda target: (int(target.tz is not None), 0))
+TIMESTAMP_BINARY: Final = _moments(8, unit=DAY)
