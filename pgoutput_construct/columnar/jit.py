@@ -1,7 +1,9 @@
 """How the kernels are compiled, and how they read: words at any place, in the byte order of the wire."""
 
 from collections.abc import Callable
-from typing import Any
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
 
 from llvmlite import ir
 from numba import njit, types
@@ -10,6 +12,7 @@ from numba.extending import intrinsic
 __all__ = [
     "WORD",
     "copy_word",
+    "digest",
     "double_bits",
     "find_nul",
     "inlined",
@@ -45,7 +48,21 @@ def inlined(function: Callable[..., Any]) -> Any:
     return _compiled(function, forceinline=True)
 
 
+def digest(directory: Path) -> str:
+    """Return a digest of all modules in a directory and below it."""
+    found = blake2b(digest_size=6)
+    for path in sorted(directory.rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+_SOURCES: Final = digest(Path(__file__).parent)
+
+
 def _compiled(function: Callable[..., Any], **settings: bool) -> Any:
+    # numba takes machine code from its cache while the kernel's own file is the same, whatever the kernel calls. Code
+    # that was compiled with other modules would read and write arrays that are laid out otherwise.
+    function.__qualname__ = f"{function.__qualname__}.{_SOURCES}"
     # Without numba's runtime (_nrt): it counts references to arrays by an atomic instruction at every call, which
     # takes three quarters of the time of a walk over a batch.
     settings |= {"nogil": True, "_nrt": False}

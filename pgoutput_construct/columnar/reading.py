@@ -72,10 +72,10 @@ class Columns:
             if column.name in wanted
         }
         """The columns that are wanted, by their position in the Relation."""
-        self.plan = np.zeros((ENTRIES, self.width), np.int64)
+        self.plan = np.zeros((self.width, ENTRIES), np.int64)
         """How the walk over the rows reads those columns that it can."""
         for position, column in self.readers.items():
-            self.plan[:, position] = plan_of(column.target, {SENT[name]: cast for name, cast in column.casts.items()})
+            self.plan[position] = plan_of(column.target, {SENT[name]: cast for name, cast in column.casts.items()})
         self._without = self._rows_without(0)
 
     def nulls(self, name: str, count: int) -> pa.Array:

@@ -114,7 +114,7 @@ class Side:
     def _numbers(self, position: int, column: Column, count: int) -> pa.Array:
         """Return the values that the walk over the rows has read."""
         tags = None if count == len(self.counts) else self.tags[position]
-        return read_array(column.target, self.plan[:, position], self.numbers, len(self.counts), tags)
+        return read_array(column.target, self.plan[position], self.numbers, len(self.counts), tags)
 
     def _cast(self, position: int, column: Column, name: str) -> pa.Array:
         """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""

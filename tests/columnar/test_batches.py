@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -279,6 +280,20 @@ def test_kernels_compile_where_no_cache_can_be_written(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(jit, "njit", njit)
     assert jit.kernel(lambda number: number + 1)(1) == 2
+
+
+def test_machine_code_of_other_sources_is_not_taken_from_the_cache(tmp_path: Path) -> None:
+    """Kernels that call a function of another module are compiled anew when that has changed: their names say so."""
+    from pgoutput_construct.columnar import jit
+
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "fixed.py").write_text("ENTRIES = 8\n")
+    before = jit.digest(tmp_path)
+    assert jit.digest(tmp_path) == before
+    (tmp_path / "below" / "fixed.py").write_text("ENTRIES = 9\n")
+    assert jit.digest(tmp_path) != before
+    sources = jit.digest(Path(jit.__file__).parent)
+    assert jit.kernel(lambda number: number).py_func.__qualname__.endswith(f"<lambda>.{sources}")
 
 
 def test_table_of_types_names_built_in_types() -> None:

@@ -180,7 +180,7 @@ def _values(index: BatchIndex, rows: Numbers, side: str, widths: Sequence[int]) 
 def _find(index: BatchIndex, rows: Numbers, places: Numbers, width: int) -> Any:
     shape = width, len(rows)
     tags, starts, lengths = np.zeros(shape, np.uint8), np.zeros(shape, np.int64), np.zeros(shape, np.int32)
-    plan, numbers = lay_out(np.zeros((ENTRIES, width), np.int64), len(rows))
+    plan, numbers = lay_out(np.zeros((width, ENTRIES), np.int64), len(rows))
     counts, seen, sizes = np.zeros(len(rows), np.int32), np.zeros((width, 256), np.int32), np.zeros(width, np.int64)
     (find,) = kernels.TUPLES.values()
     fits = find(*index.given(rows, places), width, plan, numbers, counts, tags, starts, lengths, seen, sizes)

@@ -65,11 +65,11 @@ class Fixed:
 
     def __call__(self, values: Values, target: pa.DataType) -> Result:
         """Cast values whose places are known."""
-        plan, out = lay_out(np.array([plan_of(target, {values.code: self})]).T, len(values))
+        plan, out = lay_out(np.array([plan_of(target, {values.code: self})]), len(values))
         out.fill(0)
         state = np.empty(len(values), np.uint8)
         missing = _read(*values.given, plan, out, state)
-        content = read_array(target, plan[:, 0], out, len(values), None)
+        content = read_array(target, plan[0], out, len(values), None)
         array, left = array_of(values, target, state, missing, content.buffers()[1])
         if left is None or self.rest is None:
             return array, left

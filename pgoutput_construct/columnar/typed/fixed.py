@@ -86,9 +86,9 @@ def _put(number: int, width: int, out: Any, place: int) -> None:
 @inlined
 def put_nothing(plan: Any, column: int, row: int, out: Any) -> None:
     """Write zeros for a null of a column that is read: it holds nothing, not what was there before."""
-    width = plan[WIDTH, column]
+    width = plan[column, WIDTH]
     if width:
-        _put(0, width, out, plan[FIRST, column] + row * width)
+        _put(0, width, out, plan[column, FIRST] + row * width)
 
 
 @inlined
@@ -104,17 +104,17 @@ def _word(data: Any, at: int, size: int) -> int:
 @inlined
 def read_number(tag: int, data: Any, at: int, length: int, plan: Any, column: int, row: int, out: Any) -> bool:
     """Read a value, if it has a tag of the plan; return whether it is taken."""
-    line = 0 if tag == plan[TAG, column] else FORM
-    if tag != plan[line + TAG, column]:
+    line = 0 if tag == plan[column, TAG] else FORM
+    if tag != plan[column, line + TAG]:
         return False
-    kind, low, high = plan[line + KIND, column], plan[line + LOW, column], plan[line + HIGH, column]
-    end, width = at + length, plan[WIDTH, column]
-    place = plan[FIRST, column] + row * width
+    kind, low, high = plan[column, line + KIND], plan[column, line + LOW], plan[column, line + HIGH]
+    end, width = at + length, plan[column, WIDTH]
+    place = plan[column, FIRST] + row * width
     if kind > 0:
         number = _word(data, at, kind) if length == kind else 0
-        number = (number ^ plan[line + SIGN, column]) - plan[line + SIGN, column]
+        number = (number ^ plan[column, line + SIGN]) - plan[column, line + SIGN]
         taken = length == kind and low <= number <= high
-        number += plan[line + MORE, column]
+        number += plan[column, line + MORE]
     elif kind == NUMERIC:
         return read_decimal(data, at, length, low, high, out, place)
     elif kind == NUMERIC_TEXT:
@@ -138,8 +138,8 @@ def read_number(tag: int, data: Any, at: int, length: int, plan: Any, column: in
 def lay_out(lines: Plan, rows: int) -> tuple[Plan, Bytes]:
     """Return a plan in which each value of so many rows has its place, and one piece of memory for all."""
     plan = lines.copy()
-    ends = np.cumsum(-(-plan[WIDTH] * rows // LINE) * LINE)
-    plan[FIRST, 1:] = ends[:-1]
+    ends = np.cumsum(-(-plan[:, WIDTH] * rows // LINE) * LINE)
+    plan[1:, FIRST] = ends[:-1]
     return plan, np.empty(ends[-1] if len(ends) else 0, np.uint8)
 
 
