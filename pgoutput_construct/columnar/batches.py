@@ -1,6 +1,5 @@
 """A whole stream in batches: payloads in their order in, typed rows of every table out."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Final, Unpack
@@ -9,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
-from pgoutput_construct.columnar.gather import all_same, tag_table
+from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, group_rows
+from pgoutput_construct.columnar.gather import tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
 from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema
@@ -93,7 +92,7 @@ class BatchDecoder:
         errors += self._read_relations(index, scopes)
         rows, oids = index.tables()
         tables = []
-        for place, some in _groups(find_descriptions(self.history, oids, scopes[rows], rows + self._next_seq)):
+        for place, some in group_rows(self.history, oids, scopes, rows, self._next_seq):
             if place == UNDESCRIBED:
                 errors += map(_undescribed, rows[some].tolist(), oids[some].tolist())
             else:
@@ -135,12 +134,3 @@ def _columns(history: RelationHistory, place: int) -> Columns:
 
 def _undescribed(row: int, oid: int) -> RowError:
     return RowError(row, ProtocolError(f"no Relation has described the relation OID {oid} before this row"))
-
-
-def _groups(numbers: Numbers) -> Iterator[tuple[int, Numbers | slice]]:
-    """Yield each number, and where it is."""
-    if len(numbers) and all_same(numbers):
-        yield int(numbers[0]), slice(None)
-        return
-    for number in np.unique(numbers).tolist():
-        yield number, np.flatnonzero(numbers == number)

@@ -1,7 +1,7 @@
 """Which description each of many rows has, without a loop over the rows."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar.gather import all_same
 from pgoutput_construct.stream.relations import RelationHistory
 
-__all__ = ["OUTSIDE", "UNDESCRIBED", "copy_scope", "find_descriptions"]
+__all__ = ["OUTSIDE", "UNDESCRIBED", "copy_scope", "find_descriptions", "group_rows"]
 
 Numbers = NDArray[np.int64]
 
@@ -25,6 +25,25 @@ def copy_scope(number: int) -> int:
     return OUTSIDE - 1 - number
 
 
+def group_rows(
+    history: RelationHistory, oids: Numbers, scopes: Numbers, rows: Numbers, first: int
+) -> Iterator[tuple[int, slice | Numbers]]:
+    """Yield the index of each description in the history, or UNDESCRIBED, and which of some rows have it.
+
+    ``rows`` are indexes of payloads, ascending, each with a relation OID; ``scopes`` has an entry for each payload.
+    The first payload has the position ``first``.
+    """
+    if len(rows) and all_same(oids) and all_same(scopes):
+        starts, known = _changes(history, int(oids[0]), int(scopes[rows[0]]))
+        last = bisect_right(starts, first + int(rows[-1]))
+        if bisect_right(starts, first + int(rows[0])) == last:
+            yield known[last - 1] if last else UNDESCRIBED, slice(None)
+            return
+    found = find_descriptions(history, oids, scopes[rows], rows + first)
+    for index in np.unique(found).tolist():
+        yield index, np.flatnonzero(found == index)
+
+
 def find_descriptions(history: RelationHistory, oids: Numbers, scopes: Numbers, seqs: Numbers) -> Numbers:
     """Return for each row the index of its description in the history, UNDESCRIBED where there is none.
 
@@ -32,16 +51,15 @@ def find_descriptions(history: RelationHistory, oids: Numbers, scopes: Numbers, 
     """
     descriptions = np.full(len(oids), UNDESCRIBED, np.int64)
     for scope, oid, mine in _together(scopes, oids):
-        starts, known = history.changes(oid, None if scope == OUTSIDE else scope)
-        if not starts:
-            continue
-        here = seqs[mine]
-        if bisect_right(starts, int(here.min())) == (last := bisect_right(starts, int(here.max()))):
-            descriptions[mine] = known[last - 1] if last else UNDESCRIBED
-        else:
-            found = np.searchsorted(np.asarray(starts, np.int64), here, "right") - 1
+        starts, known = _changes(history, oid, scope)
+        if starts:
+            found = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], "right") - 1
             descriptions[mine] = np.where(found >= 0, np.asarray(known, np.int64)[found], UNDESCRIBED)
     return descriptions
+
+
+def _changes(history: RelationHistory, oid: int, scope: int) -> tuple[Sequence[int], Sequence[int]]:
+    return history.changes(oid, None if scope == OUTSIDE else scope)
 
 
 def _together(scopes: Numbers, oids: Numbers) -> Iterator[tuple[int, int, slice | Numbers]]:

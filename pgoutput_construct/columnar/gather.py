@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.jit import WORD, copy_word, kernel, u8
+from pgoutput_construct.columnar.memory import bitmap, room
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.errors import PgoutputError
@@ -45,7 +46,7 @@ def tag_table(classes: Iterable[type[PgoutputMessage]]) -> NDArray[np.bool_]:
 
 def look_up(tags: NDArray[np.uint8], table: NDArray[Entry]) -> NDArray[Entry]:
     """Return what a table of 256 entries says of each tag: numpy takes five times as long."""
-    out = np.empty(len(tags), table.dtype)
+    out = room(len(tags), table.dtype)
     _look_up(tags, table, out)
     return out
 
@@ -78,7 +79,7 @@ def _words(tags: Any, rows: Any, letters: Any, sizes: Any, out: Any, ends: Any) 
 def words(tags: NDArray[np.uint8], rows: NDArray[np.int64], table: WordTable) -> pa.Array:
     """Return the words of the tags of some rows as strings: Arrow's take takes five times as long."""
     letters, sizes = table
-    ends, out = np.empty(len(rows) + 1, np.int32), np.empty(len(rows) * len(letters) // len(sizes), np.uint8)
+    ends, out = room(len(rows) + 1, np.int32), room(len(rows) * len(letters) // len(sizes))
     _words(tags, rows, letters, sizes, out, ends)
     return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(out[: ends[-1]])])
 
@@ -94,7 +95,7 @@ def _present(places: Any, rows: Any, out: Any) -> int:
 
 def present(places: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Return the places of some rows, and how many of them are there."""
-    out = np.empty(len(rows), np.int64)
+    out = room(len(rows), np.int64)
     return out, _present(places, rows, out)
 
 
@@ -119,7 +120,7 @@ def _first_bytes(data: Any, starts: Any, ends: Any, out: Any) -> None:
 
 def first_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Return the first byte of each payload, 0 for an empty one."""
-    out = np.empty(len(starts), np.uint8)
+    out = room(len(starts))
     _first_bytes(data, starts, ends, out)
     return out
 
@@ -153,7 +154,7 @@ def scatter(pieces: Sequence[tuple[NDArray[np.int64], pa.Array]], count: int, ta
         first += len(array)
     arrays = [array.cast(target) for _, array in pieces]
     together = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
-    validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    validity = bitmap(present)
     return together.take(pa.Array.from_buffers(pa.int64(), count, [validity, pa.py_buffer(places)]))
 
 
@@ -163,5 +164,5 @@ def _spread(rows: NDArray[np.int64], array: pa.Array, count: int, target: pa.Dat
     out, present = np.zeros(count, dtype), np.zeros(count, np.bool_)
     out[rows] = np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
     present[rows] = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else True
-    validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    validity = bitmap(present)
     return pa.Array.from_buffers(target, count, [validity, pa.py_buffer(out)])

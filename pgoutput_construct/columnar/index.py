@@ -14,6 +14,7 @@ from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import look_up, scatter, tag_table
 from pgoutput_construct.columnar.headers import read_header
 from pgoutput_construct.columnar.jit import kernel
+from pgoutput_construct.columnar.memory import room
 from pgoutput_construct.columnar.rows import Payloads, RowError, States
 from pgoutput_construct.columnar.threads import checked, in_order
 from pgoutput_construct.errors import DecodeError
@@ -48,6 +49,16 @@ def _messages_of(tags: Any, valid: Any, table: Any, out: Any) -> int:
 
 
 @kernel
+def _changes(tags: Any, valid: Any, table: Any, relation_oids: Any, out: Any, oids: Any) -> int:
+    count = 0
+    for row in range(len(tags)):
+        if valid[row] and table[tags[row]]:
+            out[count], oids[count] = row, relation_oids[row]
+            count += 1
+    return count
+
+
+@kernel
 def _others(tags: Any, valid: Any, rows: Any, table: Any, out: Any) -> int:
     count = 0
     for row in rows:
@@ -71,13 +82,11 @@ class BatchIndex:
         self.options = options(**{**layout, **dict.fromkeys(states, False)})
         self._parameters = tuple(v for n, v in self.options.parameters().items() if n not in kernels.ROW_PARAMETERS)
         count = len(self.starts)
-        self.tags = np.empty(count, np.uint8)
+        self.tags = room(count)
         """The first byte of each payload, 0 for an empty one."""
-        self.valid = np.empty(count, np.bool_)
+        self.valid = room(count, np.bool_)
         """Whether it is a message; what is not is explained by ``error``."""
-        self.rows: dict[str, NDArray[Any]] = {
-            name: np.empty(count, dtype) for name, dtype in kernels.ROW_FIELDS.items()
-        }
+        self.rows: dict[str, NDArray[Any]] = {name: room(count, dtype) for name, dtype in kernels.ROW_FIELDS.items()}
         """Of messages that hold rows: relation_oid, xid, old_kind, and the positions of old and new (-1 for none)."""
         step = max(_LEAST, -(-count // threads))
         parts = (slice(first, first + step) for first in range(0, count, step))
@@ -124,8 +133,9 @@ class BatchIndex:
 
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
-        changes = self.messages_of(_HOLDS_ROWS)
-        oids = self.rows["relation_oid"][changes].astype(np.int64)
+        changes, oids = room(len(self), np.int64), room(len(self), np.int64)
+        count = _changes(self.tags, self.valid, _HOLDS_ROWS, self.rows["relation_oid"], changes, oids)
+        changes, oids = changes[:count], oids[:count]
         listing = self.messages_of(LISTS_TABLES).tolist()
         if not listing:
             return changes, oids
@@ -136,7 +146,7 @@ class BatchIndex:
 
     def messages_of(self, table: Flags) -> Numbers:
         """Return the indexes of the messages whose tags are in a table (tag_table)."""
-        rows = np.empty(len(self), np.int64)
+        rows = room(len(self), np.int64)
         return rows[: _messages_of(self.tags, self.valid, table, rows)]
 
     def _listed(self, row: int) -> list[tuple[int, int]]:
@@ -150,7 +160,7 @@ class BatchIndex:
 
     def others(self, rows: Numbers) -> Numbers:
         """Return which of some payloads change no rows, or are no messages."""
-        others = np.empty(len(rows), np.int64)
+        others = room(len(rows), np.int64)
         return others[: _others(self.tags, self.valid, rows, IS_ROW, others)]
 
     def malformed(self) -> Numbers:
@@ -228,10 +238,11 @@ def payload_array(payloads: Payloads) -> pa.Array:
         return _array(payloads, pa.large_binary(), "payloads must be bytes")
     if not any(is_type(payloads.type) for is_type in _BINARY):
         raise DecodeError(f"payloads must be a binary array, not one of {payloads.type}")
-    plain = pa.types.is_binary(payloads.type) and payloads.nbytes < 1 << 31
+    chunked = isinstance(payloads, pa.ChunkedArray)
+    plain = pa.types.is_binary(payloads.type) and not (chunked and payloads.nbytes >= 1 << 31)
     if not plain and not pa.types.is_large_binary(payloads.type):
         payloads = payloads.cast(pa.large_binary())
-    return payloads.combine_chunks() if isinstance(payloads, pa.ChunkedArray) else payloads
+    return payloads.combine_chunks() if chunked else payloads
 
 
 _BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
@@ -265,7 +276,8 @@ def payload_bounds(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numb
     if not len(payloads):
         return np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64)
     first, last = payloads.offset, payloads.offset + len(payloads)
-    bounds = np.frombuffer(ends, np.int64 if large else np.int32)[first : last + 1].astype(np.int64)
+    bounds = room(len(payloads) + 1, np.int64)
+    bounds[:] = np.frombuffer(ends, np.int64 if large else np.int32)[first : last + 1]
     content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
     starts, stops = bounds[:-1], bounds[1:]
     if validity is not None and payloads.null_count:

@@ -1,14 +1,17 @@
 """The stream state of each payload of a batch: whether it stands inside a stream, and of which transaction."""
 
-from typing import Final, TypeAlias
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.columnar.gather import first_bytes, look_up, tag_table
 from pgoutput_construct.columnar.index import payload_bounds
+from pgoutput_construct.columnar.memory import room
 from pgoutput_construct.columnar.rows import RowError
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.session import Session
@@ -58,9 +61,9 @@ class ScopeReader:
             ends.append(row + 1)
             xids.append(self._scope())
             parameters.append(state.parameters)
-        lengths = np.diff([0, *ends, len(array)])
-        states = {name: np.repeat([p[name] for p in parameters], lengths) for name in state.parameters}
-        return np.repeat(np.array(xids, np.int64), lengths), states, errors
+        bounds = [0, *ends, len(array)]
+        states = {name: _repeated([p[name] for p in parameters], bounds, np.bool_) for name in state.parameters}
+        return _repeated(xids, bounds, np.int64), states, errors
 
     def _events(self, array: pa.Array) -> list[int]:
         """Return the payloads that change the stream state, or contradict it, by their first byte."""
@@ -75,3 +78,11 @@ class ScopeReader:
 
     def _scope(self) -> int:
         return OUTSIDE if self.session.stream_xid is None else self.session.stream_xid
+
+
+def _repeated(values: Sequence[int], bounds: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+    """Return each value from its bound to the next one."""
+    repeated = room(bounds[-1], dtype)
+    for value, (begin, end) in zip(values, pairwise(bounds), strict=True):
+        repeated[begin:end] = value
+    return repeated

@@ -1,8 +1,8 @@
 """One side of some rows, the new one or the old one: a walk over their values, and a column of each."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import compress
-from threading import local
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import present, scatter
 from pgoutput_construct.columnar.index import BatchIndex
+from pgoutput_construct.columnar.memory import bitmap, room
 from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.columnar.typed.fixed import READ, lay_out, read_array
@@ -34,6 +35,8 @@ class Side:
     def __init__(self, index: BatchIndex, columns: Columns, rows: Numbers, side: str) -> None:
         self.index = index
         self.columns = columns
+        self.chosen = rows
+        """The indexes of the payloads."""
         self.count = len(rows)
         self.places, self.have = present(index.rows[side], rows)
         """Where this side of each row begins, -1 for none; and how many rows have it."""
@@ -43,7 +46,7 @@ class Side:
         """Which of the rows are looked at."""
         places = self.places[self.rows]
         self.counts = np.zeros(len(places), np.int32)
-        self.starts, self.lengths, self.tags = _places(side, columns.width, len(places), len(index.data))
+        self.starts, self.lengths, self.tags = _places(columns.width, len(places), len(index.data))
         self.seen, self.sizes = _counters(columns.width)
         """How often each tag stands in a column, and how many bytes its values have."""
         (find,) = kernels.TUPLES.values()
@@ -61,12 +64,17 @@ class Side:
         """Which of the rows have this side."""
         return self.places >= 0
 
-    def blank(self, positions: Sequence[int], rows: NDArray[np.bool_]) -> None:
-        """Take columns of some rows for nulls. PostgreSQL sends them so: then there is nothing to do."""
+    @cached_property
+    def validity(self) -> pa.Buffer | None:
+        """Which of the rows that are looked at have this side, as Arrow wants it; None for all of them."""
+        return None if self.have == len(self.counts) else bitmap(self.present[self.rows])
+
+    def blank(self, positions: Sequence[int], kind: int) -> None:
+        """Take columns of rows of some kind for nulls. PostgreSQL sends them so: then there is nothing to do."""
         null = kernels.VALUE_TAGS["null"]
-        for position in positions if rows.any() else ():
+        for position in positions:
             if self.seen[position, null] < self.have:
-                self.tags[position, rows[self.rows]] = null
+                self.tags[position, self.index.rows["old_kind"][self.chosen[self.rows]] == kind] = null
                 self.seen[position] = np.bincount(self.tags[position], minlength=_TAGS)
 
     def read(self) -> None:
@@ -91,8 +99,7 @@ class Side:
         if not self.have:
             return self.columns.nulls("_before", self.count)
         children = [self.column(field.name, field.type) for field in target]
-        validity = pa.py_buffer(np.packbits(self.present, bitorder="little"))
-        return pa.Array.from_buffers(target, self.count, [validity], children=children)
+        return pa.Array.from_buffers(target, self.count, [bitmap(self.present)], children=children)
 
     def unchanged(self) -> pa.Array:
         """Return the names of the columns that were not sent, row by row; empty lists where the side is missing."""
@@ -113,8 +120,8 @@ class Side:
 
     def _numbers(self, position: int, column: Column, count: int) -> pa.Array:
         """Return the values that the walk over the rows has read."""
-        tags = None if count == len(self.counts) else self.tags[position]
-        return read_array(column.target, self.plan[position], self.numbers, len(self.counts), tags)
+        validity = self.validity if count == self.have else bitmap(self.tags[position] == READ)
+        return read_array(column.target, self.plan[position], self.numbers, len(self.counts), validity)
 
     def _cast(self, position: int, column: Column, name: str) -> pa.Array:
         """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""
@@ -162,23 +169,14 @@ def _counters(columns: int) -> tuple[Numbers, Numbers]:
 
 
 _FAR: Final = 1 << 31
-_MOST_KEPT: Final = 1 << 24
-_PLACES: Final = local()
-"""Room that a thread's last block has left, by side: new memory is taken from the kernel, page by page."""
 
 
-def _places(side: str, columns: int, rows: int, data: int) -> Any:
-    """Return room for where each value starts, its length and its tag, until the thread's next block.
+def _places(columns: int, rows: int, data: int) -> Any:
+    """Return room for where each value starts, its length and its tag.
 
     ``data`` is how many bytes the batch has. Where places in it fit into 32 bits they have no more: the walk over rows
     writes almost as much as it reads, and what it writes is read again for each column.
     """
-    size, start = columns * rows, np.dtype(np.int32 if data < _FAR else np.int64)
-    ends = np.cumsum([start.itemsize * size, 4 * size, size]).tolist()
-    kept = getattr(_PLACES, side, None)
-    if kept is None or len(kept) < ends[-1]:
-        kept = np.empty(ends[-1], np.uint8)
-        setattr(_PLACES, side, kept if ends[-1] <= _MOST_KEPT else None)
-    starts, lengths, tags = kept[: ends[0]], kept[ends[0] : ends[1]], kept[ends[1] : ends[2]]
-    views = starts.view(start), lengths.view(np.int32), tags
+    starts = room(columns * rows, np.int32 if data < _FAR else np.int64)
+    views = starts, room(columns * rows, np.int32), room(columns * rows)
     return tuple(view.reshape(columns, rows) for view in views)

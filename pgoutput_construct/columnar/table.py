@@ -149,7 +149,7 @@ class _Table:
         """Return the rows as a batch."""
         reading, schema = self.reading, self.reading.schema
         if old.have and reading.others:
-            old.blank(reading.others, self.index.rows["old_kind"][rows] == ord(UpdateOldKind.KEY))
+            old.blank(reading.others, ord(UpdateOldKind.KEY))
         new.read()
         old.read()
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in reading.columns}

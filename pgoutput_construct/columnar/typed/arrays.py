@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import inlined, kernel, u8, u32
 from pgoutput_construct.columnar.kernels import VALUE_TAGS
+from pgoutput_construct.columnar.memory import room
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
 
 __all__ = ["list_of"]
@@ -109,9 +110,9 @@ def list_of(element: Cast) -> Cast:
 
     def cast(values: Values, target: pa.DataType) -> Result:
         # An element takes four bytes in binary format; in text at least one, and a comma or brace.
-        room = values.size // (2 if values.code == TEXT_TAG else 4) + len(values)
-        starts, lengths, tags = (np.empty(room, each.dtype) for each in (values.starts, values.lengths, values.tags))
-        state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
+        most = values.size // (2 if values.code == TEXT_TAG else 4) + len(values)
+        starts, lengths, tags = (room(most, each.dtype) for each in (values.starts, values.lengths, values.tags))
+        state, ends = room(len(values)), room(len(values) + 1, np.int32)
         missing = _split(*values.given, starts, lengths, tags, ends, state)
         total = int(ends[-1])
         count = int(np.count_nonzero(tags[:total] == values.code))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.columnar.jit import kernel
+from pgoutput_construct.columnar.memory import room
 from pgoutput_construct.columnar.typed import fixed
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
 from pgoutput_construct.columnar.typed.fixed import ENTRIES, FORM, lay_out, read_array, read_number
@@ -67,7 +68,7 @@ class Fixed:
         """Cast values whose places are known."""
         plan, out = lay_out(np.array([plan_of(target, {values.code: self})]), len(values))
         out.fill(0)
-        state = np.empty(len(values), np.uint8)
+        state = room(len(values))
         missing = _read(*values.given, plan, out, state)
         content = read_array(target, plan[0], out, len(values), None)
         array, left = array_of(values, target, state, missing, content.buffers()[1])

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.columnar.memory import bitmap
+
 __all__ = ["LEFT", "NULL", "TAKEN", "Cast", "Result", "Values", "array_of"]
 
 NULL: Final = 0
@@ -58,5 +60,5 @@ def array_of(values: Values, target: pa.DataType, state: NDArray[np.uint8], miss
     """Return what a cast does, from the buffers that a kernel has filled, and the rows that it says are missing."""
     left = state == LEFT if missing > len(values) - values.count else None
     taken = state if left is None else state == TAKEN
-    validity = pa.py_buffer(np.packbits(taken, bitorder="little")) if missing else None
+    validity = bitmap(taken) if missing else None
     return pa.Array.from_buffers(target, len(state), [validity, *map(pa.py_buffer, buffers)]), left

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from pgoutput_construct.columnar.forms.numbers import NEGATIVE
-from pgoutput_construct.columnar.jit import inlined, put64, u8, u16
+from pgoutput_construct.columnar.jit import inlined, put64, u8, u16, u64
 from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
 
 __all__ = ["WIDTH", "read_decimal", "read_decimal_text"]
@@ -93,6 +93,18 @@ def _without_zeros(digit: int, count: int) -> int:
 
 
 @inlined
+def _before_last(word: int, count: int) -> int:
+    """Return the number that the digits before the last one make, of so many (4 at most) at the end of a word.
+
+    Digits are to base 10,000; return -1 where one is none.
+    """
+    lanes = (word >> 16) & ((1 << 16 * (count - 1)) - 1)
+    if (lanes | (lanes + 0x58F058F058F0)) & 0x800080008000:  # 0x8000 less 10,000
+        return -1
+    return (lanes >> 32) * POWERS[8] + (lanes >> 16 & 0xFFFF) * POWERS[BASE_DIGITS] + (lanes & 0xFFFF)
+
+
+@inlined
 def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, place: int) -> bool:
     """Read one numeric that has digits; return whether it is taken."""
     weight, sign, shown = (u16(data, at + 2) ^ 0x8000) - 0x8000, u16(data, at + 4), u16(data, at + 6)
@@ -107,16 +119,10 @@ def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, 
     if BASE_DIGITS * weight + lead > precision - scale:
         return False
     negative, power = sign == NEGATIVE, scale - places + cut
-    if BASE_DIGITS * count + power <= MOST:
-        value = 0
-        for step in range(count - 1):
-            digit = u16(data, at + HEAD + 2 * step)
-            if digit >= POWERS[BASE_DIGITS]:
-                return False
-            value = value * POWERS[BASE_DIGITS] + digit
-        value = value * POWERS[BASE_DIGITS - cut] + end
-        _put(out, place, negative, value * POWERS[power], 0)
-        return last < POWERS[BASE_DIGITS]
+    if count <= 4 and BASE_DIGITS * count + power <= MOST:
+        value = _before_last(u64(data, at + 2 * count), count)  # where digits are few, the head stands before them
+        _put(out, place, negative, (value * POWERS[BASE_DIGITS - cut] + end) * POWERS[power], 0)
+        return value >= 0 and last < POWERS[BASE_DIGITS]
     one, two, three, four = 0, 0, 0, 0
     for step in range(count - 1):
         digit = u16(data, at + HEAD + 2 * step)

@@ -19,6 +19,7 @@ from pgoutput_construct.columnar.jit import (
     u32,
     u64,
 )
+from pgoutput_construct.columnar.memory import bitmap, room
 from pgoutput_construct.columnar.typed.decimals import WIDTH as DECIMAL
 from pgoutput_construct.columnar.typed.decimals import read_decimal, read_decimal_text
 from pgoutput_construct.columnar.typed.moments import read_day, read_moment
@@ -140,15 +141,15 @@ def lay_out(lines: Plan, rows: int) -> tuple[Plan, Bytes]:
     plan = lines.copy()
     ends = np.cumsum(-(-plan[:, WIDTH] * rows // LINE) * LINE)
     plan[1:, FIRST] = ends[:-1]
-    return plan, np.empty(ends[-1] if len(ends) else 0, np.uint8)
+    return plan, room(int(ends[-1]) if len(ends) else 0)
 
 
-def read_array(target: pa.DataType, entries: Plan, out: Bytes, count: int, tags: Bytes | None) -> pa.Array:
-    """Return the values of a column that were read; the others are null. Without tags all were.
+def read_array(target: pa.DataType, entries: Plan, out: Bytes, count: int, validity: pa.Buffer | None) -> pa.Array:
+    """Return the values of a column that were read.
 
-    ``entries`` are the column's in the plan, ``count`` how many rows there are.
+    ``entries`` are the column's in the plan, ``count`` how many rows there are, ``validity`` which of them have a
+    value, None for all.
     """
     content = out[entries[FIRST] : entries[FIRST] + count * entries[WIDTH]]
-    packed = np.packbits(content, bitorder="little") if pa.types.is_boolean(target) else content
-    validity = None if tags is None else pa.py_buffer(np.packbits(tags == READ, bitorder="little"))
-    return pa.Array.from_buffers(target, count, [validity, pa.py_buffer(packed)])
+    values = bitmap(content) if pa.types.is_boolean(target) else pa.py_buffer(content)
+    return pa.Array.from_buffers(target, count, [validity, values])

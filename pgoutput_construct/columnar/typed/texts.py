@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import WORD, copy_word, inlined, kernel, put_length, put_word, u8, u32, u64
+from pgoutput_construct.columnar.memory import room
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, SLACK, TAKEN, Cast, Result, Values, array_of
 from pgoutput_construct.columnar.typed.moments import NONE, write_time
 
@@ -70,8 +71,8 @@ def _copy(
 
 def _copied(version: int = -1) -> Cast:
     def cast(values: Values, target: pa.DataType) -> Result:
-        state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
-        out = np.empty(values.size + SLACK, np.uint8)
+        state, ends = room(len(values)), room(len(values) + 1, np.int32)
+        out = room(values.size + SLACK)
         missing = _copy(*values.given, version, out, ends, state)
         buffers = ends, out[: ends[-1]]
         if missing >= 0 or pa.types.is_binary(target):
@@ -223,8 +224,8 @@ def _rewritten(kind: int, width: int | None = None) -> Cast:
 
     def cast(values: Values, target: pa.DataType) -> Result:
         size = values.size if width is None else width * len(values)
-        state, ends = np.empty(len(values), np.uint8), np.empty(len(values) + 1, np.int32)
-        out = np.empty(size + SLACK, np.uint8)
+        state, ends = room(len(values)), room(len(values) + 1, np.int32)
+        out = room(size + SLACK)
         missing = _rewrite(*values.given, kind, out, ends, state)
         return array_of(values, target, state, missing, ends, out[: ends[-1]])
 
