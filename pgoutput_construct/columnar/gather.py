@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.jit import WORD, copy_word, kernel, u8
 from pgoutput_construct.columnar.memory import bitmap, room
+from pgoutput_construct.columnar.typed.casts import TEXT
 from pgoutput_construct.columnar.typed.column import Values
-from pgoutput_construct.columnar.typed.texts import TEXT
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire.messages import PgoutputMessage
 

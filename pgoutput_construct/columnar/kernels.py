@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
-from pgoutput_construct.columnar.typed.fixed import READ, put_nothing, read_number
+from pgoutput_construct.columnar.typed.walked import READ, put_nothing, read_value
 
 __all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index"]
 
@@ -633,7 +633,7 @@ def find_tuple_data(
     parallel: bool,
     columns: int,
     plan: Any,
-    numbers: Any,
+    out: Any,
     counts: Any,
     tags: Any,
     starts: Any,
@@ -644,8 +644,8 @@ def find_tuple_data(
     """Find the values of rows (not those at -1), and count them.
 
     Rows with another number of values than there are columns are counted only, and make the answer False.
-    The values that ``plan`` knows are written to ``numbers``, and have the tag READ. ``seen`` counts each
-    column's tags, ``sizes`` the bytes that are found.
+    The values that ``plan`` knows are written to ``out``, and have the tag READ. Of the others ``seen`` counts
+    each column's tags, ``sizes`` their bytes.
     """
     fits = True
     for row in range(len(places)):
@@ -653,7 +653,7 @@ def find_tuple_data(
         if at < 0:
             for column in range(columns):
                 tags[column, row] = lengths[column, row] = 0
-                put_nothing(plan, column, row, numbers)
+                put_nothing(plan, column, row, out)
             continue
         _column_count = u16(data, at)
         at += 2
@@ -662,7 +662,7 @@ def find_tuple_data(
             fits = False
             for column in range(columns):
                 tags[column, row] = lengths[column, row] = 0
-                put_nothing(plan, column, row, numbers)
+                put_nothing(plan, column, row, out)
             continue
         for column in range(columns):
             kind = u8(data, at)
@@ -672,16 +672,15 @@ def find_tuple_data(
                 length = u32(data, at)
                 start = at + 4
                 at = start + length
-            if read_number(kind, data, start, length, plan, column, row, numbers):
+            if read_value(kind, data, start, length, plan, column, row, out):
                 kind = READ
             else:
                 starts[column, row] = start
                 lengths[column, row] = length
                 sizes[column] += length
-                if length == 0:
-                    put_nothing(plan, column, row, numbers)
+                put_nothing(plan, column, row, out)
+                seen[column, kind] += 1
             tags[column, row] = kind
-            seen[column, kind] += 1
     return fits
 
 

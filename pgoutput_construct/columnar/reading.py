@@ -1,18 +1,19 @@
 """What is read of one table's columns: which kernel or reader for each, and what the walk over its rows is told."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.rows import rows_schema
 from pgoutput_construct.columnar.typed.casts import plan_of
 from pgoutput_construct.columnar.typed.column import Cast
-from pgoutput_construct.columnar.typed.fixed import ENTRIES
 from pgoutput_construct.columnar.typed.registry import find_cast
+from pgoutput_construct.columnar.typed.walked import ENTRIES
 from pgoutput_construct.columnar.values import ColumnReader
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.values import base_oid
@@ -21,6 +22,8 @@ from pgoutput_construct.wire.protocol import RelationColumnFlags
 from pgoutput_construct.wire.types import Marker
 
 __all__ = ["SENT", "UNSENT", "Column", "Columns"]
+
+Numbers = NDArray[np.int64]
 
 SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)}
 """The tags of values that are there: text and binary format."""
@@ -76,7 +79,18 @@ class Columns:
         """How the walk over the rows reads those columns that it can."""
         for position, column in self.readers.items():
             self.plan[position] = plan_of(column.target, {SENT[name]: cast for name, cast in column.casts.items()})
+        self._expected: dict[str, Numbers] = {}
         self._without = self._rows_without(0)
+
+    def expected(self, side: str, mean: Callable[[], float]) -> Numbers:
+        """Return how many bytes of text to expect in each column of a row; whoever finds others writes them there.
+
+        ``mean`` is asked for those of a payload the first time. What has no room is read later, where it stands.
+        """
+        known = self._expected.get(side)
+        if known is None:
+            known = self._expected[side] = np.full(self.width, int(2 * mean() / max(self.width, 1)) + 1)
+        return known
 
     def nulls(self, name: str, count: int) -> pa.Array:
         """Return so many nulls of a column, in memory that all blocks share; old rows have the types of the new."""

@@ -16,7 +16,7 @@ from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.memory import bitmap, room
 from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
 from pgoutput_construct.columnar.typed.column import Values
-from pgoutput_construct.columnar.typed.fixed import READ, lay_out, read_array
+from pgoutput_construct.columnar.typed.walked import READ, Plan, lay_out, learn, read_array
 from pgoutput_construct.columnar.values import CannotHold
 from pgoutput_construct.wire.messages import VALUES
 
@@ -35,6 +35,7 @@ class Side:
     def __init__(self, index: BatchIndex, columns: Columns, rows: Numbers, side: str) -> None:
         self.index = index
         self.columns = columns
+        self.side = side
         self.chosen = rows
         """The indexes of the payloads."""
         self.count = len(rows)
@@ -46,18 +47,29 @@ class Side:
         """Which of the rows are looked at."""
         places = self.places[self.rows]
         self.counts = np.zeros(len(places), np.int32)
-        self.starts, self.lengths, self.tags = _places(columns.width, len(places), len(index.data))
-        self.seen, self.sizes = _counters(columns.width)
-        """How often each tag stands in a column, and how many bytes its values have."""
-        (find,) = kernels.TUPLES.values()
-        given = index.given(rows[self.rows], places)
-        self.plan, self.numbers = lay_out(columns.plan, len(places))
-        found = self.tags, self.starts, self.lengths, self.seen, self.sizes
-        self.fits = find(*given, columns.width, self.plan, self.numbers, self.counts, *found)
+        self.fits = self._walk(columns.plan)
         """Whether all rows have as many values as there are columns."""
         self.refused: dict[str, dict[int, str]] = {}
         """PostgreSQL's text of values that their column cannot hold, by column and row."""
         self.arrays: dict[str, pa.Array] = {}
+
+    def _walk(self, lines: Plan) -> bool:
+        """Walk over the rows, and read what the lines of a plan say."""
+        index, columns, chosen, rows = self.index, self.columns, self.chosen[self.rows], len(self.counts)
+        self.seen, self.sizes = _counters(columns.width)
+        """How often each tag stands in a column, and how many bytes the values have that are not read."""
+        if not self.have:
+            return True
+        self.starts, self.lengths, self.tags = _places(columns.width, rows, len(index.data))
+        expected = columns.expected(self.side, lambda: float(np.mean(index.ends[chosen] - index.starts[chosen])))
+        self.plan, self.content = lay_out(lines, rows, expected)
+        given = index.given(chosen, self.places[self.rows])
+        found = self.counts, self.tags, self.starts, self.lengths, self.seen, self.sizes
+        (find,) = kernels.TUPLES.values()
+        fits = find(*given, columns.width, self.plan, np.frombuffer(self.content, np.uint8), *found)
+        self.seen[:, READ] = self.have - self.seen.sum(axis=1)
+        learn(self.plan, self.sizes, rows, expected)
+        return bool(fits)
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -69,7 +81,7 @@ class Side:
         """Which of the rows that are looked at have this side, as Arrow wants it; None for all of them."""
         return None if self.have == len(self.counts) else bitmap(self.present[self.rows])
 
-    def blank(self, positions: Sequence[int], kind: int) -> None:
+    def _blank(self, positions: Sequence[int], kind: int) -> None:
         """Take columns of rows of some kind for nulls. PostgreSQL sends them so: then there is nothing to do."""
         null = kernels.VALUE_TAGS["null"]
         for position in positions:
@@ -77,15 +89,31 @@ class Side:
                 self.tags[position, self.index.rows["old_kind"][self.chosen[self.rows]] == kind] = null
                 self.seen[position] = np.bincount(self.tags[position], minlength=_TAGS)
 
-    def read(self) -> None:
-        """Read all columns that have values."""
-        seen = self.seen[:, [READ, *SENT.values()]].tolist() if self.have else []
-        for position, column in self.columns.readers.items() if self.have else ():
+    def read(self, others: Sequence[int], key: int) -> None:
+        """Read all columns that have values; ``others`` are nulls in rows that are keys."""
+        if not self.have:
+            return
+        self._blank(others, key)
+        seen, plan, wrong = self.seen[:, [READ, *SENT.values()]].tolist(), self.plan.tolist(), []
+        for position, column in self.columns.readers.items():
             read, *sent = seen[position]
-            pieces = [self._numbers(position, column, read)] if read else []
+            try:
+                pieces = [self._walked(position, column, plan[position], read)] if read else []
+            except pa.ArrowInvalid:  # a text is not UTF-8
+                wrong.append(position)
+                continue
             pieces += [self._cast(position, column, name) for name in compress(SENT, sent)]
             if pieces:
                 self.arrays[column.name] = pieces[0] if len(pieces) == 1 else pc.coalesce(*pieces)
+        if wrong:
+            self._read_by_place(wrong, others, key)
+
+    def _read_by_place(self, wrong: Sequence[int], others: Sequence[int], key: int) -> None:
+        """Read all columns again, some by the places of their values: one by one, where it must be."""
+        lines = self.columns.plan.copy()
+        lines[wrong] = 0
+        self._walk(lines)
+        self.read(others, key)
 
     def column(self, name: str, target: pa.DataType) -> pa.Array:
         """Return a column over all rows, null where they do not have this side."""
@@ -118,10 +146,10 @@ class Side:
         """Return what the columns cannot hold, by name and row."""
         return {prefix + name: texts for name, texts in self.refused.items() if texts}
 
-    def _numbers(self, position: int, column: Column, count: int) -> pa.Array:
+    def _walked(self, position: int, column: Column, entries: Sequence[int], count: int) -> pa.Array:
         """Return the values that the walk over the rows has read."""
         validity = self.validity if count == self.have else bitmap(self.tags[position] == READ)
-        return read_array(column.target, self.plan[position], self.numbers, len(self.counts), validity)
+        return read_array(column.target, entries, self.content, len(self.counts), validity)
 
     def _cast(self, position: int, column: Column, name: str) -> pa.Array:
         """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""

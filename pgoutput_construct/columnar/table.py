@@ -148,10 +148,8 @@ class _Table:
     def batch(self, rows: Numbers, new: Side, old: Side) -> pa.RecordBatch:
         """Return the rows as a batch."""
         reading, schema = self.reading, self.reading.schema
-        if old.have and reading.others:
-            old.blank(reading.others, ord(UpdateOldKind.KEY))
-        new.read()
-        old.read()
+        new.read((), 0)
+        old.read(reading.others, ord(UpdateOldKind.KEY))
         arrays: dict[str, pa.Array] = {field.name: new.column(field.name, field.type) for field in reading.columns}
         arrays["_op"] = words(self.index.tags, rows, self.ops)
         arrays["_unchanged"] = new.unchanged()

@@ -26,7 +26,7 @@ __all__ = [
     "put_length",
     "put_nothing",
     "put_word",
-    "read_number",
+    "read_value",
     "single_bits",
     "u8",
     "u16",
@@ -96,7 +96,7 @@ def find_nul(data: Window, at: int, end: int) -> int:
     return next((place for place in range(at, end) if u8(data, place) == 0), -1)
 
 
-def read_number(tag: int, data: Window, *given: Any) -> bool:
+def read_value(tag: int, data: Window, *given: Any) -> bool:
     """Read nothing: without a plan every value is found where it is."""
     return False
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar import frame_kernels, index_batch, kernels
 from pgoutput_construct.columnar.headers import HeaderColumn, read_columns
 from pgoutput_construct.columnar.index import BatchIndex, payload_bounds
-from pgoutput_construct.columnar.typed.fixed import ENTRIES, lay_out
+from pgoutput_construct.columnar.typed.walked import ENTRIES, lay_out
 from pgoutput_construct.wire import codec, frame_codec
 from pgoutput_construct.wire.engine import engine
 from pgoutput_construct.wire.fast import PAD, REJECTIONS
@@ -180,10 +180,11 @@ def _values(index: BatchIndex, rows: Numbers, side: str, widths: Sequence[int]) 
 def _find(index: BatchIndex, rows: Numbers, places: Numbers, width: int) -> Any:
     shape = width, len(rows)
     tags, starts, lengths = np.zeros(shape, np.uint8), np.zeros(shape, np.int64), np.zeros(shape, np.int32)
-    plan, numbers = lay_out(np.zeros((width, ENTRIES), np.int64), len(rows))
+    plan, content = lay_out(np.zeros((width, ENTRIES), np.int64), len(rows), np.zeros(width, np.int64))
     counts, seen, sizes = np.zeros(len(rows), np.int32), np.zeros((width, 256), np.int32), np.zeros(width, np.int64)
     (find,) = kernels.TUPLES.values()
-    fits = find(*index.given(rows, places), width, plan, numbers, counts, tags, starts, lengths, seen, sizes)
+    given = *index.given(rows, places), width, plan, np.frombuffer(content, np.uint8)
+    fits = find(*given, counts, tags, starts, lengths, seen, sizes)
     return tags, starts, lengths, fits
 
 

@@ -110,19 +110,19 @@ class Walker:
 
 
 _FOUND = (
-    *("plan: Any", "numbers: Any"),
+    *("plan: Any", "out: Any"),
     *("counts: Any", "tags: Any", "starts: Any", "lengths: Any", "seen: Any", "sizes: Any"),
 )
 _FINDS = (
     "Rows with another number of values than there are columns are counted only, and make the answer False.",
-    "The values that ``plan`` knows are written to ``numbers``, and have the tag READ. ``seen`` counts each",
-    "column's tags, ``sizes`` the bytes that are found.",
+    "The values that ``plan`` knows are written to ``out``, and have the tag READ. Of the others ``seen`` counts",
+    "each column's tags, ``sizes`` their bytes.",
 )
 
 _NO_VALUES = (
     "for column in range(columns):",
     "    tags[column, row] = lengths[column, row] = 0",
-    "    put_nothing(plan, column, row, numbers)",
+    "    put_nothing(plan, column, row, out)",
 )
 
 
@@ -209,13 +209,13 @@ class _Find(Steps):
         for lines, tags in by_size.items():
             with self.write.block(f"if {' or '.join(f'kind == {tag}' for tag in tags)}:"):
                 self.write(lines)
-        with self.write.block("if read_number(kind, data, start, length, plan, column, row, numbers):"):
+        with self.write.block("if read_value(kind, data, start, length, plan, column, row, out):"):
             self.write("kind = READ")
         with self.write.block("else:"):
             self.write("starts[column, row] = start", "lengths[column, row] = length", "sizes[column] += length")
-            with self.write.block("if length == 0:"):
-                self.write("put_nothing(plan, column, row, numbers)")
-        self.write("tags[column, row] = kind", "seen[column, kind] += 1")
+            self.write("put_nothing(plan, column, row, out)")
+            self.write("seen[column, kind] += 1")
+        self.write("tags[column, row] = kind")
 
     def part(self, name: str) -> None:
         """Write the steps over a part, those of a value in place."""

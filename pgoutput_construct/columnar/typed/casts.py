@@ -1,4 +1,4 @@
-"""Casts of values that have a fixed width in Arrow: what the plan of a walk says of each type."""
+"""Casts of what the walk over rows reads: what its plan says of each type."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -10,12 +10,20 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.columnar.jit import kernel
 from pgoutput_construct.columnar.memory import room
-from pgoutput_construct.columnar.typed import fixed
+from pgoutput_construct.columnar.typed import walked
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
-from pgoutput_construct.columnar.typed.fixed import ENTRIES, FORM, lay_out, read_array, read_number
 from pgoutput_construct.columnar.typed.moments import DAY, FIRST_DAY, LAST_DAY
 from pgoutput_construct.columnar.typed.numbers import FLOAT_POWERS
-from pgoutput_construct.columnar.typed.texts import TEXT
+from pgoutput_construct.columnar.typed.walked import (
+    ENTRIES,
+    FORM,
+    KIND,
+    OFFSET,
+    lay_out,
+    put_nothing,
+    read_array,
+    read_value,
+)
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 __all__ = [
@@ -29,10 +37,12 @@ __all__ = [
     "FLOAT_TEXT",
     "INTEGER_BINARY",
     "INTEGER_TEXT",
+    "JSONB_BINARY",
     "OID_BINARY",
+    "TEXT",
     "TIMESTAMP_BINARY",
     "TIMESTAMP_TEXT",
-    "Fixed",
+    "Walked",
     "plan_of",
 ]
 
@@ -45,18 +55,20 @@ def _read(data: Any, starts: Any, lengths: Any, tags: Any, code: int, plan: Any,
     for row in range(len(starts)):
         state[row] = NULL
         if tags[row] == code:
-            taken = read_number(code, data, starts[row], lengths[row], plan, 0, row, out)
+            taken = read_value(code, data, starts[row], lengths[row], plan, 0, row, out)
             state[row] = TAKEN if taken else LEFT
-        missing += state[row] != TAKEN
+        if state[row] != TAKEN:
+            put_nothing(plan, 0, row, out)
+            missing += 1
     return missing
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Walked:
     """The cast of a type in one format."""
 
     kind: int
-    """How its values are read (typed/fixed.py)."""
+    """How its values are read (typed/walked.py)."""
     bounds: Bounds
     """The lowest and the highest number taken for an Arrow type, or what else the kind goes by."""
     more: int = 0
@@ -66,12 +78,12 @@ class Fixed:
 
     def __call__(self, values: Values, target: pa.DataType) -> Result:
         """Cast values whose places are known."""
-        plan, out = lay_out(np.array([plan_of(target, {values.code: self})]), len(values))
-        out.fill(0)
+        plan = np.array([plan_of(target, {values.code: self})])
+        plan, content = lay_out(plan, len(values), np.array([values.size // max(len(values), 1) + 1]))
         state = room(len(values))
-        missing = _read(*values.given, plan, out, state)
-        content = read_array(target, plan[0], out, len(values), None)
-        array, left = array_of(values, target, state, missing, content.buffers()[1])
+        missing = _read(*values.given, plan, np.frombuffer(content, np.uint8), state)
+        found = read_array(target, plan[0].tolist(), content, len(values), None)
+        array, left = array_of(values, target, state, missing, *found.buffers()[1:])
         if left is None or self.rest is None:
             return array, left
         tags = np.where(left, values.tags, NULL)
@@ -87,11 +99,12 @@ class Fixed:
 
 def plan_of(target: pa.DataType, casts: Mapping[int, Cast | None]) -> list[int]:
     """Return what a plan says of a column, given the casts by the tags of their formats."""
-    known = [cast.entries(target, code) for code, cast in casts.items() if isinstance(cast, Fixed)]
+    known = [cast.entries(target, code) for code, cast in casts.items() if isinstance(cast, Walked)]
     if not known:
         return [0] * ENTRIES
     forms = [*known, [0] * FORM][:2]
-    return [*forms[0], *forms[1], max(target.bit_width // 8, 1), 0]
+    width = OFFSET if known[0][KIND] == walked.TEXT else max(target.bit_width // 8, 1)
+    return [*forms[0], *forms[1], width, *[0] * (ENTRIES - 2 * FORM - 1)]
 
 
 def _parsed(values: Values, target: pa.DataType) -> Result:
@@ -114,27 +127,30 @@ def _exact_floats(target: pa.DataType) -> tuple[int, int]:
     return (1 << 53, FLOAT_POWERS) if target.bit_width == 64 else (1 << 24, 10)
 
 
-def _moments(size: int, unit: int) -> Fixed:
+def _moments(size: int, unit: int) -> Walked:
     """Read days (4 bytes) or microseconds (8) since 2000; infinities, and years outside 1 to 9999, are left."""
     epoch = UNIX_TO_POSTGRES // DAY * unit
-    return Fixed(size, _within(FIRST_DAY * unit - epoch, (LAST_DAY + 1) * unit - 1 - epoch), epoch)
+    return Walked(size, _within(FIRST_DAY * unit - epoch, (LAST_DAY + 1) * unit - 1 - epoch), epoch)
 
 
 def _digits(target: pa.DataType) -> tuple[int, int]:
     return target.precision, target.scale
 
 
-BOOL_TEXT: Final = Fixed(fixed.BOOLEAN, _within(ord("t"), ord("f")))
-BOOL_BINARY: Final = Fixed(1, _within(0, 1))
-INTEGER_TEXT: Final = Fixed(fixed.INTEGER, lambda target: _signed(target.bit_width))
-INTEGER_BINARY: Final = {size: Fixed(size, _within(*_signed(64))) for size in (2, 4, 8)}
-OID_BINARY: Final = Fixed(4, _within(0, (1 << 32) - 1))
-FLOAT_TEXT: Final = Fixed(fixed.FLOAT, _exact_floats, rest=_parsed)
-FLOAT_BINARY: Final = {size: Fixed(size, _within(*_signed(64))) for size in (4, 8)}
+TEXT: Final = Walked(walked.TEXT, _within(-1, 0))
+JSONB_BINARY: Final = Walked(walked.TEXT, _within(1, 0))
+"""jsonb_send(): a version stands before the text."""
+BOOL_TEXT: Final = Walked(walked.BOOLEAN, _within(ord("t"), ord("f")))
+BOOL_BINARY: Final = Walked(1, _within(0, 1))
+INTEGER_TEXT: Final = Walked(walked.INTEGER, lambda target: _signed(target.bit_width))
+INTEGER_BINARY: Final = {size: Walked(size, _within(*_signed(64))) for size in (2, 4, 8)}
+OID_BINARY: Final = Walked(4, _within(0, (1 << 32) - 1))
+FLOAT_TEXT: Final = Walked(walked.FLOAT, _exact_floats, rest=_parsed)
+FLOAT_BINARY: Final = {size: Walked(size, _within(*_signed(64))) for size in (4, 8)}
 """Their bits."""
-DECIMAL_TEXT: Final = Fixed(fixed.NUMERIC_TEXT, _digits)
-DECIMAL_BINARY: Final = Fixed(fixed.NUMERIC, _digits)
-DATE_TEXT: Final = Fixed(fixed.DATE, _within(0, 0))
+DECIMAL_TEXT: Final = Walked(walked.NUMERIC_TEXT, _digits)
+DECIMAL_BINARY: Final = Walked(walked.NUMERIC, _digits)
+DATE_TEXT: Final = Walked(walked.DATE, _within(0, 0))
 DATE_BINARY: Final = _moments(4, unit=1)
-TIMESTAMP_TEXT: Final = Fixed(fixed.MOMENT, lambda target: (int(target.tz is not None), 0))
+TIMESTAMP_TEXT: Final = Walked(walked.MOMENT, lambda target: (int(target.tz is not None), 0))
 TIMESTAMP_BINARY: Final = _moments(8, unit=DAY)

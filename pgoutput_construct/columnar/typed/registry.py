@@ -38,19 +38,19 @@ TYPES: Final[Mapping[str, Casts]] = {
     "date": Casts(_is.is_date, casts.DATE_TEXT, casts.DATE_BINARY),
     "timestamp": Casts(_is.is_timestamp, casts.TIMESTAMP_TEXT, casts.TIMESTAMP_BINARY),
     "timestamptz": Casts(_is.is_timestamp, casts.TIMESTAMP_TEXT, casts.TIMESTAMP_BINARY),
-    "time": Casts(_is.is_string, texts.TEXT, texts.TIME_BINARY),
-    "bytea": Casts(_is.is_binary, texts.BYTEA_TEXT, texts.TEXT),
-    "uuid": Casts(_is.is_string, texts.TEXT, texts.UUID_BINARY),
-    "inet": Casts(_is.is_string, texts.TEXT, texts.INET_BINARY),
-    "cidr": Casts(_is.is_string, texts.TEXT, texts.INET_BINARY),
-    "jsonb": Casts(_is.is_string, texts.TEXT, texts.JSONB_BINARY),
-    **dict.fromkeys(("text", "varchar", "bpchar", "name", "json", "xml"), Casts(_is.is_string, texts.TEXT, texts.TEXT)),
+    "time": Casts(_is.is_string, casts.TEXT, texts.TIME_BINARY),
+    "bytea": Casts(_is.is_binary, texts.BYTEA_TEXT, casts.TEXT),
+    "uuid": Casts(_is.is_string, casts.TEXT, texts.UUID_BINARY),
+    "inet": Casts(_is.is_string, casts.TEXT, texts.INET_BINARY),
+    "cidr": Casts(_is.is_string, casts.TEXT, texts.INET_BINARY),
+    "jsonb": Casts(_is.is_string, casts.TEXT, casts.JSONB_BINARY),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "json", "xml"), Casts(_is.is_string, casts.TEXT, casts.TEXT)),
 }
 """By the name of the built-in type (pg_type)."""
 
 CHOSEN: Final[Mapping[str, Casts]] = {
     "numeric": Casts(_is.is_floating, casts.FLOAT_TEXT, None),
-    "uuid": Casts(_is.is_binary, texts.UUID_TEXT, texts.TEXT),
+    "uuid": Casts(_is.is_binary, texts.UUID_TEXT, casts.TEXT),
 }
 """Types that a reader may choose beside those of TYPES."""
 
@@ -73,7 +73,7 @@ def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
         element = find_cast(code, builtin.element_oid, target.value_type) if builtin is not None else None
         return list_of(element) if element is not None else None
     if code == VALUE_TAGS["text"] and _is.is_string(target):
-        return texts.TEXT
+        return casts.TEXT
     own = NUMBERS.get(builtin.name) if builtin is not None else None
     if own not in (None, target) and (_is.is_decimal(target) or _is.is_floating(target)):
         cast = find_cast(code, type_oid, own)

@@ -5,12 +5,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import WORD, copy_word, inlined, kernel, put_length, put_word, u8, u32, u64
+from pgoutput_construct.columnar.jit import WORD, inlined, kernel, put_length, put_word, u8, u32, u64
 from pgoutput_construct.columnar.memory import room
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, SLACK, TAKEN, Cast, Result, Values, array_of
 from pgoutput_construct.columnar.typed.moments import NONE, write_time
 
-__all__ = ["BYTEA_TEXT", "INET_BINARY", "JSONB_BINARY", "TEXT", "TIME_BINARY", "UUID_BINARY", "UUID_TEXT"]
+__all__ = ["BYTEA_TEXT", "INET_BINARY", "TIME_BINARY", "UUID_BINARY", "UUID_TEXT"]
 
 BACKSLASH: Final = ord("\\")
 X: Final = ord("x")
@@ -19,8 +19,6 @@ DOT: Final = ord(".")
 SLASH: Final = ord("/")
 ZEROS: Final = 0x3030303030303030
 """Digits 0."""
-NO_ASCII: Final = -0x7F7F7F7F7F7F7F80
-"""The highest bit of each byte of a word."""
 UUID_BYTES: Final = 16
 UUID_DIGITS: Final = 36
 HEAD: Final = 4
@@ -28,59 +26,6 @@ IPV4: Final = 2
 """inet.c: family (PGSQL_AF_INET), bits, whether it is a cidr, and the bytes that follow."""
 BYTEA, BYTES_OF_UUID, UUID, INET, TIME = range(5)
 """What is written anew. One kernel knows them all: numba keeps no code of kernels that are given functions."""
-
-
-@kernel
-def _copy(
-    data: Any, starts: Any, lengths: Any, tags: Any, code: int, version: int, out: Any, ends: Any, state: Any
-) -> int:
-    """Copy values, each without a first byte of this version (-1: they have none).
-
-    Return how many rows are not taken; with all bits inverted (less than 0) where a byte is not ASCII.
-    """
-    last_word = len(data) - WORD
-    skip = version >= 0
-    missing, at, seen = 0, 0, 0
-    ends[0] = 0
-    for row in range(len(starts)):
-        state[row] = NULL
-        if tags[row] == code:
-            source, size = starts[row] + skip, lengths[row] - skip
-            state[row] = LEFT if skip and (size < 0 or u8(data, source - 1) != version) else TAKEN
-            if state[row] == TAKEN:
-                stop = at + size
-                # The last word of a value runs over its end: what follows it is written later.
-                while at + WORD <= stop:
-                    seen |= u64(data, source)
-                    copy_word(out, at, data, source)
-                    at += WORD
-                    source += WORD
-                if at < stop and source <= last_word:
-                    seen |= u64(data, source) & (-1 << 8 * (WORD - stop + at))
-                    copy_word(out, at, data, source)
-                while at < stop and source > last_word:
-                    seen |= u8(data, source) << 56
-                    out[at] = u8(data, source)
-                    at += 1
-                    source += 1
-                at = stop
-        missing += state[row] != TAKEN
-        ends[row + 1] = at
-    return ~missing if seen & NO_ASCII else missing
-
-
-def _copied(version: int = -1) -> Cast:
-    def cast(values: Values, target: pa.DataType) -> Result:
-        state, ends = room(len(values)), room(len(values) + 1, np.int32)
-        out = room(values.size + SLACK)
-        missing = _copy(*values.given, version, out, ends, state)
-        buffers = ends, out[: ends[-1]]
-        if missing >= 0 or pa.types.is_binary(target):
-            return array_of(values, target, state, missing if missing >= 0 else ~missing, *buffers)
-        array, left = array_of(values, pa.binary(), state, ~missing, *buffers)
-        return array.cast(target), left  # Arrow sees whether it is UTF-8
-
-    return cast
 
 
 @inlined
@@ -232,8 +177,6 @@ def _rewritten(kind: int, width: int | None = None) -> Cast:
     return cast
 
 
-TEXT: Final = _copied()
-JSONB_BINARY: Final = _copied(version=1)
 BYTEA_TEXT: Final = _rewritten(BYTEA)
 UUID_BINARY: Final = _rewritten(UUID, UUID_DIGITS)
 UUID_TEXT: Final = _rewritten(BYTES_OF_UUID, UUID_BYTES)

@@ -1,0 +1,226 @@
+"""What the walk over rows reads on its way: values of a fixed width in Arrow, and texts that are copied."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.columnar.jit import (
+    double_bits,
+    inlined,
+    kernel,
+    put8,
+    put16,
+    put32,
+    put64,
+    single_bits,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+from pgoutput_construct.columnar.memory import bitmap
+from pgoutput_construct.columnar.typed.column import SLACK
+from pgoutput_construct.columnar.typed.copying import NO_ASCII, copy_text
+from pgoutput_construct.columnar.typed.decimals import WIDTH as DECIMAL
+from pgoutput_construct.columnar.typed.decimals import read_decimal, read_decimal_text
+from pgoutput_construct.columnar.typed.moments import read_day, read_moment
+from pgoutput_construct.columnar.typed.numbers import read_boolean, read_float, read_integer
+
+__all__ = [
+    "BOOLEAN",
+    "CONTENT",
+    "DATE",
+    "END",
+    "ENTRIES",
+    "FLOAT",
+    "FORM",
+    "INTEGER",
+    "KIND",
+    "MOMENT",
+    "NUMERIC",
+    "NUMERIC_TEXT",
+    "OFFSET",
+    "READ",
+    "TEXT",
+    "WIDTH",
+    "Plan",
+    "lay_out",
+    "learn",
+    "put_nothing",
+    "read_array",
+    "read_value",
+]
+
+READ: Final = 1
+"""What stands for the tag of a value that was read: no protocol has it, since it is no character."""
+
+TAG, KIND, SIGN, LOW, HIGH, MORE = range(6)
+FORM: Final = 6
+"""What a plan says of the values of a column that have one tag (0 for none): how they are read; the bit of their sign
+(0 for none); the lowest and the highest number taken, or what else the kind goes by; what is added to each."""
+WIDTH, FIRST, CONTENT, END, LIMIT, SEEN = range(2 * FORM, 2 * FORM + 6)
+ENTRIES: Final = 2 * FORM + 6
+"""That is said for text and for binary format; then the bytes that a value, or the end of a text, has in Arrow (0 for a
+column that is not read), and where the first one is written. Of texts: where their content begins, where the next one
+is written, and where there is no more room (0 for what is no text); and all their bits, to tell ASCII."""
+
+NUMERIC, NUMERIC_TEXT, INTEGER, BOOLEAN, FLOAT, DATE, MOMENT, TEXT = range(-1, -9, -1)
+"""The kinds, beside those of big-endian numbers, which are called by the bytes that they have. Numerics go by precision
+and scale, booleans by their letters, floats by the greatest integer and power of ten, moments by whether they have a
+zone, texts by the byte that stands before them (-1 for none)."""
+
+OFFSET: Final = 4
+"""Bytes of the end of a text in Arrow."""
+SPARE: Final = 256
+"""Bytes of texts beyond those that are expected."""
+LINE: Final = 64
+"""Bytes at whose multiples Arrow wants a buffer to begin."""
+
+Plan = NDArray[np.int64]
+"""ENTRIES for each column."""
+
+
+@inlined
+def _put(number: int, width: int, out: Any, place: int) -> None:
+    if width >= 8:
+        put64(out, place, number)
+        if width == DECIMAL:
+            put64(out, place + 8, number >> 63)
+    elif width == 4:
+        put32(out, place, number)
+    elif width == 2:
+        put16(out, place, number)
+    else:
+        put8(out, place, number)
+
+
+@inlined
+def put_nothing(plan: Any, column: int, row: int, out: Any) -> None:
+    """Write zeros for what is no value of a column that is read: it holds nothing, not what was there before."""
+    width = plan[column, WIDTH]
+    if plan[column, LIMIT]:
+        _put_end(plan, column, row, out)
+    elif width:
+        _put(0, width, out, plan[column, FIRST] + row * width)
+
+
+@inlined
+def _put_end(plan: Any, column: int, row: int, out: Any) -> None:
+    first = plan[column, FIRST]
+    if row == 0:
+        put32(out, first, 0)
+    put32(out, first + OFFSET * (row + 1), plan[column, END] - plan[column, CONTENT])
+
+
+@inlined
+def _read_text(data: Any, at: int, length: int, version: int, plan: Any, column: int, row: int, out: Any) -> bool:
+    """Copy a text behind those that were copied; return whether there was room, and the byte before it is right."""
+    skip = version >= 0
+    begin = plan[column, END]
+    stop = begin + length - skip
+    if stop > plan[column, LIMIT] or stop < begin or (skip and u8(data, at) != version):
+        return False
+    plan[column, SEEN] |= copy_text(data, at + skip, length - skip, out, begin)
+    plan[column, END] = stop
+    _put_end(plan, column, row, out)
+    return True
+
+
+@inlined
+def _word(data: Any, at: int, size: int) -> int:
+    """Return a number of so many bytes, without a sign where it has less than eight."""
+    if size == 8:
+        return u64(data, at)
+    if size == 4:
+        return u32(data, at)
+    return u16(data, at) if size == 2 else u8(data, at)
+
+
+@inlined
+def read_value(tag: int, data: Any, at: int, length: int, plan: Any, column: int, row: int, out: Any) -> bool:
+    """Read a value, if it has a tag of the plan; return whether it is taken."""
+    line = 0 if tag == plan[column, TAG] else FORM
+    if tag != plan[column, line + TAG]:
+        return False
+    kind, low, high = plan[column, line + KIND], plan[column, line + LOW], plan[column, line + HIGH]
+    end, width = at + length, plan[column, WIDTH]
+    place = plan[column, FIRST] + row * width
+    if kind > 0:
+        number = _word(data, at, kind) if length == kind else 0
+        number = (number ^ plan[column, line + SIGN]) - plan[column, line + SIGN]
+        taken = length == kind and low <= number <= high
+        number += plan[column, line + MORE]
+    elif kind == TEXT:
+        return _read_text(data, at, length, low, plan, column, row, out)
+    elif kind == NUMERIC:
+        return read_decimal(data, at, length, low, high, out, place)
+    elif kind == NUMERIC_TEXT:
+        return read_decimal_text(data, at, end, low, high, out, place)
+    elif kind == INTEGER:
+        taken, number = read_integer(data, at, end, low, high)
+    elif kind == MOMENT:
+        taken, number = read_moment(data, at, end, low)
+    elif kind == DATE:
+        taken, number = read_day(data, at, length)
+    elif kind == BOOLEAN:
+        taken, number = read_boolean(data, at, length, low, high)
+    else:
+        taken, real = read_float(data, at, end, low, high)
+        number = double_bits(real) if width == 8 else single_bits(real)
+    if taken:
+        _put(number, width, out, place)
+    return taken
+
+
+@kernel
+def _lay_out(plan: Any, rows: int, expected: Any) -> int:
+    at = 0
+    for column in range(len(plan)):
+        plan[column, FIRST] = at
+        at += -(-plan[column, WIDTH] * (rows + 1) // LINE) * LINE
+        if plan[column, KIND] == TEXT or plan[column, FORM + KIND] == TEXT:
+            plan[column, CONTENT] = plan[column, END] = at
+            at += -(-(expected[column] * rows + SPARE) // LINE) * LINE
+            plan[column, LIMIT] = at - SLACK
+    return at
+
+
+def lay_out(lines: Plan, rows: int, expected: NDArray[np.int64]) -> tuple[Plan, pa.Buffer]:
+    """Return a plan in which each value of so many rows has its place, and one piece of memory for all.
+
+    ``expected`` are the bytes that a row's text in each column may have, on the average.
+    """
+    plan = lines.copy()
+    return plan, pa.allocate_buffer(max(_lay_out(plan, rows, expected), LINE))
+
+
+@kernel
+def learn(plan: Any, left: Any, rows: int, expected: Any) -> None:
+    """Expect what was found in so many rows, and a quarter more; ``left`` are the bytes for which there was no room."""
+    for column in range(len(plan)):
+        found = plan[column, END] - plan[column, CONTENT] + left[column]
+        expected[column] = max(found * 5 // (4 * rows) + 1, expected[column] // 2)
+
+
+def read_array(
+    target: pa.DataType, entries: Sequence[int], content: pa.Buffer, count: int, validity: pa.Buffer | None
+) -> pa.Array:
+    """Return the values of a column that were read.
+
+    ``entries`` are the column's in the plan, ``content`` the memory that was written, ``count`` how many rows there
+    are, ``validity`` which of them have a value, None for all. Raises ArrowInvalid where texts are not UTF-8.
+    """
+    if count == 0:
+        return pa.array([], target)
+    values = content.slice(entries[FIRST], (count + bool(entries[LIMIT])) * entries[WIDTH])
+    if pa.types.is_boolean(target):
+        values = bitmap(np.frombuffer(values, np.uint8))
+    if not entries[LIMIT]:
+        return pa.Array.from_buffers(target, count, [validity, values])
+    texts = content.slice(entries[CONTENT], entries[END] - entries[CONTENT])
+    checked = pa.types.is_binary(target) or not entries[SEEN] & NO_ASCII
+    array = pa.Array.from_buffers(target if checked else pa.binary(), count, [validity, values, texts])
+    return array if checked else array.cast(target)  # Arrow sees whether it is UTF-8
