@@ -77,7 +77,7 @@ class Block:
         index = index_batch(
             array, **{**layout, **{name: np.asarray(state, np.bool_) for name, state in states.items()}}
         )
-        scopes = np.asarray(stream_xid, np.int64)
+        scopes = np.ascontiguousarray(stream_xid, np.int64)
         numbers = np.asarray(wal_start, np.int64), np.asarray(send_time, np.int64)
         return cls(array, *numbers, index, scopes, *transaction_xids(index, scopes, open_xid))
 

@@ -70,9 +70,11 @@ def _words(tags: Any, rows: Any, letters: Any, sizes: Any, out: Any, ends: Any) 
     ends[0] = 0
     for row in range(len(rows)):
         tag = tags[rows[row]]
-        for step in range(0, sizes[tag], WORD):  # what the last word writes too much is written again
+        step, size = 0, sizes[tag]
+        while step < size:  # what the last word writes too much is written again
             copy_word(out, at + step, letters, room * tag + step)
-        at += sizes[tag]
+            step += WORD
+        at += size
         ends[row + 1] = at
 
 
@@ -109,7 +111,7 @@ def _all_same(numbers: Any) -> bool:
 
 def all_same(numbers: NDArray[Any]) -> bool:
     """Tell whether all numbers are the same: one call, where threads that use numpy would wait for each other twice."""
-    return bool(_all_same(numbers))
+    return numbers.strides == (0,) or bool(_all_same(numbers))
 
 
 @kernel

@@ -49,13 +49,16 @@ def _messages_of(tags: Any, valid: Any, table: Any, out: Any) -> int:
 
 
 @kernel
-def _changes(tags: Any, valid: Any, table: Any, relation_oids: Any, out: Any, oids: Any) -> int:
-    count = 0
+def _changes(tags: Any, valid: Any, table: Any, relation_oids: Any, out: Any) -> tuple[int, bool]:
+    """Note the rows that are of some tags; return how many they are, and whether all are of one table."""
+    count, same, oid = 0, True, 0
     for row in range(len(tags)):
         if valid[row] and table[tags[row]]:
-            out[count], oids[count] = row, relation_oids[row]
+            oid = relation_oids[row] if count == 0 else oid
+            same &= relation_oids[row] == oid
+            out[count] = row
             count += 1
-    return count
+    return count, same
 
 
 @kernel
@@ -133,9 +136,11 @@ class BatchIndex:
 
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
-        changes, oids = room(len(self), np.int64), room(len(self), np.int64)
-        count = _changes(self.tags, self.valid, _HOLDS_ROWS, self.rows["relation_oid"], changes, oids)
-        changes, oids = changes[:count], oids[:count]
+        changes, of_tables = room(len(self), np.int64), self.rows["relation_oid"]
+        count, same = _changes(self.tags, self.valid, _HOLDS_ROWS, of_tables, changes)
+        changes = changes[:count]
+        oid = np.int64(of_tables[changes[0]]) if count else np.int64(0)
+        oids = np.broadcast_to(oid, count) if same else of_tables[changes].astype(np.int64)
         listing = self.messages_of(LISTS_TABLES).tolist()
         if not listing:
             return changes, oids

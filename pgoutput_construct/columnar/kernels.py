@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
-from pgoutput_construct.columnar.typed.walked import READ, put_nothing, read_value
+from pgoutput_construct.columnar.typed.walked import put_nothing, read_value
 
 __all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index"]
 
@@ -644,15 +644,14 @@ def find_tuple_data(
     """Find the values of rows (not those at -1), and count them.
 
     Rows with another number of values than there are columns are counted only, and make the answer False.
-    The values that ``plan`` knows are written to ``out``, and have the tag READ. Of the others ``seen`` counts
-    each column's tags, ``sizes`` their bytes.
+    The values that ``plan`` knows are written to ``out``. Of the others it is noted where they are, and ``seen``
+    counts each column's tags, ``sizes`` their bytes.
     """
     fits = True
     for row in range(len(places)):
         at = places[row]
         if at < 0:
             for column in range(columns):
-                tags[column, row] = lengths[column, row] = 0
                 put_nothing(plan, column, row, out)
             continue
         _column_count = u16(data, at)
@@ -661,7 +660,6 @@ def find_tuple_data(
         if _column_count != columns:
             fits = False
             for column in range(columns):
-                tags[column, row] = lengths[column, row] = 0
                 put_nothing(plan, column, row, out)
             continue
         for column in range(columns):
@@ -672,15 +670,11 @@ def find_tuple_data(
                 length = u32(data, at)
                 start = at + 4
                 at = start + length
-            if read_value(kind, data, start, length, plan, column, row, out):
-                kind = READ
-            else:
-                starts[column, row] = start
-                lengths[column, row] = length
+            if not read_value(kind, data, start, length, plan, column, row, out):
+                tags[column, row], starts[column, row], lengths[column, row] = kind, start, length
+                seen[column, kind] += 1
                 sizes[column] += length
                 put_nothing(plan, column, row, out)
-                seen[column, kind] += 1
-            tags[column, row] = kind
     return fits
 
 

@@ -82,6 +82,8 @@ class ScopeReader:
 
 def _repeated(values: Sequence[int], bounds: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
     """Return each value from its bound to the next one."""
+    if len(values) == 1:
+        return np.broadcast_to(np.asarray(values[0], dtype), bounds[-1])
     repeated = room(bounds[-1], dtype)
     for value, (begin, end) in zip(values, pairwise(bounds), strict=True):
         repeated[begin:end] = value

@@ -148,7 +148,9 @@ class Side:
 
     def _walked(self, position: int, column: Column, entries: Sequence[int], count: int) -> pa.Array:
         """Return the values that the walk over the rows has read."""
-        validity = self.validity if count == self.have else bitmap(self.tags[position] == READ)
+        validity = (
+            self.validity if count == self.have else bitmap((self.tags[position] == READ) & self.present[self.rows])
+        )
         return read_array(column.target, entries, self.content, len(self.counts), validity)
 
     def _cast(self, position: int, column: Column, name: str) -> pa.Array:
@@ -200,11 +202,12 @@ _FAR: Final = 1 << 31
 
 
 def _places(columns: int, rows: int, data: int) -> Any:
-    """Return room for where each value starts, its length and its tag.
+    """Return room for where each value starts, its length and its tag, which is READ.
 
-    ``data`` is how many bytes the batch has. Where places in it fit into 32 bits they have no more: the walk over rows
-    writes almost as much as it reads, and what it writes is read again for each column.
+    ``data`` is how many bytes the batch has. Where places in it fit into 32 bits they have no more: what the walk over
+    rows writes is read again for each column.
     """
     starts = room(columns * rows, np.int32 if data < _FAR else np.int64)
     views = starts, room(columns * rows, np.int32), room(columns * rows)
+    views[2].fill(READ)
     return tuple(view.reshape(columns, rows) for view in views)

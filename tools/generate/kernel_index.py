@@ -115,13 +115,12 @@ _FOUND = (
 )
 _FINDS = (
     "Rows with another number of values than there are columns are counted only, and make the answer False.",
-    "The values that ``plan`` knows are written to ``out``, and have the tag READ. Of the others ``seen`` counts",
-    "each column's tags, ``sizes`` their bytes.",
+    "The values that ``plan`` knows are written to ``out``. Of the others it is noted where they are, and ``seen``",
+    "counts each column's tags, ``sizes`` their bytes.",
 )
 
 _NO_VALUES = (
     "for column in range(columns):",
-    "    tags[column, row] = lengths[column, row] = 0",
     "    put_nothing(plan, column, row, out)",
 )
 
@@ -209,13 +208,10 @@ class _Find(Steps):
         for lines, tags in by_size.items():
             with self.write.block(f"if {' or '.join(f'kind == {tag}' for tag in tags)}:"):
                 self.write(lines)
-        with self.write.block("if read_value(kind, data, start, length, plan, column, row, out):"):
-            self.write("kind = READ")
-        with self.write.block("else:"):
-            self.write("starts[column, row] = start", "lengths[column, row] = length", "sizes[column] += length")
+        with self.write.block("if not read_value(kind, data, start, length, plan, column, row, out):"):
+            self.write("tags[column, row], starts[column, row], lengths[column, row] = kind, start, length")
+            self.write("seen[column, kind] += 1", "sizes[column] += length")
             self.write("put_nothing(plan, column, row, out)")
-            self.write("seen[column, kind] += 1")
-        self.write("tags[column, row] = kind")
 
     def part(self, name: str) -> None:
         """Write the steps over a part, those of a value in place."""

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.columnar.jit import find_nul, kernel, u8, u16, u32, u64
-from pgoutput_construct.columnar.typed.walked import READ, put_nothing, read_value
+from pgoutput_construct.columnar.typed.walked import put_nothing, read_value
 """
 NAMES = (
     "MESSAGE_SCHEMA",

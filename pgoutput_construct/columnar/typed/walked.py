@@ -54,8 +54,8 @@ __all__ = [
     "read_value",
 ]
 
-READ: Final = 1
-"""What stands for the tag of a value that was read: no protocol has it, since it is no character."""
+READ: Final = 0
+"""What stands for the tag of a value that was read, and where there is no row: no protocol has it."""
 
 TAG, KIND, SIGN, LOW, HIGH, MORE = range(6)
 FORM: Final = 6
