@@ -14,6 +14,7 @@ __all__ = [
     "copy_word",
     "digest",
     "double_bits",
+    "entry_at",
     "find_nul",
     "inlined",
     "kernel",
@@ -22,6 +23,7 @@ __all__ = [
     "put16",
     "put32",
     "put64",
+    "put_entry",
     "put_length",
     "put_word",
     "single_bits",
@@ -103,6 +105,8 @@ u8, u16, u32, u64 = (_reader(bits) for bits in (8, 16, 32, 64))
 
 memory_word = _reader(64, swapped=False)
 """Read eight bytes as this machine has them in memory."""
+entry_at = _reader(64, swapped=False)
+"""Read an entry of an array of int64, of any shape, by its place among all: numba's own indexing takes longer."""
 
 
 def _writer(bits: int, swapped: bool = False) -> Any:
@@ -142,6 +146,9 @@ def _bits_of(kind: Any, size: int) -> Any:
 
 single_bits, double_bits = _bits_of(types.float32, 32), _bits_of(types.float64, 64)
 """Return the bits of a number as a float4, or as a float8."""
+
+put_entry = _writer(64)
+"""Write an entry of an array of int64, by its place among all."""
 
 put_length = _writer(32, swapped=True)
 """Write a number of 32 bits as the wire has it."""

@@ -39,12 +39,14 @@ __all__ = [
     "checked_registry",
     "copy_word",
     "double_bits",
+    "entry_at",
     "inlined",
     "kernel",
     "put8",
     "put16",
     "put32",
     "put64",
+    "put_entry",
     "put_length",
     "put_word",
     "single_bits",
@@ -93,6 +95,16 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*map(_checked, arguments))
 
     return run
+
+
+def entry_at(array: Any, at: int) -> int:
+    """Read an entry of an array by its place among all; a negative one is outside."""
+    return int(array.reshape(-1)[at])
+
+
+def put_entry(array: Any, at: int, number: int) -> None:
+    """Write an entry of an array by its place among all."""
+    array.reshape(-1)[at] = number
 
 
 class _Copies(MetaPathFinder, Loader):
