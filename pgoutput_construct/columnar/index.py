@@ -51,13 +51,13 @@ def _messages_of(tags: Any, valid: Any, table: Any, out: Any) -> int:
 @kernel
 def _changes(tags: Any, valid: Any, table: Any, relation_oids: Any, out: Any) -> tuple[int, bool]:
     """Note the rows that are of some tags; return how many they are, and whether all are of one table."""
-    count, same, oid = 0, True, 0
+    count, same = 0, True
     for row in range(len(tags)):
         if valid[row] and table[tags[row]]:
-            oid = relation_oids[row] if count == 0 else oid
-            same &= relation_oids[row] == oid
             out[count] = row
             count += 1
+    for place in range(count):
+        same &= relation_oids[out[place]] == relation_oids[out[0]]
     return count, same
 
 

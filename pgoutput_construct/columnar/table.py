@@ -1,6 +1,7 @@
 """The rows of one table out of an index: typed columns, old rows, and what was not sent."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.side import Side
-from pgoutput_construct.columnar.threads import in_order
+from pgoutput_construct.columnar.threads import in_order, in_turn
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
@@ -61,7 +62,8 @@ def table_rows(
     ``copied`` say so in ``_op``.
     """
     table = _Table(index, reading, _COPIED_WORDS if copied else _OP_WORDS)
-    return in_order(table.decode, _blocks(index, rows, _step(len(rows), reading.width, threads)), threads)
+    decode = partial(in_turn, table.decode) if threads > 1 else table.decode
+    return in_order(decode, _blocks(index, rows, _step(len(rows), reading.width, threads)), threads)
 
 
 def _step(rows: int, columns: int, threads: int) -> int:

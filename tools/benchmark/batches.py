@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -66,46 +66,58 @@ def _rows(columnar: Any, batch: Batch, threads: int = 1) -> Decoder:
     return decode
 
 
-def _one(batch: Batch, _stack: ExitStack) -> Pass:
-    """Decode one array of ten million messages, or of as many times the batch's; its time is that of one batch."""
+@lru_cache(maxsize=1)  # the largest that is held
+def _one_array(batch: Batch) -> Any:
+    """Return ten million messages as one array, or as many times the batch's as are allowed."""
     import pyarrow as pa
 
     if batch.case.streaming != "off":
         raise Unavailable("changes of a stream cannot be repeated")
     changes = batch.rows().array.cast(pa.large_binary())
     copies = min(ONE_ARRAY // len(batch), MOST_COPIES)
-    array = pa.concat_arrays([batch.array.cast(pa.large_binary()), *[changes] * copies])
-    decoder("rows", batch)
+    return pa.concat_arrays([batch.array.cast(pa.large_binary()), *[changes] * copies])
+
+
+def _one(batch: Batch, _stack: ExitStack, name: str = "rows") -> Pass:
+    """Decode one large array; its time is that of one batch."""
+    array = _one_array(batch)
+    decoder(name, batch)
 
     def work() -> int:
-        decoder("rows", batch)(array, None)
+        decoder(name, batch)(array, None)
         return len(array)
 
     run = timed(work, len(array))
     return lambda: run() * len(batch) // len(array)
 
 
-def _threads(batch: Batch, _stack: ExitStack) -> Pass:
-    """Decode with two threads, on two of the CPUs."""
-    if len(CPUS) < THREADS:
-        raise Unavailable("there is one CPU")
+def _one_on_two(batch: Batch, stack: ExitStack) -> Pass:
+    return _on_two_cpus(_one(batch, stack, "rows-2"))
+
+
+def _batches_on_two(batch: Batch, _stack: ExitStack) -> Pass:
     parts = pieces(batch)
 
     def work() -> int:
         decode = decoder("rows-2", batch)
         return sum(len(decode(payloads, states).index) for payloads, states in parts)
 
-    run = timed(work, len(batch))
+    return _on_two_cpus(timed(work, len(batch)))
 
-    def on_two_cpus() -> int:
-        bound = os.sched_getaffinity(0)
+
+def _on_two_cpus(run: Pass) -> Pass:
+    if len(CPUS) < THREADS:
+        raise Unavailable("there is one CPU")
+
+    def bound() -> int:
+        before = os.sched_getaffinity(0)
         _bind(CPUS[-THREADS:])
         try:
             return run()
         finally:
-            _bind(bound)
+            _bind(before)
 
-    return on_two_cpus
+    return bound
 
 
 def _bind(cpus: Iterable[int]) -> None:
@@ -144,7 +156,8 @@ BATCH_ENGINES = (
     _engine("index", "columnar: where every field and value stands"),
     _engine("messages", "columnar: a row a message, header fields as columns"),
     _engine("rows", "columnar: the table's rows, every column typed"),
-    Engine("rows-2", "parse", "ours", "the same, on two threads", _threads),
+    Engine("rows-2", "parse", "ours", "the same, on two threads", _batches_on_two),
     Engine("rows-one", "parse", "ours", "the same, ten million messages as one array", _one),
+    Engine("rows-one-2", "parse", "ours", "the same array, on two threads", _one_on_two),
 )
 """The engines that take a batch at a time."""

@@ -59,7 +59,7 @@ GOALS = (
     Goal("columnar rows, typed, against pg-walstream's untyped parse", "pg-walstream", "rows", 1, 1.4),
     Goal("columnar rows against pypgoutput", "pypgoutput", "rows", 25, 60),
     Goal("columnar rows, text format against binary", "rows", "rows", 1.5, 2, lower_case="binary"),
-    Goal("columnar rows, two threads against one", "rows", "rows-2", 1.7, 1.9),
+    Goal("columnar rows, two threads against one, one array", "rows-one", "rows-one-2", 1.7, 1.9),
     Goal("columnar rows, one array against batches", "rows-one", "rows", 1.3, 1.1, at_most=True),
     Goal("columnar index against copying the bytes", "index", "memcpy", 6, 4, at_most=True),
 )
