@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.jit import WORD, copy_word, kernel, u8
 from pgoutput_construct.columnar.memory import bitmap, room
-from pgoutput_construct.columnar.threads import apart
 from pgoutput_construct.columnar.typed.casts import TEXT
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.errors import PgoutputError
@@ -83,7 +82,7 @@ def words(tags: NDArray[np.uint8], rows: NDArray[np.int64], table: WordTable) ->
     """Return the words of the tags of some rows as strings: Arrow's take takes five times as long."""
     letters, sizes = table
     ends, out = room(len(rows) + 1, np.int32), room(len(rows) * len(letters) // len(sizes))
-    apart(_words, tags, rows, letters, sizes, out, ends)
+    _words(tags, rows, letters, sizes, out, ends)
     return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(out[: ends[-1]])])
 
 

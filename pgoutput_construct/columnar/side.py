@@ -15,7 +15,6 @@ from pgoutput_construct.columnar.gather import present, scatter
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.memory import bitmap, room
 from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
-from pgoutput_construct.columnar.threads import apart
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.columnar.typed.walked import READ, Plan, lay_out, learn, read_array
 from pgoutput_construct.columnar.values import CannotHold
@@ -67,7 +66,7 @@ class Side:
         given = index.given(chosen, self.places[self.rows])
         found = self.counts, self.tags, self.starts, self.lengths, self.seen, self.sizes
         (find,) = kernels.TUPLES.values()
-        fits = apart(find, *given, columns.width, self.plan, np.frombuffer(self.content, np.uint8), *found)
+        fits = find(*given, columns.width, self.plan, np.frombuffer(self.content, np.uint8), *found)
         self.seen[:, READ] = self.have - self.seen.sum(axis=1)
         learn(self.plan, self.sizes, rows, expected)
         return bool(fits)
@@ -162,7 +161,7 @@ class Side:
         given = self.index.data, self.starts[position], self.lengths[position], tags, code
         values = Values(*given, int(self.seen[position, code]), int(self.sizes[position]))
         try:
-            array, left = apart(cast, values, column.target)
+            array, left = cast(values, column.target)
         except ValueError:  # Arrow's own: a text is not UTF-8, or no number
             return self._one_by_one(position, column, name, tags == code)
         if left is None:

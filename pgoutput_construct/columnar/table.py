@@ -1,7 +1,6 @@
 """The rows of one table out of an index: typed columns, old rows, and what was not sent."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -13,7 +12,7 @@ from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.side import Side
-from pgoutput_construct.columnar.threads import in_order, in_turn
+from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
@@ -25,19 +24,18 @@ __all__ = ["BLOCK_ROWS", "table_rows"]
 
 Numbers = NDArray[np.int64]
 
-BLOCK_ROWS: Final = 16_264
-"""Rows per block: buffers stay in the processor's cache, memory stays flat, and Python has little to do for each row.
+BLOCK_ROWS: Final = 33_000
+"""Rows per block: memory stays flat, and Python has little to do for each row.
 
-Not a power of two: all columns would then compete for the same lines of the cache.
+Not a power of two: all columns would then compete for the same lines of the cache. Two threads share 65,536 rows.
 """
 
 WIDE_ROWS: Final = 4068
 BLOCK_VALUES: Final = 1 << 21
 """Where a block would have more values than these, it has fewer rows, but not fewer than those of wide tables."""
 
-THREAD_ROWS: Final = 1 << 15
-THREAD_VALUES: Final = 1 << 19
-"""Rows, and their values, that each of several threads decodes in one block."""
+LEAST_ROWS: Final = 16_384
+"""Rows for which another thread is worth waking up, at least."""
 
 BLOCK_BYTES: Final = 1 << 28
 """Bytes of payloads per block: Arrow's strings end at 2 GiB, and one message is below LARGEST."""
@@ -62,20 +60,14 @@ def table_rows(
     ``copied`` say so in ``_op``.
     """
     table = _Table(index, reading, _COPIED_WORDS if copied else _OP_WORDS)
-    decode = partial(in_turn, table.decode) if threads > 1 else table.decode
-    return in_order(decode, _blocks(index, rows, _step(len(rows), reading.width, threads)), threads)
+    return in_order(table.decode, _blocks(index, rows, _step(len(rows), reading.width, threads)), threads)
 
 
 def _step(rows: int, columns: int, threads: int) -> int:
-    """Return how many rows a block has at most; each thread has as many blocks.
-
-    Between kernels threads wait for the interpreter's lock: in larger blocks they wait less often.
-    """
+    """Return how many rows a block has at most; each thread has as many blocks."""
     most = min(BLOCK_ROWS, max(WIDE_ROWS, BLOCK_VALUES // max(columns, 1)))
-    if threads == 1 or rows <= most:
-        return most
-    blocks = -(-rows // max(most, min(THREAD_ROWS, THREAD_VALUES // max(columns, 1))))
-    return -(-rows // (-(-blocks // threads) * threads))
+    blocks = -(-rows // (most * threads)) * threads
+    return most if threads == 1 else min(most, max(LEAST_ROWS, -(-rows // max(blocks, 1))))
 
 
 def _blocks(index: BatchIndex, rows: Numbers, step: int) -> Iterator[Numbers]:

@@ -6,26 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from threading import Lock, local
-from typing import Generic, ParamSpec, TypeVar
+from typing import Generic, TypeVar
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["apart", "checked", "in_order", "in_turn"]
+__all__ = ["checked", "in_order"]
 
-Given = ParamSpec("Given")
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 # New threads would have no memory yet: they take it from the kernel page by page, under one lock for all threads.
 _pool = cache(ThreadPoolExecutor)
-# Arrow gives the interpreter's lock away for each small thing that it does. A thread that waits for the lock is woken
-# each time, too late to get it, and both lose more time than they work. So threads take turns.
-_turn = cache(Lock)
-_mine = local()
-
-for each in (_pool, _turn):
-    os.register_at_fork(after_in_child=each.cache_clear)
+os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def checked(threads: int) -> int:
@@ -74,24 +66,3 @@ def _first(work: Callable[[Item], Answer], ahead: deque[_Begun[Item, Answer]]) -
             except Exception as error:
                 each.answer.set_exception(error)
     return ahead.popleft().answer.result()
-
-
-def in_turn(work: Callable[[Item], Answer], item: Item) -> Answer:
-    """Return what ``work`` returns for an item; no other thread's turn is meanwhile, but where it works ``apart``."""
-    with _turn():
-        _mine.turn = True
-        try:
-            return work(item)
-        finally:
-            _mine.turn = False
-
-
-def apart(work: Callable[Given, Answer], *given: Given.args, **named: Given.kwargs) -> Answer:
-    """Call what takes long and needs no interpreter, such as a kernel: meanwhile it is the turn of another thread."""
-    if not getattr(_mine, "turn", False):
-        return work(*given, **named)
-    _turn().release()
-    try:
-        return work(*given, **named)
-    finally:
-        _turn().acquire()

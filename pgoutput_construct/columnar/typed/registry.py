@@ -75,7 +75,7 @@ def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
     if code == VALUE_TAGS["text"] and _is.is_string(target):
         return casts.TEXT
     own = NUMBERS.get(builtin.name) if builtin is not None else None
-    if own not in (None, target) and (_is.is_decimal(target) or _is.is_floating(target)):
+    if own is not None and own != target and (_is.is_decimal(target) or _is.is_floating(target)):
         cast = find_cast(code, type_oid, own)
         return _through(cast, own) if cast is not None else None
     for known in (table.get(builtin.name) for table in (TYPES, CHOSEN) if builtin is not None):
