@@ -1,18 +1,27 @@
-"""Memory that kernels fill: Arrow's pool keeps what is freed, where numpy gives it back, and gets it page by page."""
+"""Memory that kernels fill, as Arrow wants it."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["bitmap", "room"]
+__all__ = ["allocate", "bitmap", "room"]
+
+# numpy and Arrow's own pools ask for huge pages, and give them back soon: to take them anew can take longer than to
+# decode. The system's allocator keeps what is freed.
+_POOL: Final = pa.system_memory_pool()
+
+
+def allocate(size: int) -> pa.Buffer:
+    """Return so many bytes that are not set yet."""
+    return pa.allocate_buffer(size, _POOL)
 
 
 def room(count: int, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
     """Return an array whose entries are not set yet."""
     size = count * np.dtype(dtype).itemsize
-    return np.frombuffer(pa.allocate_buffer(size), dtype, count) if size else np.empty(0, dtype)
+    return np.frombuffer(allocate(size), dtype, count) if size else np.empty(0, dtype)
 
 
 def bitmap(flags: NDArray[Any]) -> pa.Buffer:

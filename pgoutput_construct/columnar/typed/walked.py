@@ -23,7 +23,7 @@ from pgoutput_construct.columnar.jit import (
     u32,
     u64,
 )
-from pgoutput_construct.columnar.memory import bitmap
+from pgoutput_construct.columnar.memory import allocate, bitmap
 from pgoutput_construct.columnar.typed.column import SLACK
 from pgoutput_construct.columnar.typed.copying import NO_ASCII, copy_text
 from pgoutput_construct.columnar.typed.decimals import WIDTH as DECIMAL
@@ -208,7 +208,7 @@ def lay_out(lines: Plan, rows: int, expected: NDArray[np.int64]) -> tuple[Plan, 
     ``expected`` are the bytes that a row's text in each column may have, on the average.
     """
     plan = lines.copy()
-    return plan, pa.allocate_buffer(max(_lay_out(plan, rows, expected), LINE))
+    return plan, allocate(max(_lay_out(plan, rows, expected), LINE))
 
 
 @kernel
