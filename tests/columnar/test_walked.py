@@ -1,0 +1,84 @@
+"""What the walk over rows reads on its way: texts that find no room, and texts that are not UTF-8."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.columnar import index_batch, reading
+from pgoutput_construct.columnar.reading import Columns
+from pgoutput_construct.columnar.rows import columns_schema
+from pgoutput_construct.columnar.table import table_rows
+from tests.columnar.decode import decode_rows
+from tests.columnar.test_decode import described, insert
+
+TEXT, INT4, BYTEA = 25, 23, 17
+DESCRIPTION = described(*((name, oid, -1) for name, oid in zip("abcdef", [TEXT] * 4 + [INT4, BYTEA], strict=True)))
+
+
+def rows_of(sizes: list[int]) -> list[tuple[Any, ...]]:
+    """Return rows of which the last text has such sizes, and sometimes is null or unchanged."""
+    nothing = {3: None, 5: pgo.UNCHANGED}
+    return [
+        (b"a", None, b"", nothing.get(at % 7, b"%d" % (at % 10) * size), b"%d" % at, pgo.Binary(b"\xff" * (at % 9)))
+        for at, size in enumerate(sizes)
+    ]
+
+
+def in_both_ways(payloads: list[bytes]) -> tuple[pa.Table, pa.Table]:
+    """Decode by the kernels, and value by value."""
+    columns = columns_schema(DESCRIPTION)
+    fast = decode_rows(payloads, None, DESCRIPTION, columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "find_cast", lambda *arguments: None)
+        return fast, decode_rows(payloads, None, DESCRIPTION, columns)
+
+
+@pytest.mark.parametrize("sizes", [[2000] * 300, [1] * 500 + [5000] * 20, [0] * 50, list(range(0, 3000, 7))])
+def test_texts_for_which_there_is_no_room(sizes: list[int]) -> None:
+    """They are read from where they stand; one column has nearly all bytes, or has them at the end."""
+    fast, slow = in_both_ways([pgo.build(insert(*row)) for row in rows_of(sizes)])
+    fast.validate(full=True)
+    assert fast.to_pylist() == slow.to_pylist()
+
+
+def test_blocks_teach_how_much_room_is_wanted() -> None:
+    """After one block of long texts the next is read by the walk alone; after short ones room is given back."""
+    columns = Columns(DESCRIPTION, columns_schema(DESCRIPTION))
+    for size in (2000, 2000, 10, 10):
+        rows = rows_of([size] * 300)
+        payloads = [pgo.build(insert(*row)) for row in rows]
+        index = index_batch(payloads)
+        (block,) = table_rows(index, index.tables()[0], columns)
+        assert block.batch is not None
+        expected = [value if isinstance(value, bytes) else None for *_, value, _, _ in rows]
+        assert [None if text is None else text.encode() for text in block.batch["d"].to_pylist()] == expected
+        (known,) = columns._expected.values()
+        assert known[3] >= size * 5 // 7
+    assert known[3] < 2000
+
+
+@pytest.mark.parametrize("wrong", [0, 150, 299])
+def test_texts_that_are_not_utf8(wrong: int) -> None:
+    """They are given as bytes in ``_untyped``; other values of their column, and other columns, are as they are."""
+    rows = rows_of([3] * 300)
+    rows[wrong] = (b"\xff\xfe", "\N{EURO SIGN}".encode(), *rows[wrong][2:])
+    fast, slow = in_both_ways([pgo.build(insert(*row)) for row in rows])
+    fast.validate(full=True)
+    assert fast.to_pylist() == slow.to_pylist()
+    assert fast["a"][wrong].as_py() is None
+    assert fast["b"][wrong].as_py() == "\N{EURO SIGN}"
+    assert dict(fast["_untyped"][wrong].as_py()) == {"a": "\\xfffe"}
+
+
+def test_old_rows_beside_new_ones() -> None:
+    """Keys, whole old rows and none, mixed: texts of both sides land in their own rooms."""
+    payloads = []
+    for at, row in enumerate(rows_of([at * 3 % 500 for at in range(400)])):
+        kind = (None, "K", "O")[at % 3]
+        old = None if kind is None else (row if kind == "O" else (row[0], *[None] * 5))
+        payloads.append(pgo.build(pgo.Update(relation_oid=1, old_kind=kind, old=old, new=row, xid=None)))
+    fast, slow = in_both_ways(payloads)
+    fast.validate(full=True)
+    assert fast.to_pylist() == slow.to_pylist()
