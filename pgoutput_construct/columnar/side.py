@@ -60,9 +60,9 @@ class Side:
         """How often each tag stands in a column, and how many bytes the values have that are not read."""
         if not self.have:
             return True
-        self.starts, self.lengths, self.tags = _places(columns.width, rows, len(index.data))
-        expected = columns.expected(self.side, lambda: float(np.mean(index.ends[chosen] - index.starts[chosen])))
-        self.plan, self.content = lay_out(lines, rows, expected)
+        self.starts, self.lengths, self.tags = _places(columns.width, rows)
+        expected = columns.expected(self.side, self._mean_size)
+        self.plan, self.content = lay_out(lines, rows, self._with_limit(expected))
         given = index.given(chosen, self.places[self.rows])
         found = self.counts, self.tags, self.starts, self.lengths, self.seen, self.sizes
         (find,) = kernels.TUPLES.values()
@@ -71,7 +71,19 @@ class Side:
         learn(self.plan, self.sizes, rows, expected)
         return bool(fits)
 
-    @property
+    def _mean_size(self) -> float:
+        """Return how many bytes a payload has on the average."""
+        chosen = self.chosen[self.rows]
+        return float(np.mean(self.index.ends[chosen] - self.index.starts[chosen]))
+
+    def _with_limit(self, expected: Numbers) -> Numbers:
+        """Return the bytes that are expected of a row; not more than payloads have, where it comes to many."""
+        total = int(expected.sum())
+        if total * len(self.counts) < _MANY:
+            return expected
+        return (expected * min(1.0, 2 * self._mean_size() / total)).astype(np.int64)
+
+    @cached_property
     def present(self) -> NDArray[np.bool_]:
         """Which of the rows have this side."""
         return self.places >= 0
@@ -88,6 +100,7 @@ class Side:
             if self.seen[position, null] < self.have:
                 self.tags[position, self.index.rows["old_kind"][self.chosen[self.rows]] == kind] = null
                 self.seen[position] = np.bincount(self.tags[position], minlength=_TAGS)
+                self.seen[position, READ] -= len(self.counts) - self.have
 
     def read(self, others: Sequence[int], key: int) -> None:
         """Read all columns that have values; ``others`` are nulls in rows that are keys."""
@@ -183,6 +196,8 @@ class Side:
         return pa.array(loaded, column.target)
 
 
+_MANY: Final = 1 << 26
+"""Bytes of texts that are made room for without a look at how many there are."""
 _TAGS: Final = 256
 _LINE: Final = 8
 """Numbers in a line of the processor's cache."""
@@ -198,16 +213,8 @@ def _counters(columns: int) -> tuple[Numbers, Numbers]:
     return room[:tags].reshape(columns, _TAGS), room[tags : tags + columns]
 
 
-_FAR: Final = 1 << 31
-
-
-def _places(columns: int, rows: int, data: int) -> Any:
-    """Return room for where each value starts, its length and its tag, which is READ.
-
-    ``data`` is how many bytes the batch has. Where places in it fit into 32 bits they have no more: what the walk over
-    rows writes is read again for each column.
-    """
-    starts = room(columns * rows, np.int32 if data < _FAR else np.int64)
-    views = starts, room(columns * rows, np.int32), room(columns * rows)
+def _places(columns: int, rows: int) -> Any:
+    """Return room for where each value starts, its length and its tag, which is READ."""
+    views = room(columns * rows, np.int64), room(columns * rows, np.int32), room(columns * rows)
     views[2].fill(READ)
     return tuple(view.reshape(columns, rows) for view in views)

@@ -10,10 +10,12 @@ from pgoutput_construct.columnar import index_batch, reading
 from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import columns_schema
 from pgoutput_construct.columnar.table import table_rows
+from pgoutput_construct.stream.relations import Description
 from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import described, insert
 
 TEXT, INT4, BYTEA = 25, 23, 17
+KEY_AND_NUMBER = (pgo.RelationColumn(1, "k", INT4, -1), pgo.RelationColumn(0, "n", INT4, -1))
 DESCRIPTION = described(*((name, oid, -1) for name, oid in zip("abcdef", [TEXT] * 4 + [INT4, BYTEA], strict=True)))
 
 
@@ -82,3 +84,25 @@ def test_old_rows_beside_new_ones() -> None:
     fast, slow = in_both_ways(payloads)
     fast.validate(full=True)
     assert fast.to_pylist() == slow.to_pylist()
+
+
+@pytest.mark.parametrize("absent", range(4))
+def test_keys_have_nulls_in_other_columns(absent: int) -> None:
+    """Whatever stands there, and however many rows beside them have no old row."""
+    description = Description(0, pgo.Relation(None, 1, "public", "t", "d", KEY_AND_NUMBER), {})
+    payloads = [pgo.build(pgo.Delete(None, 1, kind, (b"%d" % at, b"7"))) for at, kind in enumerate("KKOOOO")]
+    payloads += [pgo.build(insert(b"9", b"8"))] * absent
+    rows = decode_rows(payloads, None, description, columns_schema(description))["_before"].to_pylist()
+    keys, whole = [{"k": at, "n": None} for at in (0, 1)], [{"k": at, "n": 7} for at in range(2, 6)]
+    assert rows == [*keys, *whole, *[None] * absent]
+
+
+def test_long_texts_are_followed_by_many_short_ones() -> None:
+    """Memory is not taken for as many long ones: there would be none."""
+    columns = Columns(DESCRIPTION, columns_schema(DESCRIPTION))
+    for size, count in ((50_000_000, 1), (10, 20_000)):
+        payloads = [pgo.build(insert(b"a", b"", b"", b"x" * size, b"1", None))] * count
+        index = index_batch(payloads)
+        (block,) = table_rows(index, index.tables()[0], columns)
+        assert block.batch is not None
+        assert block.batch["d"].to_pylist() == ["x" * size] * count

@@ -100,13 +100,13 @@ def _put(number: int, width: int, out: Any, place: int) -> None:
 
 
 @inlined
-def told(plan: Any, column: int, entry: int) -> int:
+def _entry(plan: Any, column: int, entry: int) -> int:
     """Return an entry of a plan."""
     return entry_at(plan, column * ENTRIES + entry)
 
 
 @inlined
-def tell(plan: Any, column: int, entry: int, number: int) -> None:
+def _set_entry(plan: Any, column: int, entry: int, number: int) -> None:
     """Set an entry of a plan."""
     put_entry(plan, column * ENTRIES + entry, number)
 
@@ -114,31 +114,31 @@ def tell(plan: Any, column: int, entry: int, number: int) -> None:
 @inlined
 def put_nothing(plan: Any, column: int, row: int, out: Any) -> None:
     """Write zeros for what is no value of a column that is read: it holds nothing, not what was there before."""
-    width = told(plan, column, WIDTH)
-    if told(plan, column, LIMIT):
+    width = _entry(plan, column, WIDTH)
+    if _entry(plan, column, LIMIT):
         _put_end(plan, column, row, out)
     elif width:
-        _put(0, width, out, told(plan, column, FIRST) + row * width)
+        _put(0, width, out, _entry(plan, column, FIRST) + row * width)
 
 
 @inlined
 def _put_end(plan: Any, column: int, row: int, out: Any) -> None:
-    first = told(plan, column, FIRST)
+    first = _entry(plan, column, FIRST)
     if row == 0:
         put32(out, first, 0)
-    put32(out, first + OFFSET * (row + 1), told(plan, column, END) - told(plan, column, CONTENT))
+    put32(out, first + OFFSET * (row + 1), _entry(plan, column, END) - _entry(plan, column, CONTENT))
 
 
 @inlined
 def _read_text(data: Any, at: int, length: int, version: int, plan: Any, column: int, row: int, out: Any) -> bool:
     """Copy a text behind those that were copied; return whether there was room, and the byte before it is right."""
     skip = version >= 0
-    begin = told(plan, column, END)
+    begin = _entry(plan, column, END)
     stop = begin + length - skip
-    if stop > told(plan, column, LIMIT) or stop < begin or (skip and u8(data, at) != version):
+    if stop > _entry(plan, column, LIMIT) or stop < begin or (skip and u8(data, at) != version):
         return False
-    tell(plan, column, SEEN, told(plan, column, SEEN) | copy_text(data, at + skip, length - skip, out, begin))
-    tell(plan, column, END, stop)
+    _set_entry(plan, column, SEEN, _entry(plan, column, SEEN) | copy_text(data, at + skip, length - skip, out, begin))
+    _set_entry(plan, column, END, stop)
     _put_end(plan, column, row, out)
     return True
 
@@ -156,17 +156,21 @@ def _word(data: Any, at: int, size: int) -> int:
 @inlined
 def read_value(tag: int, data: Any, at: int, length: int, plan: Any, column: int, row: int, out: Any) -> bool:
     """Read a value, if it has a tag of the plan; return whether it is taken."""
-    line = 0 if tag == told(plan, column, TAG) else FORM
-    if tag != told(plan, column, line + TAG):
+    line = 0 if tag == _entry(plan, column, TAG) else FORM
+    if tag != _entry(plan, column, line + TAG):
         return False
-    kind, low, high = told(plan, column, line + KIND), told(plan, column, line + LOW), told(plan, column, line + HIGH)
-    end, width = at + length, told(plan, column, WIDTH)
-    place = told(plan, column, FIRST) + row * width
+    kind, low, high = (
+        _entry(plan, column, line + KIND),
+        _entry(plan, column, line + LOW),
+        _entry(plan, column, line + HIGH),
+    )
+    end, width = at + length, _entry(plan, column, WIDTH)
+    place = _entry(plan, column, FIRST) + row * width
     if kind > 0:
         number = _word(data, at, kind) if length == kind else 0
-        number = (number ^ told(plan, column, line + SIGN)) - told(plan, column, line + SIGN)
+        number = (number ^ _entry(plan, column, line + SIGN)) - _entry(plan, column, line + SIGN)
         taken = length == kind and low <= number <= high
-        number += told(plan, column, line + MORE)
+        number += _entry(plan, column, line + MORE)
     elif kind == TEXT:
         return _read_text(data, at, length, low, plan, column, row, out)
     elif kind == NUMERIC:
