@@ -1,5 +1,6 @@
-"""One column's values from a batch into Arrow: kernels by type, for text and for binary format.
+"""One column's values from a batch into Arrow, by type, for text and for binary format.
 
-Each reads a column in one pass from the batch's bytes into Arrow's buffers. What a kernel does not take (infinity, BC,
-NaN, unusual text) it leaves to ``columnar.values``, value by value.
+What has a fixed width in Arrow, and texts, the walk over rows reads on its way (walked.py); other types have kernels
+that read a column in one pass. What neither takes (infinity, BC, NaN, unusual text) is left to ``columnar.values``,
+value by value.
 """
