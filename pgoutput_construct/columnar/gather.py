@@ -56,8 +56,8 @@ WordTable = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 def word_table(names: Mapping[int, str]) -> WordTable:
     """Return a word for each tag: its letters, and how many they are."""
-    room = -(-max(map(len, names.values()), default=0) // WORD) * WORD
-    letters, sizes = np.zeros((256, room), np.uint8), np.zeros(256, np.int64)
+    most = -(-max(map(len, names.values()), default=0) // WORD) * WORD
+    letters, sizes = np.zeros((256, most), np.uint8), np.zeros(256, np.int64)
     for tag, name in names.items():
         sizes[tag] = len(name)
         letters[tag, : len(name)] = list(name.encode("ascii"))
@@ -66,13 +66,13 @@ def word_table(names: Mapping[int, str]) -> WordTable:
 
 @kernel
 def _words(tags: Any, rows: Any, letters: Any, sizes: Any, out: Any, ends: Any) -> None:
-    room, at = len(letters) // len(sizes), 0
+    most, at = len(letters) // len(sizes), 0
     ends[0] = 0
     for row in range(len(rows)):
         tag = tags[rows[row]]
         step, size = 0, sizes[tag]
         while step < size:  # what the last word writes too much is written again
-            copy_word(out, at + step, letters, room * tag + step)
+            copy_word(out, at + step, letters, most * tag + step)
             step += WORD
         at += size
         ends[row + 1] = at
@@ -135,7 +135,7 @@ def strings(values: Values, target: pa.DataType) -> pa.Array:
     if values.lengths.sum(dtype=np.int64) >= 1 << 31:
         raise PgoutputError("a field's values have 2 GiB or more together: decode fewer payloads at a time")
     try:
-        return TEXT(values, target)[0]
+        return TEXT(values, target)[0]  # none is left: there is room for all
     except pa.ArrowInvalid:
         raw = TEXT(values, pa.binary())[0].to_pylist()
         return pa.array([None if value is None else value.decode("utf-8", "replace") for value in raw], target)

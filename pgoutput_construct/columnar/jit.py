@@ -54,7 +54,7 @@ def digest(directory: Path) -> str:
     """Return a digest of all modules in a directory and below it."""
     found = blake2b(digest_size=6)
     for path in sorted(directory.rglob("*.py")):
-        found.update(path.read_bytes())
+        found.update(path.name.encode() + b"\0" + path.read_bytes())
     return found.hexdigest()
 
 

@@ -82,7 +82,7 @@ class ScopeReader:
 
 def _repeated(values: Sequence[int], bounds: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
     """Return each value from its bound to the next one."""
-    if len(values) == 1:
+    if len(values) == 1 and bounds[-1] > 1:  # for a single one it is not copied where it must be writable
         return np.broadcast_to(np.asarray(values[0], dtype), bounds[-1])
     repeated = room(bounds[-1], dtype)
     for value, (begin, end) in zip(values, pairwise(bounds), strict=True):

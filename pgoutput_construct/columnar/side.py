@@ -36,6 +36,7 @@ class Side:
         self.index = index
         self.columns = columns
         self.side = side
+        """``new`` or ``old``."""
         self.chosen = rows
         """The indexes of the payloads."""
         self.count = len(rows)
@@ -94,7 +95,7 @@ class Side:
         return None if self.have == len(self.counts) else bitmap(self.present[self.rows])
 
     def _blank(self, positions: Sequence[int], kind: int) -> None:
-        """Take columns of rows of some kind for nulls. PostgreSQL sends them so: then there is nothing to do."""
+        """Treat some columns as null in rows of one kind. PostgreSQL sends them so: then there is nothing to do."""
         null = kernels.VALUE_TAGS["null"]
         for position in positions:
             if self.seen[position, null] < self.have:
@@ -104,29 +105,27 @@ class Side:
 
     def read(self, others: Sequence[int], key: int) -> None:
         """Read all columns that have values; ``others`` are nulls in rows that are keys."""
-        if not self.have:
-            return
+        lines = self.columns.plan.copy()
+        while self.have and (wrong := self._read(others, key)):
+            lines[wrong] = 0  # their values are read where they stand
+            self._walk(lines)
+
+    def _read(self, others: Sequence[int], key: int) -> list[int]:
+        """Read all columns; return those of which the walk has copied texts that are not UTF-8."""
+        self.refused.clear()
         self._blank(others, key)
         seen, plan, wrong = self.seen[:, [READ, *SENT.values()]].tolist(), self.plan.tolist(), []
         for position, column in self.columns.readers.items():
             read, *sent = seen[position]
             try:
                 pieces = [self._walked(position, column, plan[position], read)] if read else []
-            except pa.ArrowInvalid:  # a text is not UTF-8
+            except pa.ArrowInvalid:
                 wrong.append(position)
                 continue
             pieces += [self._cast(position, column, name) for name in compress(SENT, sent)]
             if pieces:
                 self.arrays[column.name] = pieces[0] if len(pieces) == 1 else pc.coalesce(*pieces)
-        if wrong:
-            self._read_by_place(wrong, others, key)
-
-    def _read_by_place(self, wrong: Sequence[int], others: Sequence[int], key: int) -> None:
-        """Read all columns again, some by the places of their values: one by one, where it must be."""
-        lines = self.columns.plan.copy()
-        lines[wrong] = 0
-        self._walk(lines)
-        self.read(others, key)
+        return wrong
 
     def column(self, name: str, target: pa.DataType) -> pa.Array:
         """Return a column over all rows, null where they do not have this side."""
@@ -208,9 +207,9 @@ def _counters(columns: int) -> tuple[Numbers, Numbers]:
 
     No other thread has a part of their memory's lines: each would wait for the other's writes, for every value.
     """
-    room = np.zeros((_TAGS + _LINE) * columns, np.int64)
+    zeros = np.zeros((_TAGS + _LINE) * columns, np.int64)
     tags = _TAGS * columns
-    return room[:tags].reshape(columns, _TAGS), room[tags : tags + columns]
+    return zeros[:tags].reshape(columns, _TAGS), zeros[tags : tags + columns]
 
 
 def _places(columns: int, rows: int) -> Any:

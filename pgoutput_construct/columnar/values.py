@@ -78,6 +78,7 @@ class ColumnReader:
         self._target = target
         self._types = types
         self._load = self._list if pa.types.is_list(target) else self._scalar
+        self._is_single = self._oid in _SINGLES
 
     @cached_property
     def _values(self) -> ValueLoader:
@@ -93,7 +94,7 @@ class ColumnReader:
             raise
         except CANNOT as error:
             raise CannotHold from error
-        fitted = _fitted(loaded, self._target)
+        fitted = _fitted(_single(loaded) if self._is_single else loaded, self._target)
         if not holds(fitted, self._target):
             raise CannotHold
         return _exact(fitted)
@@ -121,6 +122,19 @@ class ColumnReader:
         if value.startswith(b"["):  # array_out() writes bounds only when one of them is not 1
             raise ValueError("no list")
         return self._values.load(value, TYPE_NAMES["_text"].oid if pa.types.is_string(target) else self._oid)
+
+
+_SINGLES: Final = (TYPE_NAMES["float4"].oid, TYPE_NAMES["_float4"].oid)
+
+
+def _single(value: Any) -> Any:
+    """Return a float4, alone or in a list, as PostgreSQL converts it to float8: what it holds, not what is printed."""
+    if isinstance(value, list):
+        return [_single(item) for item in value]
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0] if isinstance(value, float) else value
+    except OverflowError as error:
+        raise CannotHold from error
 
 
 def _fitted(value: Any, target: pa.DataType) -> Any:

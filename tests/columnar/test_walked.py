@@ -1,12 +1,13 @@
 """What the walk over rows reads on its way: texts that find no room, and texts that are not UTF-8."""
 
+import struct
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import index_batch, reading
+from pgoutput_construct.columnar import BatchDecoder, index_batch, kernels, reading
 from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import columns_schema
 from pgoutput_construct.columnar.table import table_rows
@@ -14,7 +15,7 @@ from pgoutput_construct.stream.relations import Description
 from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import described, insert
 
-TEXT, INT4, BYTEA = 25, 23, 17
+TEXT, INT4, BYTEA, FLOAT4 = 25, 23, 17, 700
 KEY_AND_NUMBER = (pgo.RelationColumn(1, "k", INT4, -1), pgo.RelationColumn(0, "n", INT4, -1))
 DESCRIPTION = described(*((name, oid, -1) for name, oid in zip("abcdef", [TEXT] * 4 + [INT4, BYTEA], strict=True)))
 
@@ -72,6 +73,41 @@ def test_texts_that_are_not_utf8(wrong: int) -> None:
     assert fast["a"][wrong].as_py() is None
     assert fast["b"][wrong].as_py() == "\N{EURO SIGN}"
     assert dict(fast["_untyped"][wrong].as_py()) == {"a": "\\xfffe"}
+
+
+def test_columns_that_are_not_utf8_one_after_the_other() -> None:
+    """One of them has no room at first: what is wrong with it is seen after the other one was read by its places."""
+    rows = rows_of([3] * 300)
+    rows[7], rows[9] = (b"\xff", *rows[7][1:]), (b"a", b"\xfe" * 50_000, *rows[9][2:])
+    payloads = [pgo.build(insert(*row)) for row in rows]
+    decoder = BatchDecoder()
+    decoder.decode([pgo.build(DESCRIPTION.relation)])
+    expected = [{"a": "\\xff"}, {"b": "\\x" + "fe" * 50_000}]
+    for _ in range(3):
+        (found,) = decoder.decode(payloads).tables
+        refused = found.batch["_untyped"].to_pylist()
+        assert [dict(refused[row]) for row in (7, 9)] == expected
+        assert sum(map(bool, refused)) == 2
+
+
+@pytest.mark.parametrize("value", [b"-318.64", b"1e-40", b"NaN", b"Infinity", b"0.1"])
+def test_float4_in_a_column_that_became_float8(value: bytes) -> None:
+    """It is what PostgreSQL makes of it, alone and beside what sends the whole column the slow way."""
+    description = described(("c", FLOAT4, -1))
+    found = []
+    for beside in ([], [b"x"]):
+        payloads = [pgo.build(insert(each)) for each in (value, *beside)]
+        table = decode_rows(payloads, None, description, pa.schema([("c", pa.float64())]))
+        found.append(repr(table["c"][0].as_py()))
+    assert found == [repr(struct.unpack("f", struct.pack("f", float(value)))[0])] * 2
+
+
+def test_a_batch_of_one_payload_needs_no_code_of_its_own() -> None:
+    """numba would compile the kernels anew for arrays that cannot be written to."""
+    BatchDecoder().decode([pgo.build(DESCRIPTION.relation)] * 2)
+    before = len(kernels.index.signatures)
+    BatchDecoder().decode([pgo.build(DESCRIPTION.relation)])
+    assert len(kernels.index.signatures) == before
 
 
 def test_old_rows_beside_new_ones() -> None:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 __all__ = [
-    "READ",
     "WORD",
     "OutsideError",
     "Window",
@@ -35,7 +34,6 @@ __all__ = [
 ]
 
 WORD: Final = 8
-READ: Final = 1
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

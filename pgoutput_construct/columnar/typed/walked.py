@@ -33,9 +33,7 @@ from pgoutput_construct.columnar.typed.numbers import read_boolean, read_float, 
 
 __all__ = [
     "BOOLEAN",
-    "CONTENT",
     "DATE",
-    "END",
     "ENTRIES",
     "FLOAT",
     "FORM",
@@ -47,7 +45,6 @@ __all__ = [
     "OFFSET",
     "READ",
     "TEXT",
-    "WIDTH",
     "Plan",
     "lay_out",
     "learn",
@@ -154,42 +151,46 @@ def _word(data: Any, at: int, size: int) -> int:
 
 
 @inlined
+def _read_number(
+    kind: int, data: Any, at: int, length: int, sign: int, low: int, high: int, width: int
+) -> tuple[bool, int]:
+    """Return whether a value is taken, and the number that is written for it."""
+    end = at + length
+    if kind > 0:
+        number = ((_word(data, at, kind) if length == kind else 0) ^ sign) - sign
+        return length == kind and low <= number <= high, number
+    if kind == INTEGER:
+        return read_integer(data, at, end, low, high)
+    if kind == MOMENT:
+        return read_moment(data, at, end, low)
+    if kind == DATE:
+        return read_day(data, at, length)
+    if kind == BOOLEAN:
+        return read_boolean(data, at, length, low, high)
+    taken, real = read_float(data, at, end, low, high)
+    return taken, double_bits(real) if width == 8 else single_bits(real)
+
+
+@inlined
 def read_value(tag: int, data: Any, at: int, length: int, plan: Any, column: int, row: int, out: Any) -> bool:
     """Read a value, if it has a tag of the plan; return whether it is taken."""
     line = 0 if tag == _entry(plan, column, TAG) else FORM
     if tag != _entry(plan, column, line + TAG):
         return False
-    kind, low, high = (
-        _entry(plan, column, line + KIND),
-        _entry(plan, column, line + LOW),
-        _entry(plan, column, line + HIGH),
-    )
-    end, width = at + length, _entry(plan, column, WIDTH)
-    place = _entry(plan, column, FIRST) + row * width
-    if kind > 0:
-        number = _word(data, at, kind) if length == kind else 0
-        number = (number ^ _entry(plan, column, line + SIGN)) - _entry(plan, column, line + SIGN)
-        taken = length == kind and low <= number <= high
-        number += _entry(plan, column, line + MORE)
-    elif kind == TEXT:
+    kind = _entry(plan, column, line + KIND)
+    low, high = _entry(plan, column, line + LOW), _entry(plan, column, line + HIGH)
+    if kind == TEXT:
         return _read_text(data, at, length, low, plan, column, row, out)
-    elif kind == NUMERIC:
+    width = _entry(plan, column, WIDTH)
+    place = _entry(plan, column, FIRST) + row * width
+    if kind == NUMERIC:
         return read_decimal(data, at, length, low, high, out, place)
-    elif kind == NUMERIC_TEXT:
-        return read_decimal_text(data, at, end, low, high, out, place)
-    elif kind == INTEGER:
-        taken, number = read_integer(data, at, end, low, high)
-    elif kind == MOMENT:
-        taken, number = read_moment(data, at, end, low)
-    elif kind == DATE:
-        taken, number = read_day(data, at, length)
-    elif kind == BOOLEAN:
-        taken, number = read_boolean(data, at, length, low, high)
-    else:
-        taken, real = read_float(data, at, end, low, high)
-        number = double_bits(real) if width == 8 else single_bits(real)
+    if kind == NUMERIC_TEXT:
+        return read_decimal_text(data, at, at + length, low, high, out, place)
+    sign = _entry(plan, column, line + SIGN)
+    taken, number = _read_number(kind, data, at, length, sign, low, high, width)
     if taken:
-        _put(number, width, out, place)
+        _put(number + _entry(plan, column, line + MORE), width, out, place)
     return taken
 
 
