@@ -74,3 +74,16 @@ def test_nothing_outside_is_touched(front: bool, table: tuple[Description, list[
         patch.setattr(reading, "find_cast", lambda *arguments: None)
         slow = repr(decoded(pa.array(payloads, pa.binary()), description, Columns(description, schema)))
     assert fast == [slow, slow]
+
+
+def test_texts_fill_their_room() -> None:
+    """The last word of a copy runs over the end of a text, not over that of the memory."""
+    relation = pgo.Relation(None, 1, "public", "t", "d", (pgo.RelationColumn(0, "c", TYPE_NAMES["text"].oid, -1),))
+    description = Description(0, relation, {})
+    for size in range(230, 270):
+        columns = Columns(description, columns_schema(description))
+        columns._expected["new"] = np.zeros(1, np.int64)  # there is room for SPARE bytes
+        text = b"x" * size
+        with guarded_allocation(front=False):
+            (row,) = decoded(guarded_payloads([pgo.build(pgo.Insert(None, 1, (text,)))], False), description, columns)
+        assert row["c"] == text.decode()
