@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import look_up, scatter, tag_table
+from pgoutput_construct.columnar.gather import look_up, same_at, scatter, tag_table
 from pgoutput_construct.columnar.headers import read_header
 from pgoutput_construct.columnar.jit import kernel
 from pgoutput_construct.columnar.memory import room
@@ -46,19 +46,6 @@ def _messages_of(tags: Any, valid: Any, table: Any, out: Any) -> int:
             out[count] = row
             count += 1
     return count
-
-
-@kernel
-def _changes(tags: Any, valid: Any, table: Any, relation_oids: Any, out: Any) -> tuple[int, bool]:
-    """Note the rows that are of some tags; return how many they are, and whether all are of one table."""
-    count, same = 0, True
-    for row in range(len(tags)):
-        if valid[row] and table[tags[row]]:
-            out[count] = row
-            count += 1
-    for place in range(count):
-        same &= relation_oids[out[place]] == relation_oids[out[0]]
-    return count, same
 
 
 @kernel
@@ -136,11 +123,11 @@ class BatchIndex:
 
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
-        changes, of_tables = room(len(self), np.int64), self.rows["relation_oid"]
-        count, same = _changes(self.tags, self.valid, _HOLDS_ROWS, of_tables, changes)
-        changes = changes[:count]
-        oid = np.int64(of_tables[changes[0]]) if count else np.int64(0)
-        oids = np.broadcast_to(oid, count) if same else of_tables[changes].astype(np.int64)
+        changes, of_tables = self.messages_of(_HOLDS_ROWS), self.rows["relation_oid"]
+        if len(changes) and same_at(of_tables, changes):
+            oids = np.broadcast_to(np.int64(of_tables[changes[0]]), len(changes))
+        else:
+            oids = of_tables[changes].astype(np.int64)
         listing = self.messages_of(LISTS_TABLES).tolist()
         if not listing:
             return changes, oids
