@@ -12,8 +12,8 @@ from pgoutput_construct.columnar.jit import kernel
 from pgoutput_construct.columnar.memory import room
 from pgoutput_construct.columnar.typed import walked
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.columnar.typed.digits import MOST
 from pgoutput_construct.columnar.typed.moments import DAY, FIRST_DAY, LAST_DAY
-from pgoutput_construct.columnar.typed.numbers import FLOAT_POWERS
 from pgoutput_construct.columnar.typed.walked import (
     ENTRIES,
     FORM,
@@ -124,7 +124,7 @@ def _signed(bits: int) -> tuple[int, int]:
 
 
 def _exact_floats(target: pa.DataType) -> tuple[int, int]:
-    return (1 << 53, FLOAT_POWERS) if target.bit_width == 64 else (1 << 24, 10)
+    return (1 << 53, MOST) if target.bit_width == 64 else (1 << 24, 10)
 
 
 def _moments(size: int, unit: int) -> Walked:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pgoutput_construct.columnar.jit import inlined, u8, u64
 
-__all__ = ["MINUS", "POINT", "POWERS", "ZERO", "digits", "eight_digits"]
+__all__ = ["MINUS", "MOST", "POINT", "POWERS", "ZERO", "digits", "eight_digits"]
 
 MINUS: Final = ord("-")
 POINT: Final = ord(".")

@@ -5,13 +5,11 @@ from typing import Any, Final
 from pgoutput_construct.columnar.jit import inlined, u8
 from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
 
-__all__ = ["FLOAT_POWERS", "read_boolean", "read_float", "read_integer"]
+__all__ = ["read_boolean", "read_float", "read_integer"]
 
 LAST_DIGITS: Final = 223_372_036_854_775_807
 """Of the greatest int8, behind its first digit."""
 WORD_DIGITS: Final = MOST + 1
-FLOAT_POWERS: Final = MOST
-"""The greatest power of ten of which a word and a float8 hold every lower one."""
 
 
 @inlined
