@@ -105,7 +105,7 @@ u8, u16, u32, u64 = (_reader(bits) for bits in (8, 16, 32, 64))
 
 memory_word = _reader(64, swapped=False)
 """Read eight bytes as this machine has them in memory."""
-entry_at = _reader(64, swapped=False)
+entry_at = memory_word
 """Read an entry of an array of int64, of any shape, by its place among all: numba's own indexing takes longer."""
 
 
@@ -147,7 +147,7 @@ def _bits_of(kind: Any, size: int) -> Any:
 single_bits, double_bits = _bits_of(types.float32, 32), _bits_of(types.float64, 64)
 """Return the bits of a number as a float4, or as a float8."""
 
-put_entry = _writer(64)
+put_entry = put64
 """Write an entry of an array of int64, by its place among all."""
 
 put_length = _writer(32, swapped=True)
