@@ -66,7 +66,7 @@ def _rows(columnar: Any, batch: Batch, threads: int = 1) -> Decoder:
     return decode
 
 
-@lru_cache(maxsize=1)  # the largest that is held
+@lru_cache(maxsize=1)
 def _one_array(batch: Batch) -> Any:
     """Return ten million messages as one array, or as many times the batch's as are allowed."""
     import pyarrow as pa
@@ -78,9 +78,10 @@ def _one_array(batch: Batch) -> Any:
     return pa.concat_arrays([batch.array.cast(pa.large_binary()), *[changes] * copies])
 
 
-def _one(batch: Batch, _stack: ExitStack, name: str = "rows") -> Pass:
+def _one(batch: Batch, stack: ExitStack, name: str = "rows") -> Pass:
     """Decode one large array; its time is that of one batch."""
     array = _one_array(batch)
+    stack.callback(_one_array.cache_clear)  # more than a GB
     decoder(name, batch)
 
     def work() -> int:
