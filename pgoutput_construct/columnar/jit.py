@@ -7,7 +7,10 @@ from typing import Any, Final
 
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
+
+from pgoutput_construct.columnar.memory import LINE
 
 __all__ = [
     "WORD",
@@ -15,6 +18,7 @@ __all__ = [
     "digest",
     "double_bits",
     "entry_at",
+    "fetch_ahead",
     "find_nul",
     "inlined",
     "kernel",
@@ -35,6 +39,10 @@ __all__ = [
 
 WORD = 8
 """Bytes that copy_word copies at once."""
+LINES: Final = 3
+"""Lines that a message has, more or less."""
+AHEAD: Final = 2048
+"""How many bytes before they are read fetch_ahead asks for them: those of some ten messages."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -169,6 +177,21 @@ def copy_word(typing: Any, target: Any, at: Any, source: Any, start: Any) -> Any
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def _prefetch(typing: Any, data: Any, at: Any) -> Any:
+    """Ask for the line of the cache at a place, which may be outside of the array, without waiting for it."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _place(context, builder, signature.args[0], arguments[0], arguments[1], 8)
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, word(0), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(data, types.intp), build
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def put_word(typing: Any, target: Any, at: Any, word: Any) -> Any:
     """Write a word of eight bytes to any place, the most significant byte first."""
 
@@ -178,6 +201,16 @@ def put_word(typing: Any, target: Any, at: Any, word: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(target, types.intp, types.int64), build
+
+
+@inlined
+def fetch_ahead(data: Any, at: int) -> None:
+    """Ask for what a later message has, where messages follow each other: kernels wait for memory more than they work.
+
+    Of longer messages than LINES the processor itself sees that they are read in order.
+    """
+    for line in range(LINES):
+        _prefetch(data, at + AHEAD + LINE * line)
 
 
 @kernel

@@ -6,7 +6,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["allocate", "bitmap", "room"]
+__all__ = ["LINE", "allocate", "bitmap", "room"]
+
+LINE: Final = 64
+"""Bytes of a line of the processor's cache; at its multiples Arrow wants a buffer to begin."""
 
 # numpy and Arrow's own pools ask for huge pages, and give them back soon: to take them anew can take longer than to
 # decode. The system's allocator keeps what is freed.

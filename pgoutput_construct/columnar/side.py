@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import present, scatter
 from pgoutput_construct.columnar.index import BatchIndex
-from pgoutput_construct.columnar.memory import bitmap, room
+from pgoutput_construct.columnar.memory import LINE, bitmap, room
 from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.columnar.typed.walked import READ, Plan, lay_out, learn, read_array
@@ -198,8 +198,6 @@ class Side:
 _MANY: Final = 1 << 26
 """Bytes of texts that are made room for without a look at how many there are."""
 _TAGS: Final = 256
-_LINE: Final = 8
-"""Numbers in a line of the processor's cache."""
 
 
 def _counters(columns: int) -> tuple[Numbers, Numbers]:
@@ -207,7 +205,7 @@ def _counters(columns: int) -> tuple[Numbers, Numbers]:
 
     No other thread has a part of their memory's lines: each would wait for the other's writes, for every value.
     """
-    zeros = np.zeros((_TAGS + _LINE) * columns, np.int64)
+    zeros = np.zeros((_TAGS + LINE // 8) * columns, np.int64)
     tags = _TAGS * columns
     return zeros[:tags].reshape(columns, _TAGS), zeros[tags : tags + columns]
 

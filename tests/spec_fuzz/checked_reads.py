@@ -15,6 +15,7 @@ __all__ = [
     "Window",
     "copy_word",
     "double_bits",
+    "fetch_ahead",
     "find_nul",
     "inlined",
     "kernel",
@@ -87,6 +88,10 @@ def u64(data: Window, at: int) -> int:
     """Read eight bytes as a signed number: numba's are signed."""
     value = data.read(at, 8)
     return value - (1 << 64) if value >> 63 else value
+
+
+def fetch_ahead(data: Window, at: int) -> None:
+    """Ask for nothing: what is asked for is not read."""
 
 
 def find_nul(data: Window, at: int, end: int) -> int:

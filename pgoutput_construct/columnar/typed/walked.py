@@ -23,7 +23,7 @@ from pgoutput_construct.columnar.jit import (
     u32,
     u64,
 )
-from pgoutput_construct.columnar.memory import allocate, bitmap
+from pgoutput_construct.columnar.memory import LINE, allocate, bitmap
 from pgoutput_construct.columnar.typed.column import SLACK
 from pgoutput_construct.columnar.typed.copying import NO_ASCII, copy_text
 from pgoutput_construct.columnar.typed.decimals import WIDTH as DECIMAL
@@ -75,8 +75,6 @@ OFFSET: Final = 4
 """Bytes of the end of a text in Arrow."""
 SPARE: Final = 256
 """Bytes of texts beyond those that are expected."""
-LINE: Final = 64
-"""Bytes at whose multiples Arrow wants a buffer to begin."""
 
 Plan = NDArray[np.int64]
 """ENTRIES for each column."""
