@@ -102,7 +102,7 @@ class BatchDecoder:
 
     def _read_relations(self, index: BatchIndex, scopes: Numbers) -> list[RowError]:
         errors = []
-        for row in index.messages_of(_DESCRIBES).tolist():
+        for row in index.messages_without_rows(_DESCRIBES).tolist():
             stream_xid = None if scopes[row] == OUTSIDE else int(scopes[row])
             try:
                 self.history.read(ControlMessage(self._next_seq + row, stream_xid, index.message(row)))

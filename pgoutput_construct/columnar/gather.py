@@ -20,7 +20,6 @@ __all__ = [
     "first_bytes",
     "look_up",
     "present",
-    "same_at",
     "scatter",
     "strings",
     "tag_table",
@@ -113,19 +112,6 @@ def _all_same(numbers: Any) -> bool:
 def all_same(numbers: NDArray[Any]) -> bool:
     """Tell whether all numbers are the same: one call, where threads that use numpy would wait for each other twice."""
     return numbers.strides == (0,) or bool(_all_same(numbers))
-
-
-@kernel
-def _same_at(numbers: Any, rows: Any) -> bool:
-    same = True
-    for row in rows:
-        same &= numbers[row] == numbers[rows[0]]
-    return same
-
-
-def same_at(numbers: NDArray[Any], rows: NDArray[np.int64]) -> bool:
-    """Tell whether the numbers of some rows are all the same."""
-    return bool(_same_at(numbers, rows))
 
 
 @kernel

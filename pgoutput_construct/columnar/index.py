@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import look_up, same_at, scatter, tag_table
+from pgoutput_construct.columnar.gather import look_up, scatter, tag_table
 from pgoutput_construct.columnar.headers import read_header
 from pgoutput_construct.columnar.jit import kernel
 from pgoutput_construct.columnar.memory import room
@@ -39,13 +39,17 @@ _LEAST: Final = 16_384
 
 
 @kernel
-def _messages_of(tags: Any, valid: Any, table: Any, out: Any) -> int:
-    count = 0
+def _tell_apart(tags: Any, valid: Any, table: Any, oids: Any, changes: Any, others: Any) -> tuple[int, int, bool]:
+    found, rest, same = 0, 0, True
     for row in range(len(tags)):
         if valid[row] and table[tags[row]]:
-            out[count] = row
-            count += 1
-    return count
+            changes[found] = row
+            same &= oids[row] == oids[changes[0]]
+            found += 1
+        elif valid[row]:
+            others[rest] = row
+            rest += 1
+    return found, rest, same
 
 
 @kernel
@@ -95,7 +99,8 @@ class BatchIndex:
     def take(self, rows: slice | Numbers | Flags) -> "BatchIndex":
         """Return the index of some of the payloads; it shares their bytes."""
         other = copy(self)
-        other.__dict__.pop("is_row", None)
+        for name in ("is_row", "_apart"):
+            other.__dict__.pop(name, None)
         other.starts, other.ends = self.starts[rows], self.ends[rows]
         other.tags, other.valid = self.tags[rows], self.valid[rows]
         other.rows = {name: column[rows] for name, column in self.rows.items()}
@@ -123,12 +128,12 @@ class BatchIndex:
 
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
-        changes, of_tables = self.messages_of(_HOLDS_ROWS), self.rows["relation_oid"]
-        if len(changes) and same_at(of_tables, changes):
+        (changes, _, same), of_tables = self._apart, self.rows["relation_oid"]
+        if len(changes) and same:
             oids = np.broadcast_to(np.int64(of_tables[changes[0]]), len(changes))
         else:
             oids = of_tables[changes].astype(np.int64)
-        listing = self.messages_of(LISTS_TABLES).tolist()
+        listing = self.messages_without_rows(LISTS_TABLES).tolist()
         if not listing:
             return changes, oids
         found = np.array([place for row in listing for place in self._listed(row)], np.int64).reshape(-1, 2)
@@ -136,10 +141,18 @@ class BatchIndex:
         order = np.argsort(rows, kind="stable")
         return rows[order], oids[order]
 
-    def messages_of(self, table: Flags) -> Numbers:
-        """Return the indexes of the messages whose tags are in a table (tag_table)."""
-        rows = room(len(self), np.int64)
-        return rows[: _messages_of(self.tags, self.valid, table, rows)]
+    def messages_without_rows(self, table: Flags) -> Numbers:
+        """Return the indexes of the messages whose tags are in a table (tag_table), but of none that hold rows."""
+        _, others, _ = self._apart
+        return others[table[self.tags[others]]]
+
+    @cached_property
+    def _apart(self) -> tuple[Numbers, Numbers, bool]:
+        """The indexes of the messages that hold rows, and of the others; whether all those rows are of one table."""
+        changes, others = room(len(self), np.int64), room(len(self), np.int64)
+        given = self.tags, self.valid, _HOLDS_ROWS, self.rows["relation_oid"]
+        found, rest, same = _tell_apart(*given, changes, others)
+        return changes[:found], others[:rest], same
 
     def _listed(self, row: int) -> list[tuple[int, int]]:
         message: Any = self.message(row)
