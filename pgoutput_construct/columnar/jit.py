@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from pgoutput_construct.columnar.memory import LINE
@@ -184,8 +183,8 @@ def _prefetch(typing: Any, data: Any, at: Any) -> Any:
         place = _place(context, builder, signature.args[0], arguments[0], arguments[1], 8)
         word = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [place, word(0), word(3), word(1)])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        builder.call(function, [place, word(0), word(3), word(1)])  # to read, to keep it near, data
         return context.get_dummy_value()
 
     return types.void(data, types.intp), build
