@@ -89,8 +89,8 @@ class BatchDecoder:
         scopes, states, errors = self._scopes.read(array)
         index = index_batch(array, threads=self.threads, **{**self._scopes.session.options, **states})
         errors += map(index.row_error, index.malformed().tolist())
-        errors += self._read_relations(index, scopes)
         rows, oids = index.tables()
+        errors += self._read_relations(index, scopes)
         tables = []
         for place, some in group_rows(self.history, oids, scopes, rows, self._next_seq):
             if place == UNDESCRIBED:

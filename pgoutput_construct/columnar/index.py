@@ -82,6 +82,8 @@ class BatchIndex:
         """Whether it is a message; what is not is explained by ``error``."""
         self.rows: dict[str, NDArray[Any]] = {name: room(count, dtype) for name, dtype in kernels.ROW_FIELDS.items()}
         """Of messages that hold rows: relation_oid, xid, old_kind, and the positions of old and new (-1 for none)."""
+        self._others: Numbers | None = None
+        """The indexes of the messages that hold no rows, once they were looked for."""
         step = max(_LEAST, -(-count // threads))
         parts = (slice(first, first + step) for first in range(0, count, step))
         deque(in_order(self._walk, parts, threads), maxlen=0)
@@ -99,8 +101,8 @@ class BatchIndex:
     def take(self, rows: slice | Numbers | Flags) -> "BatchIndex":
         """Return the index of some of the payloads; it shares their bytes."""
         other = copy(self)
-        for name in ("is_row", "_apart"):
-            other.__dict__.pop(name, None)
+        other.__dict__.pop("is_row", None)
+        other._others = None
         other.starts, other.ends = self.starts[rows], self.ends[rows]
         other.tags, other.valid = self.tags[rows], self.valid[rows]
         other.rows = {name: column[rows] for name, column in self.rows.items()}
@@ -128,7 +130,7 @@ class BatchIndex:
 
     def tables(self) -> tuple[Numbers, Numbers]:
         """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
-        (changes, _, same), of_tables = self._apart, self.rows["relation_oid"]
+        (changes, _, same), of_tables = self._tell_apart(), self.rows["relation_oid"]
         if len(changes) and same:
             oids = np.broadcast_to(np.int64(of_tables[changes[0]]), len(changes))
         else:
@@ -143,16 +145,16 @@ class BatchIndex:
 
     def messages_without_rows(self, table: Flags) -> Numbers:
         """Return the indexes of the messages whose tags are in a table (tag_table), but of none that hold rows."""
-        _, others, _ = self._apart
+        others = self._tell_apart()[1] if self._others is None else self._others
         return others[table[self.tags[others]]]
 
-    @cached_property
-    def _apart(self) -> tuple[Numbers, Numbers, bool]:
-        """The indexes of the messages that hold rows, and of the others; whether all those rows are of one table."""
+    def _tell_apart(self) -> tuple[Numbers, Numbers, bool]:
+        """Return which messages hold rows, and which do not (these are kept); and whether all rows are of one table."""
         changes, others = room(len(self), np.int64), room(len(self), np.int64)
         given = self.tags, self.valid, _HOLDS_ROWS, self.rows["relation_oid"]
         found, rest, same = _tell_apart(*given, changes, others)
-        return changes[:found], others[:rest], same
+        self._others = others[:rest].copy()
+        return changes[:found], self._others, same
 
     def _listed(self, row: int) -> list[tuple[int, int]]:
         message: Any = self.message(row)

@@ -14,9 +14,6 @@ LINE: Final = 64
 # numpy and Arrow's own pools ask for huge pages, and give them back soon: to take them anew can take longer than to
 # decode. The system's allocator keeps what is freed.
 _POOL: Final = pa.system_memory_pool()
-# How much glibc keeps depends on the largest piece that was freed, up to 32 MiB (mallopt(3), M_MMAP_THRESHOLD): after
-# this one batches take from the kernel no memory that the last one had. Nothing is written to it.
-pa.allocate_buffer(31 << 20, _POOL)
 
 
 def allocate(size: int) -> pa.Buffer:

@@ -25,10 +25,7 @@ __all__ = ["BLOCK_ROWS", "table_rows"]
 Numbers = NDArray[np.int64]
 
 BLOCK_ROWS: Final = 66_000
-"""Rows per block: memory stays flat, and Python has little to do for each row; what a batch has is one block.
-
-Not a power of two: all columns would then compete for the same lines of the cache. Two threads share 65,536 rows.
-"""
+"""Rows per block: memory stays flat, and Python has little to do for each row. 65,536 rows are one block a thread."""
 
 WIDE_ROWS: Final = 4068
 BLOCK_VALUES: Final = 1 << 21

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.columnar import BatchDecoder, index_batch
-from pgoutput_construct.columnar.gather import strings
+from pgoutput_construct.columnar.gather import strings, tag_table
 from pgoutput_construct.columnar.kernels import MESSAGE_SCHEMA
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.testing import ParseOptions
@@ -185,3 +185,28 @@ def test_a_field_of_two_gigabytes_is_refused() -> None:
     one, nothing = np.zeros(1, np.int64), np.zeros(1, np.uint8)
     with pytest.raises(pgo.PgoutputError, match="2 GiB"):
         strings(Values(nothing, one, one + (1 << 31), nothing, 0, 1, 1 << 31), pa.binary())
+
+
+OIDS = st.sampled_from([7, 16385, 4_000_000_000])
+CHANGES = st.one_of(
+    OIDS.map(lambda oid: pgo.build(pgo.Insert(relation_oid=oid, new=(b"1",)))),
+    st.lists(OIDS, max_size=2).map(lambda oids: pgo.build(pgo.Truncate(options=0, relation_oids=tuple(oids)))),
+    st.sampled_from([pgo.build(pgo.Begin(1, 2, 3)), b"", b"I\0\0", b"?"]),
+)
+
+
+@given(payloads=st.lists(CHANGES, max_size=12), data=st.data())
+def test_changes_have_their_tables(payloads: list[bytes], data: st.DataObject) -> None:
+    """Each change stands there as often as it has tables, also in an index of some payloads of another."""
+    whole = index_batch(payloads)
+    whole.tables()
+    rows = data.draw(st.lists(st.integers(0, len(payloads) - 1), unique=True) if payloads else st.just([]))
+    index = whole.take(np.array(rows, np.int64))
+    expected = []
+    for place, row in enumerate(rows):
+        message: Any = whole.message(row) if whole.valid[row] else None
+        oids = getattr(message, "relation_oids", None) or [getattr(message, "relation_oid", None)]
+        expected += [(place, oid) for oid in oids if oid is not None]
+    assert list(zip(*(column.tolist() for column in index.tables()), strict=True)) == expected
+    truncates = [place for place, row in enumerate(rows) if whole.valid[row] and payloads[row][:1] == b"T"]
+    assert index.messages_without_rows(tag_table([pgo.Truncate])).tolist() == truncates

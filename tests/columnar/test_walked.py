@@ -8,9 +8,11 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.columnar import BatchDecoder, index_batch, kernels, reading
+from pgoutput_construct.columnar.memory import allocate
 from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import columns_schema
 from pgoutput_construct.columnar.table import table_rows
+from pgoutput_construct.columnar.typed import walked
 from pgoutput_construct.stream.relations import Description
 from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import described, insert
@@ -142,3 +144,18 @@ def test_long_texts_are_followed_by_many_short_ones() -> None:
         (block,) = table_rows(index, index.tables()[0], columns)
         assert block.batch is not None
         assert block.batch["d"].to_pylist() == ["x" * size] * count
+
+
+def test_room_is_made_for_what_payloads_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However regularly long texts stand among short ones: not for as many long ones as there are rows."""
+    sizes: list[int] = []
+
+    def noted(size: int) -> pa.Buffer:
+        sizes.append(size)
+        return allocate(size)
+
+    monkeypatch.setattr(walked, "allocate", noted)
+    texts = [b"x" * (30_000 if at % 66 == 0 else 3) for at in range(65_000)]
+    payloads = [pgo.build(insert(b"a", b"", b"", text, b"1", None)) for text in texts]
+    BatchDecoder().decode([pgo.build(DESCRIPTION.relation), *payloads])
+    assert max(sizes) < 4 * sum(map(len, payloads))
