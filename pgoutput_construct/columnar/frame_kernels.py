@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import fetch_ahead, kernel, u8, u32, u64
+from pgoutput_construct.columnar.jit import kernel, prefetch, u8, u32, u64
 
 __all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index"]
 
@@ -116,7 +116,7 @@ def index(data: Any, starts: Any, ends: Any, tags: Any, valid: Any) -> None:
     """Index a batch: the tag of each payload, whether it is a message, and what is kept of rows."""
     for row in range(len(starts)):
         at, end = starts[row], ends[row]
-        fetch_ahead(data, at)
+        prefetch(data, at)
         if at >= end:
             tags[row] = valid[row] = 0
             continue

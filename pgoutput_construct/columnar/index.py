@@ -39,7 +39,7 @@ _LEAST: Final = 16_384
 
 
 @kernel
-def _tell_apart(tags: Any, valid: Any, table: Any, oids: Any, changes: Any, others: Any) -> tuple[int, int, bool]:
+def _split(tags: Any, valid: Any, table: Any, oids: Any, changes: Any, others: Any) -> tuple[int, int, bool]:
     found, rest, same = 0, 0, True
     for row in range(len(tags)):
         if valid[row] and table[tags[row]]:
@@ -152,7 +152,7 @@ class BatchIndex:
         """Return which messages hold rows, and which do not (these are kept); and whether all rows are of one table."""
         changes, others = room(len(self), np.int64), room(len(self), np.int64)
         given = self.tags, self.valid, _HOLDS_ROWS, self.rows["relation_oid"]
-        found, rest, same = _tell_apart(*given, changes, others)
+        found, rest, same = _split(*given, changes, others)
         self._others = others[:rest].copy()
         return changes[:found], self._others, same
 

@@ -17,11 +17,11 @@ __all__ = [
     "digest",
     "double_bits",
     "entry_at",
-    "fetch_ahead",
     "find_nul",
     "inlined",
     "kernel",
     "memory_word",
+    "prefetch",
     "put8",
     "put16",
     "put32",
@@ -39,9 +39,9 @@ __all__ = [
 WORD = 8
 """Bytes that copy_word copies at once."""
 LINES: Final = 3
-"""Lines that a message has, more or less."""
+"""Cache lines that are prefetched for each message."""
 AHEAD: Final = 2048
-"""How many bytes before they are read fetch_ahead asks for them: those of some ten messages."""
+"""How many bytes before they are read they are prefetched: those of some ten messages."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -176,8 +176,8 @@ def copy_word(typing: Any, target: Any, at: Any, source: Any, start: Any) -> Any
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _prefetch(typing: Any, data: Any, at: Any) -> Any:
-    """Ask for the line of the cache at a place, which may be outside of the array, without waiting for it."""
+def _prefetch_line(typing: Any, data: Any, at: Any) -> Any:
+    """Prefetch the cache line at a place, which may be outside of the array."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _place(context, builder, signature.args[0], arguments[0], arguments[1], 8)
@@ -203,13 +203,13 @@ def put_word(typing: Any, target: Any, at: Any, word: Any) -> Any:
 
 
 @inlined
-def fetch_ahead(data: Any, at: int) -> None:
-    """Ask for what a later message has, where messages follow each other: kernels wait for memory more than they work.
+def prefetch(data: Any, at: int) -> None:
+    """Prefetch what is AHEAD of a message that begins here: some messages later, it is read.
 
-    Of longer messages than LINES the processor itself sees that they are read in order.
+    The processor foresees this for itself only in long messages, and waiting for memory took half of a walk's time.
     """
     for line in range(LINES):
-        _prefetch(data, at + AHEAD + LINE * line)
+        _prefetch_line(data, at + AHEAD + LINE * line)
 
 
 @kernel

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import fetch_ahead, find_nul, kernel, u8, u16, u32, u64
+from pgoutput_construct.columnar.jit import find_nul, kernel, prefetch, u8, u16, u32, u64
 from pgoutput_construct.columnar.typed.walked import put_nothing, read_value
 
 __all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index"]
@@ -564,7 +564,7 @@ def index(
     """Index a batch: the tag of each payload, whether it is a message, and what is kept of rows."""
     for row in range(len(starts)):
         at, end = starts[row], ends[row]
-        fetch_ahead(data, at)
+        prefetch(data, at)
         in_stream = in_stream_by_row[row]
         _xid[row] = 0
         _relation_oid[row] = 0
@@ -655,7 +655,7 @@ def find_tuple_data(
             for column in range(columns):
                 put_nothing(plan, column, row, out)
             continue
-        fetch_ahead(data, at)
+        prefetch(data, at)
         _column_count = u16(data, at)
         at += 2
         counts[row] = _column_count

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 __all__ = ["LINE", "allocate", "bitmap", "room"]
 
 LINE: Final = 64
-"""Bytes of a line of the processor's cache; at its multiples Arrow wants a buffer to begin."""
+"""Bytes of a cache line; at its multiples Arrow wants a buffer to begin."""
 
 # numpy and Arrow's own pools ask for huge pages, and give them back soon: to take them anew can take longer than to
 # decode. The system's allocator keeps what is freed.

@@ -15,10 +15,10 @@ __all__ = [
     "Window",
     "copy_word",
     "double_bits",
-    "fetch_ahead",
     "find_nul",
     "inlined",
     "kernel",
+    "prefetch",
     "put8",
     "put16",
     "put32",
@@ -90,8 +90,8 @@ def u64(data: Window, at: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def fetch_ahead(data: Window, at: int) -> None:
-    """Ask for nothing: what is asked for is not read."""
+def prefetch(data: Window, at: int) -> None:
+    """Prefetch nothing: what is prefetched is not read."""
 
 
 def find_nul(data: Window, at: int, end: int) -> int:

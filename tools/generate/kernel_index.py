@@ -73,7 +73,7 @@ class Walker:
         with write.block(f"def index({', '.join([*given, *_arrays(self.kept)])}) -> None:"):
             write('"""Index a batch: the tag of each payload, whether it is a message, and what is kept of rows."""')
             with write.block("for row in range(len(starts)):"):
-                write("at, end = starts[row], ends[row]", "fetch_ahead(data, at)")
+                write("at, end = starts[row], ends[row]", "prefetch(data, at)")
                 write(*(f"{p} = {p}_by_row[row]" for p in self.names.by_row))
                 write(*(f"_{name}[row] = {-1 if kind == 'int64' else 0}" for name, kind in self.kept.items()))
                 with write.block("if at >= end:"):
@@ -105,7 +105,7 @@ class Walker:
                 write("at = places[row]")
                 with write.block("if at < 0:"):
                     write(*_NO_VALUES, "continue")
-                write("fetch_ahead(data, at)")
+                write("prefetch(data, at)")
                 write(*self.names.row_values(str(body)), str(body))
             write("return fits")
         return f"@kernel\n{write}"

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import fetch_ahead, find_nul, kernel, u8, u16, u32, u64
+from pgoutput_construct.columnar.jit import find_nul, kernel, prefetch, u8, u16, u32, u64
 from pgoutput_construct.columnar.typed.walked import put_nothing, read_value
 """
 NAMES = (
