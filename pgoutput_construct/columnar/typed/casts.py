@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.columnar.jit import kernel
+from pgoutput_construct.columnar.jit import WORD, kernel
 from pgoutput_construct.columnar.memory import room
 from pgoutput_construct.columnar.typed import walked
 from pgoutput_construct.columnar.typed.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
@@ -93,8 +93,9 @@ class Walked:
     def entries(self, target: pa.DataType, code: int) -> list[int]:
         """Return what a plan says of values with this tag."""
         low, high = self.bounds(target)
-        sign = 1 << 8 * self.kind - 1 if low < 0 and 0 < self.kind < 8 else 0
-        return [code, self.kind, sign, low, high, self.more]
+        bits = 8 * self.kind if 0 < self.kind < WORD else 0
+        sign = 1 << bits - 1 if bits and low < 0 else 0
+        return [code, self.kind, (1 << bits) - 1 if bits else -1, sign, low, high, self.more]
 
 
 def plan_of(target: pa.DataType, casts: Mapping[int, Cast | None]) -> list[int]:

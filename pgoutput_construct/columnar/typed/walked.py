@@ -8,19 +8,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.jit import (
+    WORD,
     double_bits,
     entry_at,
     inlined,
     kernel,
-    put8,
-    put16,
     put32,
     put64,
     put_entry,
     single_bits,
     u8,
-    u16,
-    u32,
     u64,
 )
 from pgoutput_construct.columnar.memory import LINE, allocate, bitmap
@@ -56,15 +53,18 @@ __all__ = [
 READ: Final = 0
 """What stands for the tag of a value that was read, and where there is no row: no protocol has it."""
 
-TAG, KIND, SIGN, LOW, HIGH, MORE = range(6)
-FORM: Final = 6
-"""What a plan says of the values of a column that have one tag (0 for none): how they are read; the bit of their sign
-(0 for none); the lowest and the highest number taken, or what else the kind goes by; what is added to each."""
+TAG, KIND, MASK, SIGN, LOW, HIGH, MORE = range(7)
+FORM: Final = 7
+"""What a plan says of the values of a column that have one tag (0 for none): how they are read; all bits of a number,
+and the bit of its sign (0 for none); the lowest and the highest number taken, or what else the kind goes by; what is
+added to each."""
 WIDTH, FIRST, CONTENT, END, LIMIT, SEEN = range(2 * FORM, 2 * FORM + 6)
 ENTRIES: Final = 2 * FORM + 6
 """That is said for text and for binary format; then the bytes that a value, or the end of a text, has in Arrow (0 for a
 column that is not read), and where the first one is written. Of texts: where their content begins, where the next one
-is written, and where there is no more room (0 for what is no text); and all their bits, to tell ASCII."""
+is written, and where there is no more room (0 for what is no text); and all their bits, to tell ASCII.
+
+A number is written as a word: what is too much of it stands where the next row's is written later."""
 
 NUMERIC, NUMERIC_TEXT, INTEGER, BOOLEAN, FLOAT, DATE, MOMENT, TEXT = range(-1, -9, -1)
 """The kinds, beside those of big-endian numbers, which are called by the bytes that they have. Numerics go by precision
@@ -78,20 +78,6 @@ SPARE: Final = 256
 
 Plan = NDArray[np.int64]
 """ENTRIES for each column."""
-
-
-@inlined
-def _put(number: int, width: int, out: Any, place: int) -> None:
-    if width >= 8:
-        put64(out, place, number)
-        if width == DECIMAL:
-            put64(out, place + 8, number >> 63)
-    elif width == 4:
-        put32(out, place, number)
-    elif width == 2:
-        put16(out, place, number)
-    else:
-        put8(out, place, number)
 
 
 @inlined
@@ -113,15 +99,16 @@ def put_nothing(plan: Any, column: int, row: int, out: Any) -> None:
     if _entry(plan, column, LIMIT):
         _put_end(plan, column, row, out)
     elif width:
-        _put(0, width, out, _entry(plan, column, FIRST) + row * width)
+        place = _entry(plan, column, FIRST) + row * width
+        put64(out, place, 0)
+        if width == DECIMAL:
+            put64(out, place + WORD, 0)
 
 
 @inlined
 def _put_end(plan: Any, column: int, row: int, out: Any) -> None:
-    first = _entry(plan, column, FIRST)
-    if row == 0:
-        put32(out, first, 0)
-    put32(out, first + OFFSET * (row + 1), _entry(plan, column, END) - _entry(plan, column, CONTENT))
+    place = _entry(plan, column, FIRST) + OFFSET * (row + 1)
+    put32(out, place, _entry(plan, column, END) - _entry(plan, column, CONTENT))
 
 
 @inlined
@@ -130,7 +117,7 @@ def _read_text(data: Any, at: int, length: int, version: int, plan: Any, column:
     skip = version >= 0
     begin = _entry(plan, column, END)
     stop = begin + length - skip
-    if stop > _entry(plan, column, LIMIT) or stop < begin or (skip and u8(data, at) != version):
+    if stop > _entry(plan, column, LIMIT) or (skip and (length == 0 or u8(data, at) != version)):
         return False
     _set_entry(plan, column, SEEN, _entry(plan, column, SEEN) | copy_text(data, at + skip, length - skip, out, begin))
     _set_entry(plan, column, END, stop)
@@ -139,24 +126,19 @@ def _read_text(data: Any, at: int, length: int, version: int, plan: Any, column:
 
 
 @inlined
-def _word(data: Any, at: int, size: int) -> int:
-    """Return a number of so many bytes, without a sign where it has less than eight."""
-    if size == 8:
-        return u64(data, at)
-    if size == 4:
-        return u32(data, at)
-    return u16(data, at) if size == 2 else u8(data, at)
+def _read_word(data: Any, end: int, plan: Any, column: int, line: int, low: int, high: int) -> tuple[bool, int]:
+    """Return whether a big-endian number is taken, and the number: the last bits of the word that ends with it."""
+    if end < WORD:
+        return False, 0
+    sign = _entry(plan, column, line + SIGN)
+    number = ((u64(data, end - WORD) & _entry(plan, column, line + MASK)) ^ sign) - sign
+    return low <= number <= high, number
 
 
 @inlined
-def _read_number(
-    kind: int, data: Any, at: int, length: int, sign: int, low: int, high: int, width: int
-) -> tuple[bool, int]:
+def _read_number(kind: int, data: Any, at: int, length: int, low: int, high: int, width: int) -> tuple[bool, int]:
     """Return whether a value is taken, and the number that is written for it."""
     end = at + length
-    if kind > 0:
-        number = ((_word(data, at, kind) if length == kind else 0) ^ sign) - sign
-        return length == kind and low <= number <= high, number
     if kind == INTEGER:
         return read_integer(data, at, end, low, high)
     if kind == MOMENT:
@@ -181,14 +163,19 @@ def read_value(tag: int, data: Any, at: int, length: int, plan: Any, column: int
         return _read_text(data, at, length, low, plan, column, row, out)
     width = _entry(plan, column, WIDTH)
     place = _entry(plan, column, FIRST) + row * width
+    if kind > 0:
+        taken, number = _read_word(data, at + length, plan, column, line, low, high)
+        taken &= length == kind
+        if taken:
+            put64(out, place, number + _entry(plan, column, line + MORE))
+        return taken
     if kind == NUMERIC:
         return read_decimal(data, at, length, low, high, out, place)
     if kind == NUMERIC_TEXT:
         return read_decimal_text(data, at, at + length, low, high, out, place)
-    sign = _entry(plan, column, line + SIGN)
-    taken, number = _read_number(kind, data, at, length, sign, low, high, width)
+    taken, number = _read_number(kind, data, at, length, low, high, width)
     if taken:
-        _put(number + _entry(plan, column, line + MORE), width, out, place)
+        put64(out, place, number)
     return taken
 
 
@@ -197,12 +184,20 @@ def _lay_out(plan: Any, rows: int, expected: Any) -> int:
     at = 0
     for column in range(len(plan)):
         plan[column, FIRST] = at
-        at += -(-plan[column, WIDTH] * (rows + 1) // LINE) * LINE
+        at += -(-(plan[column, WIDTH] * (rows + 1) + SLACK) // LINE) * LINE
         if plan[column, KIND] == TEXT or plan[column, FORM + KIND] == TEXT:
             plan[column, CONTENT] = plan[column, END] = at
             at += -(-(expected[column] * rows + SPARE) // LINE) * LINE
             plan[column, LIMIT] = at - SLACK
     return at
+
+
+@kernel
+def _begin(plan: Any, out: Any) -> None:
+    """Write where the first text of each column begins."""
+    for column in range(len(plan)):
+        if _entry(plan, column, LIMIT):
+            put32(out, _entry(plan, column, FIRST), 0)
 
 
 def lay_out(lines: Plan, rows: int, expected: NDArray[np.int64]) -> tuple[Plan, pa.Buffer]:
@@ -211,7 +206,9 @@ def lay_out(lines: Plan, rows: int, expected: NDArray[np.int64]) -> tuple[Plan, 
     ``expected`` are the bytes that a row's text in each column may have, on the average.
     """
     plan = lines.copy()
-    return plan, allocate(max(_lay_out(plan, rows, expected), LINE))
+    content = allocate(max(_lay_out(plan, rows, expected), LINE))
+    _begin(plan, np.frombuffer(content, np.uint8))
+    return plan, content
 
 
 @kernel
