@@ -109,12 +109,18 @@ class BatchIndex:
         other.states = {name: state[rows] for name, state in self.states.items()}
         return other
 
-    def given(self, rows: Numbers | slice, places: Numbers | None = None) -> Any:
-        """Return what kernels are given of some payloads: bytes, bounds (or places in them), parameters."""
-        bounds = (self.starts[rows], self.ends[rows]) if places is None else (places,)
-        unsaid = np.zeros(len(bounds[0]), np.bool_)
-        states = (self.states[n][rows] if n in self.states else unsaid for n in kernels.ROW_PARAMETERS)
-        return (self.data, *bounds, *states, *self._parameters)
+    def given(self, rows: Numbers | slice) -> Any:
+        """Return what kernels are given of some payloads: bytes, bounds, parameters."""
+        return (self.data, self.starts[rows], self.ends[rows], *self._given(rows))
+
+    def given_rows(self, rows: Numbers, places: Numbers) -> Any:
+        """Return what kernels over rows are given, those at some places in some payloads: bytes, places, parameters."""
+        return (self.data, rows, places, *self._given(slice(None)))
+
+    def _given(self, rows: Numbers | slice) -> Any:
+        """Return the parameters, those that states set for each payload."""
+        unsaid = np.zeros(len(self), np.bool_)
+        return *(self.states.get(name, unsaid)[rows] for name in kernels.ROW_PARAMETERS), *self._parameters
 
     def payload(self, row: int) -> bytes:
         """Return one payload."""

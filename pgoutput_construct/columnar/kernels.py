@@ -628,6 +628,7 @@ def index(
 @kernel
 def find_tuple_data(
     data: Any,
+    rows: Any,
     places: Any,
     in_stream_by_row: Any,
     proto_version: int,
@@ -644,6 +645,7 @@ def find_tuple_data(
 ) -> bool:
     """Find the values of rows (not those at -1), and count them.
 
+    ``rows`` are the indexes of the payloads: the parameters by row are those of all payloads of the batch.
     Rows with another number of values than there are columns are counted only, and make the answer False.
     The values that ``plan`` knows are written to ``out``. Of the others it is noted where they are, and ``seen``
     counts each column's tags, ``sizes`` their bytes.

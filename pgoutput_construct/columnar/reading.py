@@ -30,6 +30,8 @@ SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinst
 UNSENT: Final = [code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], Marker)]
 """The tags of values that are not sent, and are not null either."""
 
+_NULLS: Final = 4096
+"""By how many rows nulls become more: the next block has a few rows more, or less."""
 _ALL_SENT: Final = ""
 """The name under which lists of nothing stand: that of no column."""
 
@@ -103,7 +105,7 @@ class Columns:
     def _shared(self, count: int) -> Mapping[str, pa.Array]:
         without = self._without
         if len(without[_ALL_SENT]) < count:
-            self._without = without = self._rows_without(count)
+            self._without = without = self._rows_without(-(-count // _NULLS) * _NULLS)
         return without
 
     def _rows_without(self, count: int) -> Mapping[str, pa.Array]:

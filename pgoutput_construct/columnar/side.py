@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import present, scatter
+from pgoutput_construct.columnar.gather import mean_size, present, scatter
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.memory import LINE, bitmap, room
 from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
@@ -64,7 +64,7 @@ class Side:
         self.starts, self.lengths, self.tags = _places(columns.width, rows)
         expected = columns.expected(self.side, self._mean_size)
         self.plan, self.content = lay_out(lines, rows, self._with_limit(expected))
-        given = index.given(chosen, self.places[self.rows])
+        given = index.given_rows(chosen, self.places[self.rows])
         found = self.counts, self.tags, self.starts, self.lengths, self.seen, self.sizes
         (find,) = kernels.TUPLES.values()
         fits = find(*given, columns.width, self.plan, np.frombuffer(self.content, np.uint8), *found)
@@ -74,8 +74,7 @@ class Side:
 
     def _mean_size(self) -> float:
         """Return how many bytes a payload has on the average."""
-        chosen = self.chosen[self.rows]
-        return float(np.mean(self.index.ends[chosen] - self.index.starts[chosen]))
+        return mean_size(self.index.starts, self.index.ends, self.chosen[self.rows])
 
     def _with_limit(self, expected: Numbers) -> Numbers:
         """Return the bytes that are expected of a row; not more than payloads have, where it comes to many."""

@@ -183,7 +183,7 @@ def _find(index: BatchIndex, rows: Numbers, places: Numbers, width: int) -> Any:
     plan, content = lay_out(np.zeros((width, ENTRIES), np.int64), len(rows), np.zeros(width, np.int64))
     counts, seen, sizes = np.zeros(len(rows), np.int32), np.zeros((width, 256), np.int32), np.zeros(width, np.int64)
     (find,) = kernels.TUPLES.values()
-    given = *index.given(rows, places), width, plan, np.frombuffer(content, np.uint8)
+    given = *index.given_rows(rows, places), width, plan, np.frombuffer(content, np.uint8)
     fits = find(*given, counts, tags, starts, lengths, seen, sizes)
     return tags, starts, lengths, fits
 

@@ -96,7 +96,7 @@ class Walker:
         steps = _Find(self.names, part, body, self.spec)
         steps.all(part.elements[: part.elements.index(steps.rows) + 1])
         write = Writer()
-        given = ["data: Any", "places: Any", *self.names.batch_signature, "columns: int", *_FOUND]
+        given = ["data: Any", "rows: Any", "places: Any", *self.names.batch_signature, "columns: int", *_FOUND]
         head = f"def find_{self.names.of(part.name)}({', '.join(given)}) -> bool:"
         with write.block(head):
             write(docstring(["Find the values of rows (not those at -1), and count them.", "", *_FINDS], "").strip())
@@ -106,7 +106,7 @@ class Walker:
                 with write.block("if at < 0:"):
                     write(*_NO_VALUES, "continue")
                 write("prefetch(data, at)")
-                write(*self.names.row_values(str(body)), str(body))
+                write(*self.names.row_values(str(body), "rows[row]"), str(body))
             write("return fits")
         return f"@kernel\n{write}"
 
@@ -116,6 +116,7 @@ _FOUND = (
     *("counts: Any", "tags: Any", "starts: Any", "lengths: Any", "seen: Any", "sizes: Any"),
 )
 _FINDS = (
+    "``rows`` are the indexes of the payloads: the parameters by row are those of all payloads of the batch.",
     "Rows with another number of values than there are columns are counted only, and make the answer False.",
     "The values that ``plan`` knows are written to ``out``. Of the others it is noted where they are, and ``seen``",
     "counts each column's tags, ``sizes`` their bytes.",

@@ -47,9 +47,9 @@ class Names:
         snake = snake_case(name)
         return snake if [snake_case(other) for other in self._all].count(snake) == 1 else name
 
-    def row_values(self, body: str) -> list[str]:
+    def row_values(self, body: str, row: str = "row") -> list[str]:
         """Return the lines that take the parameters of one row, as far as a body uses them."""
-        return [f"{name} = {name}_by_row[row]" for name in self.by_row if uses(body, name)]
+        return [f"{name} = {name}_by_row[{row}]" for name in self.by_row if uses(body, name)]
 
 
 @dataclass(frozen=True)
