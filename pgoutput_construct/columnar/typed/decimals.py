@@ -2,8 +2,10 @@
 
 from typing import Any, Final
 
+import numpy as np
+
 from pgoutput_construct.columnar.forms.numbers import NEGATIVE
-from pgoutput_construct.columnar.jit import inlined, put64, u8, u16, u64
+from pgoutput_construct.columnar.jit import entry_at, inlined, put64, u8, u16, u64
 from pgoutput_construct.columnar.typed.digits import MINUS, MOST, POINT, POWERS, ZERO, digits
 
 __all__ = ["WIDTH", "read_decimal", "read_decimal_text"]
@@ -14,6 +16,8 @@ LIMB: Final = 0xFFFFFFFF
 STEP: Final = 9
 """Digits by which a number of four limbs (of 32 bits) grows at a time."""
 BASE_DIGITS: Final = 4
+FEW: Final = 4
+"""Digits to base 10,000 that a word holds."""
 HEAD: Final = 8
 """numeric.c: digits to base 10,000 behind a head of count, weight, sign and display scale."""
 
@@ -78,54 +82,50 @@ def read_decimal_text(data: Any, at: int, end: int, precision: int, scale: int, 
 
 
 @inlined
-def _without_zeros(digit: int, count: int) -> int:
-    """Take so many decimal zeros from the end of a digit to base 10,000; -1 where there are fewer."""
-    rest = -1
-    if count == 0:
-        rest = digit
-    elif count == 1 and digit % 10 == 0:
-        rest = digit // 10
-    elif count == 2 and digit % 100 == 0:
-        rest = digit // 100
-    elif count == 3 and digit % 1000 == 0:
-        rest = digit // 1000
-    return rest
-
-
-@inlined
-def _before_last(word: int, count: int) -> int:
-    """Return the number that the digits before the last one make, of so many (4 at most) at the end of a word.
-
-    Digits are to base 10,000; return -1 where one is none.
-    """
-    lanes = (word >> 16) & ((1 << 16 * (count - 1)) - 1)
-    if (lanes | (lanes + 0x58F058F058F0)) & 0x800080008000:  # 0x8000 less 10,000
+def _without_zeros(number: int, count: int) -> int:
+    """Take so many decimal zeros (3 at most) from the end of a number; -1 where there are fewer, or it is negative."""
+    if number < 0:
         return -1
-    return (lanes >> 32) * POWERS[8] + (lanes >> 16 & 0xFFFF) * POWERS[BASE_DIGITS] + (lanes & 0xFFFF)
+    rest, step = np.uint64(number), np.uint64(1)  # dividing numbers with a sign takes twice as many instructions
+    if count == 1:
+        rest, step = rest // np.uint64(10), np.uint64(10)
+    elif count == 2:
+        rest, step = rest // np.uint64(100), np.uint64(100)
+    elif count == 3:
+        rest, step = rest // np.uint64(1000), np.uint64(1000)
+    return int(np.int64(rest)) if rest * step == np.uint64(number) else -1
 
 
 @inlined
-def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, place: int) -> bool:
-    """Read one numeric that has digits; return whether it is taken."""
-    weight, sign, shown = (u16(data, at + 2) ^ 0x8000) - 0x8000, u16(data, at + 4), u16(data, at + 6)
-    first, last = u16(data, at + HEAD), u16(data, at + HEAD + 2 * count - 2)
-    places = BASE_DIGITS * (count - 1 - weight)
-    # The last digit, of four decimal ones, ends in zeros where fewer are shown; those go.
-    cut = max(places - min(scale, shown), 0)
-    lead = 1 + (first >= 10) + (first >= 100) + (first >= 1000)
+def _number(word: int) -> int:
+    """Return the number that four digits to base 10,000 make, -1 where one is none."""
+    if (word | (word + 0x58F058F058F058F0)) & -0x7FFF7FFF7FFF8000:  # 0x8000 less 10,000; 0x8000 in each
+        return -1
+    pairs = (word >> 16 & 0x0000FFFF0000FFFF) * POWERS[BASE_DIGITS] + (word & 0x0000FFFF0000FFFF)
+    return (pairs >> 32) * POWERS[2 * BASE_DIGITS] + (pairs & LIMB)
+
+
+@inlined
+def _take_few(word: int, count: int, cut: int, power: int, most: int, negative: bool, out: Any, place: int) -> bool:
+    """Take the digits at the end of a word, of so many (4 at most)."""
+    word &= (1 << 16 * count) - 1 if count < FEW else -1
+    value = _without_zeros(_number(word), cut) * entry_at(POWERS, power)
+    if word >> 16 * (count - 1) == 0 or word & 0xFFFF == 0 or value < 0 or value >= entry_at(POWERS, most):
+        return False
+    _put(out, place, negative, value, 0)
+    return True
+
+
+@inlined
+def _take_many(data: Any, at: int, count: int, cut: int, power: int, negative: bool, out: Any, place: int) -> bool:
+    """Take so many digits; how many decimal ones these are has been looked at."""
+    last = u16(data, at + 2 * count - 2)
     end = _without_zeros(last, cut)
-    if sign not in (0, NEGATIVE) or first == 0 or last == 0 or end < 0:
+    if u16(data, at) == 0 or last == 0 or last >= POWERS[BASE_DIGITS] or end < 0:
         return False
-    if BASE_DIGITS * weight + lead > precision - scale:
-        return False
-    negative, power = sign == NEGATIVE, scale - places + cut
-    if count <= 4 and BASE_DIGITS * count + power <= MOST:
-        value = _before_last(u64(data, at + 2 * count), count)  # where digits are few, the head stands before them
-        _put(out, place, negative, (value * POWERS[BASE_DIGITS - cut] + end) * POWERS[power], 0)
-        return value >= 0 and last < POWERS[BASE_DIGITS]
     one, two, three, four = 0, 0, 0, 0
     for step in range(count - 1):
-        digit = u16(data, at + HEAD + 2 * step)
+        digit = u16(data, at + 2 * step)
         if digit >= POWERS[BASE_DIGITS]:
             return False
         one, two, three, four = _grow(one, two, three, four, POWERS[BASE_DIGITS], digit)
@@ -134,7 +134,7 @@ def _take(data: Any, at: int, count: int, precision: int, scale: int, out: Any, 
         one, two, three, four = _grow(one, two, three, four, POWERS[min(STEP, power)], 0)
         power -= STEP
     _put(out, place, negative, two << 32 | one, four << 32 | three)
-    return last < POWERS[BASE_DIGITS]
+    return True
 
 
 @inlined
@@ -143,10 +143,25 @@ def read_decimal(data: Any, at: int, size: int, precision: int, scale: int, out:
 
     What PostgreSQL does not write (zero digits at an end, digits beyond the scale) is left.
     """
-    count, taken = u16(data, at) if size >= HEAD else 0, False
-    if size == HEAD and count == 0:
+    head = u64(data, at) if size >= HEAD else 0
+    count, weight = head >> 48 & 0xFFFF, (head >> 32 & 0xFFFF ^ 0x8000) - 0x8000
+    sign, shown = head >> 16 & 0xFFFF, head & 0xFFFF
+    if size != HEAD + 2 * count or sign not in (0, NEGATIVE):
+        return False
+    if count == 0:
         _put(out, place, False, 0, 0)
-        taken = u16(data, at + 2) == 0 and u16(data, at + 4) == 0
-    elif count > 0 and size == HEAD + 2 * count:
-        taken = _take(data, at, count, precision, scale, out, place)
-    return taken
+        return head >> 16 == 0
+    places = BASE_DIGITS * (count - 1 - weight)
+    # The last digit, of four decimal ones, ends in zeros where fewer are shown; those go.
+    cut = max(places - min(scale, shown), 0)
+    power, negative = scale - places + cut, sign == NEGATIVE
+    if cut >= BASE_DIGITS:
+        return False
+    if count <= FEW and BASE_DIGITS * count + power <= MOST:
+        word = u64(data, at + 2 * count)  # where digits are few, the head stands before them
+        return _take_few(word, count, cut, power, min(precision, MOST), negative, out, place)
+    first = u16(data, at + HEAD)
+    lead = 1 + (first >= 10) + (first >= 100) + (first >= 1000)
+    if BASE_DIGITS * weight + lead > precision - scale:
+        return False
+    return _take_many(data, at + HEAD, count, cut, power, negative, out, place)
