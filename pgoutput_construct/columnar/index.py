@@ -101,7 +101,8 @@ class BatchIndex:
     def take(self, rows: slice | Numbers | Flags) -> "BatchIndex":
         """Return the index of some of the payloads; it shares their bytes."""
         other = copy(self)
-        other.__dict__.pop("is_row", None)
+        for kept in ("is_row", "_unsaid"):
+            other.__dict__.pop(kept, None)
         other._others = None
         other.starts, other.ends = self.starts[rows], self.ends[rows]
         other.tags, other.valid = self.tags[rows], self.valid[rows]
@@ -119,8 +120,13 @@ class BatchIndex:
 
     def _given(self, rows: Numbers | slice) -> Any:
         """Return the parameters, those that states set for each payload."""
-        unsaid = np.zeros(len(self), np.bool_)
-        return *(self.states.get(name, unsaid)[rows] for name in kernels.ROW_PARAMETERS), *self._parameters
+        states = (self.states.get(name, self._unsaid) for name in kernels.ROW_PARAMETERS)
+        return *(state[rows] for state in states), *self._parameters
+
+    @cached_property
+    def _unsaid(self) -> Flags:
+        """A state that was not said."""
+        return np.zeros(len(self), np.bool_)
 
     def payload(self, row: int) -> bytes:
         """Return one payload."""

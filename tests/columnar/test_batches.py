@@ -90,6 +90,21 @@ def test_block_size_makes_no_difference(
     assert repr(in_batches(recording, 100_000)) == whole
 
 
+@pytest.mark.parametrize("block", [50, 99])
+def test_messages_that_are_too_large(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """A message of a size that PostgreSQL does not send is refused wherever it stands; the others are rows."""
+    monkeypatch.setattr(table, "LARGEST", 100)
+    monkeypatch.setattr(table, "BLOCK_BYTES", block)
+    texts = [b"a", b"b" * 100, b"c", b"d", b"e" * 60, b"f" * 200, b"g" * 100]
+    relation = described(("a", 25, -1)).relation
+    payloads = [pgo.build(relation), *(pgo.build(insert(text)) for text in texts)]
+    decoded = BatchDecoder().decode(payloads)
+    assert [error.row for error in decoded.errors] == [2, 6, 7]
+    assert all("1 GiB or more" in str(error) for error in decoded.errors)
+    found = [row["a"].encode() for part in decoded.tables for row in part.batch.to_pylist()]
+    assert found == [text for text in texts if len(text) < 100]
+
+
 def test_casts_give_what_psycopg_gives(recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every value of every recording: whole columns by casts, and one by one through psycopg, are the same."""
     modes = [name for name in recordings if name.startswith("18") and "immediate" not in name]
