@@ -1,4 +1,4 @@
-"""What the walk over rows reads on its way: texts that find no room, and texts that are not UTF-8."""
+"""What the walk over rows reads on its way: texts that find no room or are not UTF-8, and numbers beside others."""
 
 import struct
 from typing import Any
@@ -90,6 +90,21 @@ def test_columns_that_are_not_utf8_one_after_the_other() -> None:
         refused = found.batch["_untyped"].to_pylist()
         assert [dict(refused[row]) for row in (7, 9)] == expected
         assert sum(map(bool, refused)) == 2
+
+
+@pytest.mark.parametrize("form", ["text", "binary"])
+@pytest.mark.parametrize("rows", [1, 62, 63, 64, 127])
+def test_narrow_columns_beside_each_other(form: str, rows: int) -> None:
+    """A number is written as a word of eight bytes: the last one of a column does not reach into the next column."""
+    formats = {"yes": (16, "?", b"t"), "small": (21, ">h", b"-2"), "n": (INT4, ">i", b"-3"), "f": (FLOAT4, ">f", b"-4")}
+    values = {"yes": True, "small": -2, "n": -3, "f": -4.0}
+    description = described(*((name, oid, -1) for name, (oid, _, _) in formats.items()))
+    row = [
+        text if form == "text" else pgo.Binary(struct.pack(packed, values[name]))
+        for name, (_, packed, text) in formats.items()
+    ]
+    table = decode_rows([pgo.build(insert(*row))] * rows, None, description, columns_schema(description))
+    assert table.select(list(values)).to_pylist() == [values] * rows
 
 
 @pytest.mark.parametrize("value", [b"-318.64", b"1e-40", b"NaN", b"Infinity", b"0.1"])
