@@ -32,8 +32,6 @@ UNSENT: Final = [code for name, code in kernels.VALUE_TAGS.items() if isinstance
 
 _NULLS: Final = 4096
 """By how many rows nulls become more: the next block has a few rows more, or less."""
-_WIDEST: Final = 16
-"""Bytes of the widest value of a fixed width: a decimal, or a UUID."""
 _ALL_SENT: Final = ""
 """The name under which lists of nothing stand: that of no column."""
 
@@ -111,15 +109,6 @@ class Columns:
         return without
 
     def _rows_without(self, count: int) -> Mapping[str, pa.Array]:
-        zeros = pa.py_buffer(np.zeros((count + 1) * _WIDEST, np.uint8))
-        nulls = {field.name: _nulls(field.type, count, zeros) for field in self.schema}
-        none = [_nulls(pa.string(), 0, zeros)]
-        return {**nulls, _ALL_SENT: pa.Array.from_buffers(pa.list_(pa.string()), count, [None, zeros], children=none)}
-
-
-def _nulls(kind: pa.DataType, count: int, zeros: pa.Buffer) -> pa.Array:
-    """Return so many nulls, whose buffers are all the same zeros: pa.nulls makes new ones for each."""
-    fields = [kind.field(position) for position in range(kind.num_fields)]
-    spread = count if pa.types.is_struct(kind) else 0
-    children = [_nulls(field.type, spread, zeros) for field in fields]
-    return pa.Array.from_buffers(kind, count, [zeros] * kind.num_buffers, null_count=count, children=children)
+        nulls = pa.nulls(count, pa.struct(self.schema)).flatten()
+        all_sent = pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string()))
+        return {**dict(zip(self.schema.names, nulls, strict=True)), _ALL_SENT: all_sent}
