@@ -30,8 +30,6 @@ SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinst
 UNSENT: Final = [code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], Marker)]
 """The tags of values that are not sent, and are not null either."""
 
-_NULLS: Final = 4096
-"""By how many rows nulls become more: the next block has a few rows more, or less."""
 _ALL_SENT: Final = ""
 """The name under which lists of nothing stand: that of no column."""
 
@@ -60,7 +58,7 @@ class Columns:
         """Prepare for rows that ``description`` describes.
 
         ``columns`` are the columns wanted, by name, of types that hold the table's (``columns_schema``, or wider);
-        those that this Relation does not have are null.
+        those that this Relation does not have are null. Raises PgoutputError for a type that no value is read into.
         """
         self.relation = description.relation
         self.columns = columns
@@ -105,7 +103,8 @@ class Columns:
     def _shared(self, count: int) -> Mapping[str, pa.Array]:
         without = self._without
         if len(without[_ALL_SENT]) < count:
-            self._without = without = self._rows_without(-(-count // _NULLS) * _NULLS)
+            # The next block may have a few rows more.
+            self._without = without = self._rows_without(count + count // 8)
         return without
 
     def _rows_without(self, count: int) -> Mapping[str, pa.Array]:

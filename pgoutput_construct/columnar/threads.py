@@ -33,7 +33,8 @@ def in_order(work: Callable[[Item], Answer], items: Iterable[Item], threads: int
     The caller's thread is one of these threads. An error of ``work`` is raised in its place.
     """
     if threads == 1:
-        yield from map(work, items)
+        for item in items:  # not map: a StopIteration of work would end it, as if there were no more
+            yield work(item)
         return
     pool, ahead = _pool(threads - 1), deque[_Begun[Item, Answer]]()
     try:

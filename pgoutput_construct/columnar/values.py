@@ -63,6 +63,11 @@ _HOLDS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataT
 )
 
 
+def _is_known(target: pa.DataType) -> bool:
+    inner = not pa.types.is_list(target) or _is_known(target.value_type)
+    return inner and any(is_type(target) for is_type, _ in _HOLDS)
+
+
 def holds(value: Any, target: pa.DataType) -> bool:
     """Tell whether a Python value, as psycopg loads it, goes into an Arrow type as it is; None always does."""
     return value is None or next(check for is_type, check in _HOLDS if is_type(target))(value, target)
@@ -72,7 +77,13 @@ class ColumnReader:
     """Reads the values of one column of one Relation into one Arrow type, which may be wider than the column's."""
 
     def __init__(self, column: RelationColumn, types: Mapping[int, Type], target: pa.DataType) -> None:
-        """``types`` are the Type messages before the Relation; ``target`` is as ``arrow_type`` or ``unify`` say."""
+        """``types`` are the Type messages before the Relation; ``target`` is as ``arrow_type`` or ``unify`` say.
+
+        Raises PgoutputError for another kind of ``target``.
+        """
+        if not _is_known(target):
+            remedy = "read it into string, and cast that"
+            raise PgoutputError(f"the column {column.name!r} cannot be read into Arrow's type {target}: {remedy}")
         self.name = column.name
         self._oid = base_oid(column.type_oid, types)
         self._target = target

@@ -11,6 +11,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.columnar import RowError, columns_schema, rows_schema
+from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader
@@ -43,6 +44,22 @@ def decoded(description: Description, *messages: pgo.PgoutputMessage, columns: A
 def insert(*values: Any) -> pgo.Insert:
     """An Insert."""
     return pgo.Insert(None, 1, values)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.list_(pa.large_string()), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_types_that_nothing_is_read_into(kind: pa.DataType) -> None:
+    """They are refused, with the column and the remedy, before any row is read; a column of nulls may have any type."""
+    with pytest.raises(pgo.PgoutputError, match=r"column 't' cannot be read into Arrow's type .*: read it into string"):
+        Columns(described(("t", 25, -1)), pa.schema([("t", kind)]))
+    absent = pa.schema([("t", pa.string()), ("u", kind)])
+    assert decoded(described(("t", 25, -1)), insert(b"a"), columns=absent)[0] == {
+        **dict.fromkeys(rows_schema(absent).names),
+        "t": "a",
+        "_op": "insert",
+        "_unchanged": [],
+    }
 
 
 def test_values() -> None:

@@ -44,6 +44,13 @@ def test_an_error_comes_in_its_place() -> None:
         next(answers)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_error_is_taken_for_the_end(threads: int) -> None:
+    """An iterator that ends unexpectedly within the work does not end the answers."""
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(in_order(lambda number: next(iter(range(number))), [1, 0, 1], threads))
+
+
 def test_threads_after_a_fork() -> None:
     """A forked process has none of its parent's threads, and starts its own."""
     assert list(in_order(abs, [-1, 2], 2)) == [1, 2]
