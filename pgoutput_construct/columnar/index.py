@@ -112,20 +112,23 @@ class BatchIndex:
 
     def given(self, rows: Numbers | slice) -> Any:
         """Return what kernels are given of some payloads: bytes, bounds, parameters."""
-        return (self.data, self.starts[rows], self.ends[rows], *self._given(rows))
+        return (self.data, self.starts[rows], self.ends[rows], *self._parameters_of(rows))
 
     def given_rows(self, rows: Numbers, places: Numbers) -> Any:
-        """Return what kernels over rows are given, those at some places in some payloads: bytes, places, parameters."""
-        return (self.data, rows, places, *self._given(slice(None)))
+        """Return what kernels over rows are given: bytes, indexes of payloads, the place of each one's row, parameters.
 
-    def _given(self, rows: Numbers | slice) -> Any:
-        """Return the parameters, those that states set for each payload."""
+        The parameters are those of all payloads: the kernels look them up.
+        """
+        return (self.data, rows, places, *self._parameters_of(slice(None)))
+
+    def _parameters_of(self, rows: Numbers | slice) -> Any:
+        """Return the parameters of some payloads: those that states set, for each; then the others."""
         states = (self.states.get(name, self._unsaid) for name in kernels.ROW_PARAMETERS)
         return *(state[rows] for state in states), *self._parameters
 
     @cached_property
     def _unsaid(self) -> Flags:
-        """A state that was not said."""
+        """False for each payload: what a state is that was not said."""
         return np.zeros(len(self), np.bool_)
 
     def payload(self, row: int) -> bytes:

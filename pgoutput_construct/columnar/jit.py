@@ -23,7 +23,6 @@ __all__ = [
     "memory_word",
     "prefetch",
     "put8",
-    "put16",
     "put32",
     "put64",
     "put_entry",
@@ -37,7 +36,7 @@ __all__ = [
 ]
 
 WORD = 8
-"""Bytes that copy_word copies at once."""
+"""Bytes of a word: what copy_word copies at once, and u64 reads."""
 LINES: Final = 3
 """Cache lines that are prefetched for each message."""
 AHEAD: Final = 2048
@@ -134,7 +133,7 @@ def _writer(bits: int, swapped: bool = False) -> Any:
     return intrinsic(write)
 
 
-put8, put16, put32, put64 = (_writer(bits) for bits in (8, 16, 32, 64))
+put8, put32, put64 = (_writer(bits) for bits in (8, 32, 64))
 """Write the last so many bits of a number as Arrow and numpy hold it."""
 
 

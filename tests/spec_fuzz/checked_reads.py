@@ -20,7 +20,6 @@ __all__ = [
     "kernel",
     "prefetch",
     "put8",
-    "put16",
     "put32",
     "put64",
     "put_length",
@@ -114,7 +113,7 @@ def _put(target: Any, at: int, number: int, size: int) -> None:
         target[at + step] = byte
 
 
-put8, put16, put32, put64 = (partial(_put, size=size) for size in (1, 2, 4, 8))
+put8, put32, put64 = (partial(_put, size=size) for size in (1, 4, 8))
 
 
 def copy_word(target: Any, at: int, source: Window, start: int) -> None:

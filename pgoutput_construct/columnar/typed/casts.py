@@ -72,7 +72,7 @@ class Walked:
     bounds: Bounds
     """The lowest and the highest number taken for an Arrow type, or what else the kind goes by."""
     more: int = 0
-    """What is added to each."""
+    """What is added to each big-endian number; other kinds have nothing to add."""
     rest: Cast | None = None
     """The cast of those that are not taken; None where they go one by one."""
 

@@ -57,14 +57,15 @@ TAG, KIND, MASK, SIGN, LOW, HIGH, MORE = range(7)
 FORM: Final = 7
 """What a plan says of the values of a column that have one tag (0 for none): how they are read; all bits of a number,
 and the bit of its sign (0 for none); the lowest and the highest number taken, or what else the kind goes by; what is
-added to each."""
+added to a big-endian number."""
 WIDTH, FIRST, CONTENT, END, LIMIT, SEEN = range(2 * FORM, 2 * FORM + 6)
 ENTRIES: Final = 2 * FORM + 6
 """That is said for text and for binary format; then the bytes that a value, or the end of a text, has in Arrow (0 for a
 column that is not read), and where the first one is written. Of texts: where their content begins, where the next one
 is written, and where there is no more room (0 for what is no text); and all their bits, to tell ASCII.
 
-A number is written as a word: what is too much of it stands where the next row's is written later."""
+A number is written as a word, least byte first, whatever the column's width: what is too much of it stands where the
+next row's is written later. So rows are written in their order, each of them, and there is SLACK behind the last."""
 
 NUMERIC, NUMERIC_TEXT, INTEGER, BOOLEAN, FLOAT, DATE, MOMENT, TEXT = range(-1, -9, -1)
 """The kinds, beside those of big-endian numbers, which are called by the bytes that they have. Numerics go by precision
