@@ -160,7 +160,10 @@ class Engines:
     def _check_row(self, find: Any, window: Window, place: int, row: Any) -> None:
         tags, starts, lengths = (np.full((max(len(row), 1), 1), -1, object) for _ in range(3))
         counts, seen, sizes = [-1], np.zeros((len(tags), 256), int), np.zeros(len(tags), int)
-        given = [window, [0], [place], *self.kernel_parameters(find)]
+        # The row is the second payload's: in the states of the first one it could have another layout.
+        parameters = self.kernel_parameters(find)
+        parameters = [[not each[0], *each] if isinstance(each, list) else each for each in parameters]
+        given = [window, [1], [place], *parameters]
         plan = np.zeros((1, len(tags)), int)
         fits = find(*given, len(row), plan, None, counts, tags, starts, lengths, seen, sizes)
         assert (fits, counts) == (True, [len(row)]), f"the row at {place} has not the {len(row)} values of {row!r}"
