@@ -107,7 +107,10 @@ def _number(word: int) -> int:
 
 @inlined
 def _take_few(word: int, count: int, cut: int, power: int, most: int, negative: bool, out: Any, place: int) -> bool:
-    """Take the digits at the end of a word, of so many (4 at most)."""
+    """Write the number of the last digits of a word, so many (FEW at most), if it is taken.
+
+    It loses ``cut`` decimal zeros, is multiplied by 10 ** ``power``, and has ``most`` decimal digits at most.
+    """
     word &= (1 << 16 * count) - 1 if count < FEW else -1
     value = _without_zeros(_number(word), cut) * entry_at(POWERS, power)
     if word >> 16 * (count - 1) == 0 or word & 0xFFFF == 0 or value < 0 or value >= entry_at(POWERS, most):
@@ -118,7 +121,7 @@ def _take_few(word: int, count: int, cut: int, power: int, most: int, negative: 
 
 @inlined
 def _take_many(data: Any, at: int, count: int, cut: int, power: int, negative: bool, out: Any, place: int) -> bool:
-    """Take so many digits; how many decimal ones these are has been looked at."""
+    """Write the number of so many digits, which fits into the type, if it is taken; the rest as for ``_take_few``."""
     last = u16(data, at + 2 * count - 2)
     end = _without_zeros(last, cut)
     if u16(data, at) == 0 or last == 0 or last >= POWERS[BASE_DIGITS] or end < 0:
