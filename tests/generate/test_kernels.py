@@ -1,5 +1,7 @@
 """The kernels of specifications that are not this one."""
 
+from pathlib import Path
+
 from tools.generate.kernels import emit_kernels
 from tools.language import load_text
 
@@ -52,3 +54,15 @@ def test_a_specification_without_rows_has_kernels() -> None:
     text = emit_kernels(load_text(SPEC.format(one="Int8", other="Int8"), "odd.yaml"))
     assert "ROW_FIELDS: Final[Mapping[str, type]] = {}" in text
     assert "TUPLES: Final[Mapping[str, Callable[..., bool]]] = {}" in text
+
+
+def test_a_row_has_the_layout_of_its_own_payload() -> None:
+    """A state inside of rows is looked up by payload, since rows are some of a batch's payloads."""
+    text = Path("spec/pgoutput.yaml").read_text()
+    count = "          - {field: Int16, name: column_count, description: Number of columns that follow.}\n"
+    extra = "          - {field: Int8, name: extra, when: in_stream, since: 2, description: Something more.}\n"
+    head, part = text.split("  - name: TupleData\n")
+    changed = part.replace(count, extra + count, 1)
+    kernels = emit_kernels(load_text(f"{head}  - name: TupleData\n{changed}", "spec/pgoutput.yaml"))
+    find = kernels[kernels.index("def find_tuple_data(") :]
+    assert "in_stream = in_stream_by_row[rows[row]]" in find[: find.index("return fits")]
