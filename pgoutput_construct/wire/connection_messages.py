@@ -845,6 +845,9 @@ FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]
     ("idle", "server"): {ParameterStatus: "idle", ErrorResponse: "idle", NoticeResponse: "idle"},
     ("idle", "client"): {
         Query: "query",
+        CopyData: "idle",
+        ClientCopyDone: "idle",
+        CopyFail: "idle",
         Parse: "extended",
         Bind: "extended",
         Describe: "extended",

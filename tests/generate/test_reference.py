@@ -161,11 +161,12 @@ def test_a_connection_is_drawn_by_who_sends() -> None:
         row = next(line for line in text.splitlines() if line.startswith(f"| `{state.name}` |"))
         _, _, _, *sides, _ = row.split("|")
         for sender, cell in zip(("server", "client"), sides, strict=True):
-            messages = [m for m in spec.messages if state.name in m.within and m.sender in (None, sender)]
+            ignored = [m for m in spec.messages if sender == "client" and state.name in m.ignored]
+            within = [m for m in spec.messages if state.name in m.within and m.sender in (None, sender)]
+            messages = [message for message in spec.messages if message in within or message in ignored]
             assert re.findall(r"\[(.+?)\]", cell) == [message.name for message in messages]
-            assert re.findall(r" to `(\w+)`", cell) == [
-                m.enters for m in messages if m.enters not in (None, state.name)
-            ]
+            assert re.findall(r"\[([^][]+)\]\(#[\w-]+\) \(ignored\)", cell) == [message.name for message in ignored]
+            assert re.findall(r" to `(\w+)`", cell) == [m.enters for m in within if m.enters not in (None, state.name)]
 
 
 def test_messages_of_a_connection_are_told_apart() -> None:

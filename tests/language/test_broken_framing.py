@@ -16,6 +16,16 @@ MORE = "then: [{field: String, name: more}]"
 BROKEN = {
     "a message without a length": (f"{ROW}{LENGTH}", f"{ROW}{{field: Int32, name: x}}", "Row does not say how long it is"),
     "a message without states": ("    sender: server\n    in: [ready]\n", "    sender: server\n", "in which states"),
+    "a message of a server that is ignored": (
+        "    sender: server\n    in: [ready]\n",
+        "    sender: server\n    in: [ready]\n    ignored: [ready]\n",
+        "no client sends it",
+    ),
+    "a message that is ignored in no state": (
+        "    sender: server\n    in: [ready]\n",
+        "    sender: client\n    in: [ready]\n    ignored: [nowhere]\n",
+        "'nowhere' is no state",
+    ),
     "lengths of two types": (f"{ROW}{LENGTH}", f"{ROW}{LENGTH.replace('Int32', 'Int16')}", "has another type"),
     "a parameter": ("states:\n", "parameters: {parallel: {type: bool}}\nstates:\n", "depend on parameters"),
     "an option": (

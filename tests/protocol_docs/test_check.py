@@ -180,6 +180,37 @@ def test_change_of_the_envelope_is_caught(change: str) -> None:
     assert any(expected in line and line.startswith("spec/replication.yaml:") for line in problems), problems
 
 
+STATUS = (
+    "<varlistentry>\n<term>{}</term>\n<listitem>\n<variablelist>\n{}</variablelist>\n</listitem>\n</varlistentry>\n"
+)
+
+
+def test_the_envelope_of_19() -> None:
+    """A client asks a primary for its status, and the primary answers; WAL data have another name."""
+    numbers = [
+        field("Int64", f"Here stands the {meaning}.")
+        for meaning in (
+            "latest WAL position of the primary",
+            "oldest transaction that is committing on the primary",
+            "next transaction ID to be assigned",
+            "server's clock, in microseconds",
+        )
+    ]
+    answer = STATUS.format("Primary status update (B)", field("Byte1('s')", "Here stands the tag.") + "".join(numbers))
+    request = STATUS.format(
+        "Request primary status update (F)", field("Byte1('p')", "Here stands the tag.") + numbers[-1]
+    )
+    text = page("envelope-17.sgml").replace("XLogData (B)", "WALData (B)")
+    for told, before in ((answer, "Standby Status Update (F)"), (request, "Hot Standby Feedback message (F)")):
+        entry = f"<varlistentry>\n<term>{before}"
+        assert text.count(entry) == 1
+        text = text.replace(entry, told + entry)
+    assert report(text, 19).problems == []
+    lacking = report(page("envelope-17.sgml"), 19).problems
+    for name in ("Primary Status Update", "Primary Status Request"):
+        assert any(f"{name}: missing message" in line for line in lacking), lacking
+
+
 OPTIONS = {
     "a new option": ("<term>origin</term>", "<term>colour</term>", "colour: option: the document has it"),
     "a removed option": ("<term>origin</term>", "<term>colour</term>", "origin: option: the specification has it"),

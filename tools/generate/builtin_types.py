@@ -32,6 +32,10 @@ class BuiltinType(NamedTuple):
     """Of a range the OID of the type of its bounds, of a multirange that of its range, 0 for others."""
     delimiter: str = ","
     """Of an array type what stands between its elements, as text."""
+    sends_text: str = ""
+    """Which text its send function converts to client_encoding: ``plain`` (all bytes, as textsend()), ``versioned``
+    (all after a byte with a version, as jsonb_send()), ``xml`` (xml_send(), which declares the encoding), ``lexemes``
+    (tsvectorsend()), ``operands`` (tsquerysend()); empty for none."""
 '''
 
 TABLES = '''
@@ -57,7 +61,8 @@ def emit_builtin_types(table: TypeTable) -> str:
 def _rows(row: BuiltinType, oids: Mapping[str, int]) -> Iterator[str]:
     """Return the calls that make a type and its array type."""
     subtype = f", subtype_oid={oids[row.subtype]}" if row.subtype else ""
-    yield f'BuiltinType("{row.name}", {row.oid}, {row.array_oid}, {row.size}, "{row.arrow}"{subtype})'
+    sends = f', sends_text="{row.sends_text}"' if row.sends_text else ""
+    yield f'BuiltinType("{row.name}", {row.oid}, {row.array_oid}, {row.size}, "{row.arrow}"{subtype}{sends})'
     if row.array_oid:
         # Only arrays whose elements stand between commas are read as lists; those of box stay PostgreSQL's text.
         arrow = "list" if row.delimiter == "," else "string"

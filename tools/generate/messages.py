@@ -219,8 +219,8 @@ def _following(spec: Spec, union: str) -> str:
 
 def _steps(spec: Spec, state: str, sender: str) -> Iterator[str]:
     for message in spec.messages:
-        if state in message.within and message.sender in (None, sender):
-            yield f'{message.class_name}: "{message.enters or state}"'
+        if (following := message.following(sender, state)) is not None:
+            yield f'{message.class_name}: "{following}"'
 
 
 def _by_tag(spec: Spec, union: str) -> str:

@@ -113,6 +113,8 @@ def _facts_of_message(spec: Spec, message: Message) -> Iterator[tuple[str, str]]
     if message.within:
         enters = f", and leads into {code(message.enters)}" if message.enters else ", which it leaves as it is"
         yield "Comes in the state" + "s" * (len(message.within) > 1), ", ".join(map(code, message.within)) + enters
+    if message.ignored:
+        yield "Ignored in the state" + "s" * (len(message.ignored) > 1), ", ".join(map(code, message.ignored))
     if found := sizes(spec, message):
         yield "Size", " or ".join(map(str, found)) + (" byte" if found == [1] else " bytes")
     yield "In Python", code(message.class_name)

@@ -39,6 +39,7 @@ def _rows(spec: Spec) -> Iterator[Sequence[str]]:
 
 def _steps(spec: Spec, state: State, sender: str) -> Iterator[str]:
     for message in spec.messages:
-        if state.name in message.within and message.sender in (None, sender):
-            leads = message.enters not in (None, state.name)
-            yield link(message.name) + (f" to {code(str(message.enters))}" if leads else "")
+        if (following := message.following(sender, state.name)) is not None:
+            ignored = " (ignored)" if sender == "client" and state.name in message.ignored else ""
+            leads = f" to {code(following)}" if following != state.name else ""
+            yield link(message.name) + leads + ignored

@@ -50,7 +50,7 @@ class Setting:
     def sends(self, spec: Spec, message: Message) -> bool:
         """Tell whether a message can come here, in this state too; on a connection, from this sender."""
         if spec.framed:
-            return message.sender in (None, self.said["sender"]) and self.said["state"] in message.within
+            return message.following(self.said["sender"], self.said["state"]) is not None
         here = {name for name, value in self.said.items() if value is True}
         own = {parameter.name for parameter in spec.state_parameters}
         states = [state for state in spec.states if state.name in message.within or not message.within]

@@ -21,6 +21,7 @@ class BuiltinType:
     arrow: str = "string"
     subtype: str | None = None
     delimiter: str = ","
+    sends_text: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,10 @@ def _lengths(spec: Spec, error: Raise) -> None:
             raise error(message.line, f"the length of {message.name} has another type", "Use one type for all.")
         if not message.within:
             raise error(message.line, f"{message.name} does not say in which states it comes", "Write in: [...].")
+    for message in spec.messages:
+        if message.ignored and (not first or message.sender == "server"):
+            problem = f"{message.name} is ignored in a state, but no client sends it on a connection"
+            raise error(message.line, problem, "Remove ignored.")
     if first and (spec.parameters or spec.options):
         problem = "messages that say how long they are depend on parameters or options"
         raise error(1, problem, "Remove the parameters and options.")
@@ -55,7 +59,8 @@ def _told_apart(spec: Spec, error: Raise) -> None:
 
 def _places(message: Message) -> Iterator[tuple[str, str]]:
     for sender in (message.sender,) if message.sender else ("server", "client"):
-        yield from ((sender, state) for state in dict.fromkeys(message.within))
+        ignored = message.ignored if sender == "client" else ()
+        yield from ((sender, state) for state in dict.fromkeys((*message.within, *ignored)))
 
 
 def _begin_alike(one: Message, other: Message) -> bool:

@@ -140,6 +140,7 @@ class _Loader:
             name=data["name"],
             tag=tag,
             within=tuple(data.get("in", ())),
+            ignored=tuple(data.get("ignored", ())),
             line=self.source.line(place),
             **known,
         )

@@ -24,6 +24,7 @@ class Message(Structure):
     sender: str | None = None
     within: tuple[str, ...] = ()
     enters: str | None = None
+    ignored: tuple[str, ...] = ()
     group: str | None = None
     option: str | None = None
     line: int = 0
@@ -54,6 +55,12 @@ class Message(Structure):
     def code_bytes(self) -> bytes:
         """That constant as it is on the wire; empty where there is none."""
         return (self.code.constant_bytes or b"") if self.code else b""
+
+    def following(self, sender: str, state: str) -> str | None:
+        """Return the state that follows it on a connection; None where the sender cannot send it in this state."""
+        if sender == "client" and state in self.ignored:
+            return state
+        return (self.enters or state) if state in self.within and self.sender in (None, sender) else None
 
     @property
     def needs(self) -> int | None:

@@ -23,12 +23,12 @@ LINE_KEYS = frozenset({"before", "line", "offset", "proto_version", "send_time",
 """What a JSON line says beside a message's fields, the options and the states."""
 
 _BESIDE_OPTIONS = """all as_json asked changes check_server count create_publication create_slot data database
-    differences directory dsn duration everything failover failover_slot file follow form format frame from_lsn
-    given handle_signals heartbeat help html index json kinds layout limit limits log log_format message metrics
-    new_log on_lost_slot on_progress on_rewrite open_xid output payload payloads publication publications
-    reconnect_seconds replication_options self server_version settings slot slot_timeout snapshot source start states
-    status_interval stop svg system_identifier table tables threads timeline transactional_heartbeat until_idle
-    until_lsn workers"""
+    differences directory dsn duration everything failover failover_slot file file_mode follow form format frame
+    from_lsn given handle_signals heartbeat help html index json kinds layout limit limits log log_format message
+    metrics new_log on_lost_slot on_progress on_rewrite open_xid output payload payloads publication publications
+    publish reconnect_seconds replication_options self server_version settings slot slot_timeout snapshot source start
+    states status_interval stop svg system_identifier table tables threads timeline timeline_origin
+    transactional_heartbeat until_idle until_lsn workers"""
 RESERVED_OPTIONS = (LINE_KEYS - {"proto_version"}) | {*_BESIDE_OPTIONS.split()}
 """What the functions, classes and commands that take options call what else they take or have."""
 

@@ -39,7 +39,7 @@ def _states(spec: Spec, error: Raise) -> None:
     if len(set(known)) < len(known):
         raise error(1, f"the states {known} are not distinct", "List each state once.")
     for message in spec.messages:
-        for name in (*message.within, *([message.enters] if message.enters else [])):
+        for name in (*message.within, *message.ignored, *([message.enters] if message.enters else [])):
             if name not in known:
                 raise error(message.line, f"{name!r} is no state", f"Write one of {known}, or add it to states.")
     for state in spec.states:
