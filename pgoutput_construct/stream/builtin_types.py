@@ -27,6 +27,10 @@ class BuiltinType(NamedTuple):
     """Of a range the OID of the type of its bounds, of a multirange that of its range, 0 for others."""
     delimiter: str = ","
     """Of an array type what stands between its elements, as text."""
+    sends_text: str = ""
+    """Which text its send function converts to client_encoding: ``plain`` (all bytes, as textsend()), ``versioned``
+    (all after a byte with a version, as jsonb_send()), ``xml`` (xml_send(), which declares the encoding), ``lexemes``
+    (tsvectorsend()), ``operands`` (tsquerysend()); empty for none."""
 
 
 _ROWS: Final = (
@@ -36,7 +40,7 @@ _ROWS: Final = (
     BuiltinType("_bytea", 1001, 0, -1, "list", element_oid=17),
     BuiltinType("char", 18, 1002, 1, "string"),
     BuiltinType("_char", 1002, 0, -1, "list", element_oid=18),
-    BuiltinType("name", 19, 1003, 64, "string"),
+    BuiltinType("name", 19, 1003, 64, "string", sends_text="plain"),
     BuiltinType("_name", 1003, 0, -1, "list", element_oid=19),
     BuiltinType("int8", 20, 1016, 8, "int64"),
     BuiltinType("_int8", 1016, 0, -1, "list", element_oid=20),
@@ -48,7 +52,7 @@ _ROWS: Final = (
     BuiltinType("_int4", 1007, 0, -1, "list", element_oid=23),
     BuiltinType("regproc", 24, 1008, 4, "string"),
     BuiltinType("_regproc", 1008, 0, -1, "list", element_oid=24),
-    BuiltinType("text", 25, 1009, -1, "string"),
+    BuiltinType("text", 25, 1009, -1, "string", sends_text="plain"),
     BuiltinType("_text", 1009, 0, -1, "list", element_oid=25),
     BuiltinType("oid", 26, 1028, 4, "int64"),
     BuiltinType("_oid", 1028, 0, -1, "list", element_oid=26),
@@ -60,9 +64,9 @@ _ROWS: Final = (
     BuiltinType("_cid", 1012, 0, -1, "list", element_oid=29),
     BuiltinType("oidvector", 30, 1013, -1, "string"),
     BuiltinType("_oidvector", 1013, 0, -1, "list", element_oid=30),
-    BuiltinType("json", 114, 199, -1, "string"),
+    BuiltinType("json", 114, 199, -1, "string", sends_text="plain"),
     BuiltinType("_json", 199, 0, -1, "list", element_oid=114),
-    BuiltinType("xml", 142, 143, -1, "string"),
+    BuiltinType("xml", 142, 143, -1, "string", sends_text="xml"),
     BuiltinType("_xml", 143, 0, -1, "list", element_oid=142),
     BuiltinType("point", 600, 1017, 16, "string"),
     BuiltinType("_point", 1017, 0, -1, "list", element_oid=600),
@@ -94,9 +98,9 @@ _ROWS: Final = (
     BuiltinType("_inet", 1041, 0, -1, "list", element_oid=869),
     BuiltinType("aclitem", 1033, 1034, 16, "string"),
     BuiltinType("_aclitem", 1034, 0, -1, "list", element_oid=1033),
-    BuiltinType("bpchar", 1042, 1014, -1, "string"),
+    BuiltinType("bpchar", 1042, 1014, -1, "string", sends_text="plain"),
     BuiltinType("_bpchar", 1014, 0, -1, "list", element_oid=1042),
-    BuiltinType("varchar", 1043, 1015, -1, "string"),
+    BuiltinType("varchar", 1043, 1015, -1, "string", sends_text="plain"),
     BuiltinType("_varchar", 1015, 0, -1, "list", element_oid=1043),
     BuiltinType("date", 1082, 1182, 4, "date32"),
     BuiltinType("_date", 1182, 0, -1, "list", element_oid=1082),
@@ -116,7 +120,7 @@ _ROWS: Final = (
     BuiltinType("_varbit", 1563, 0, -1, "list", element_oid=1562),
     BuiltinType("numeric", 1700, 1231, -1, "decimal"),
     BuiltinType("_numeric", 1231, 0, -1, "list", element_oid=1700),
-    BuiltinType("refcursor", 1790, 2201, -1, "string"),
+    BuiltinType("refcursor", 1790, 2201, -1, "string", sends_text="plain"),
     BuiltinType("_refcursor", 2201, 0, -1, "list", element_oid=1790),
     BuiltinType("regprocedure", 2202, 2207, 4, "string"),
     BuiltinType("_regprocedure", 2207, 0, -1, "list", element_oid=2202),
@@ -136,9 +140,9 @@ _ROWS: Final = (
     BuiltinType("_txid_snapshot", 2949, 0, -1, "list", element_oid=2970),
     BuiltinType("pg_lsn", 3220, 3221, 8, "string"),
     BuiltinType("_pg_lsn", 3221, 0, -1, "list", element_oid=3220),
-    BuiltinType("tsvector", 3614, 3643, -1, "string"),
+    BuiltinType("tsvector", 3614, 3643, -1, "string", sends_text="lexemes"),
     BuiltinType("_tsvector", 3643, 0, -1, "list", element_oid=3614),
-    BuiltinType("tsquery", 3615, 3645, -1, "string"),
+    BuiltinType("tsquery", 3615, 3645, -1, "string", sends_text="operands"),
     BuiltinType("_tsquery", 3645, 0, -1, "list", element_oid=3615),
     BuiltinType("gtsvector", 3642, 3644, -1, "string"),
     BuiltinType("_gtsvector", 3644, 0, -1, "list", element_oid=3642),
@@ -146,9 +150,9 @@ _ROWS: Final = (
     BuiltinType("_regconfig", 3735, 0, -1, "list", element_oid=3734),
     BuiltinType("regdictionary", 3769, 3770, 4, "string"),
     BuiltinType("_regdictionary", 3770, 0, -1, "list", element_oid=3769),
-    BuiltinType("jsonb", 3802, 3807, -1, "string"),
+    BuiltinType("jsonb", 3802, 3807, -1, "string", sends_text="versioned"),
     BuiltinType("_jsonb", 3807, 0, -1, "list", element_oid=3802),
-    BuiltinType("jsonpath", 4072, 4073, -1, "string"),
+    BuiltinType("jsonpath", 4072, 4073, -1, "string", sends_text="versioned"),
     BuiltinType("_jsonpath", 4073, 0, -1, "list", element_oid=4072),
     BuiltinType("regnamespace", 4089, 4090, 4, "string"),
     BuiltinType("_regnamespace", 4090, 0, -1, "list", element_oid=4089),
@@ -160,6 +164,10 @@ _ROWS: Final = (
     BuiltinType("_pg_snapshot", 5039, 0, -1, "list", element_oid=5038),
     BuiltinType("xid8", 5069, 271, 8, "string"),
     BuiltinType("_xid8", 271, 0, -1, "list", element_oid=5069),
+    BuiltinType("oid8", 6437, 6442, 8, "string"),
+    BuiltinType("_oid8", 6442, 0, -1, "list", element_oid=6437),
+    BuiltinType("regdatabase", 6490, 6491, 4, "string"),
+    BuiltinType("_regdatabase", 6491, 0, -1, "list", element_oid=6490),
     BuiltinType("int4range", 3904, 3905, -1, "string", subtype_oid=23),
     BuiltinType("_int4range", 3905, 0, -1, "list", element_oid=3904),
     BuiltinType("numrange", 3906, 3907, -1, "string", subtype_oid=1700),

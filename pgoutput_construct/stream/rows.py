@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pgoutput_construct.errors import PgoutputError, ProtocolError
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.values import ValueLoader
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage, Relation, TupleData
@@ -88,12 +89,12 @@ class RowReader:
         values = [bare(value) for value in bare(row)]
         if len(values) != len(relation.columns):
             raise ProtocolError(
-                f"a row of {relation.namespace}.{relation.name} has {len(values)} values, but its Relation has "
+                f"a row of {full_name(relation)} has {len(values)} values, but its Relation has "
                 f"{len(relation.columns)} columns: a Relation between them is missing"
             )
         names = [column.name for column in relation.columns]
         if len(set(names)) < len(names):
-            raise ProtocolError(f"the Relation of {relation.namespace}.{relation.name} has two columns of one name")
+            raise ProtocolError(f"the Relation of {full_name(relation)} has two columns of one name")
         if self._loader is None:
             return dict(zip(names, values, strict=True))
         load = self._loader.load
