@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any, Final
 
 import numpy as np
 
 from pgoutput_construct.changelog.block import Flags, Numbers
-from pgoutput_construct.changelog.events import COPIED_TABLE, LogEvent
+from pgoutput_construct.changelog.events import COPIED_TABLE, LogEvent, events_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["Snapshot", "TableCopy", "copies_of", "latest_copies"]
+__all__ = ["Snapshot", "TableCopy", "copies_of", "latest_copies", "snapshot_command"]
 
 _XIDS: Final = 2**32
 
@@ -59,6 +60,8 @@ class TableCopy:
     """That of its last one; lower than the first for a table without rows."""
     rows: int
     """How many rows it had."""
+    is_requested: bool = False
+    """Whether somebody asked for it; else it was made since the log had no copy of the table."""
 
     @classmethod
     def of(cls, event: LogEvent) -> "TableCopy":
@@ -66,7 +69,8 @@ class TableCopy:
         told = event.details
         snapshot = Snapshot(told["xmin"], told["xmax"], tuple(told["xip"]), event.lsn)
         first, last = told["chunks"]
-        return cls(event.seq, told["oid"], told["schema"], told["table"], snapshot, first, last, told["rows"])
+        named = event.seq, told["oid"], told["schema"], told["table"]
+        return cls(*named, snapshot, first, last, told["rows"], bool(told.get("requests")))
 
     def said(self) -> dict[str, Any]:
         """Return the details of the event that says it; the position of that is the snapshot's."""
@@ -77,11 +81,14 @@ class TableCopy:
 
 def copies_of(index: SegmentIndex) -> Iterator[TableCopy]:
     """Yield the copies that are complete, in the order in which they became so."""
-    for row in index.entries("events").to_pylist():
-        if row["name"] == COPIED_TABLE:
-            yield TableCopy.of(LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"]))
+    yield from map(TableCopy.of, events_of(index, COPIED_TABLE))
 
 
 def latest_copies(index: SegmentIndex) -> dict[int, TableCopy]:
     """Return the latest copy of each table, by its OID."""
     return {copy.relation_oid: copy for copy in copies_of(index)}
+
+
+def snapshot_command(*tables: str) -> str:
+    """Return the command that copies tables, by qualified name, into a log: as a shell reads it, for remedies."""
+    return " ".join(["pgoutput snapshot DSN LOG", *(f"--table {quote(table)}" for table in tables)])

@@ -26,17 +26,18 @@ class Cut(NamedTuple):
     segments: int
     """The number of the oldest segments that nobody needs."""
     holds: tuple[str, ...]
-    """What keeps others that are before the position."""
+    """What retains the others, the first of them last."""
 
 
 def find_cut(
     index: LogIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader], needs: Sequence[Need] = ()
 ) -> Cut:
-    """Find the segments that hold only what ended before a position, and what keeps some of them all the same."""
+    """Find the segments that hold only what ended before a position, and what retains the first of the others."""
     starts = index.table["first_seq"].to_pylist()
-    is_old = _ended_before(index, before)
-    cut = min(int(np.argmin(is_old)) if not is_old.all() else len(index), len(index) - 1)
-    holds: list[str] = []
+    latest = _latest_ends(index, before)
+    late = np.flatnonzero(latest > int(before))
+    old = min(int(late[0]) if len(late) else len(index), len(index) - 1)
+    cut, holds = old, list[str]()
     for reader in readers:
         if reader.next_seq < starts[cut]:
             holds.append(f"reader {reader.name!r} has read all before seq {reader.next_seq} only")
@@ -52,9 +53,22 @@ def find_cut(
     if (needed := _needed(first, last, starts[cut])) is not None:
         end = "is open" if last[needed] == _OPEN else f"ended at seq {last[needed]}"
         holds.append(f"transaction {names[needed].as_py()} began at seq {first[needed]}, and {end}")
-        if more := _place(starts, int(first[needed])) - clean:
-            holds.append(f"{more:,} segments before it each begin inside of an earlier transaction")
+        earliest = _needed(first, last, starts[clean + 1])
+        if earliest is not None and (more := _place(starts, int(first[needed])) - clean):
+            holds.append(
+                f"{more:,} segments before it each begin inside of an earlier transaction, the first of which, "
+                f"{names[earliest].as_py()}, began at seq {first[earliest]}"
+            )
+    if clean == old:
+        holds.append(_too_new(starts[old], int(latest[old]), before))
     return Cut(clean, tuple(holds))
+
+
+def _too_new(seq: int, latest: int, before: Lsn | Timestamp) -> str:
+    """Describe a segment that is retained for its own sake; ``latest`` is the last end in it."""
+    if latest <= before:
+        return f"the newest segment always stays: it begins at seq {seq}"
+    return f"the segment from seq {seq} on has changes up to {type(before)(latest)}, which is after {before}"
 
 
 def _crossed(starts: list[int], first: Numbers, last: Numbers) -> Numbers:
@@ -64,8 +78,8 @@ def _crossed(starts: list[int], first: Numbers, last: Numbers) -> Numbers:
     return np.cumsum(steps)[: len(starts)]
 
 
-def _ended_before(index: LogIndex, before: Lsn | Timestamp) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Tell of each segment whether all that ended in it did so before a position, or at it."""
+def _latest_ends(index: LogIndex, before: Lsn | Timestamp) -> Numbers:
+    """Return of each segment the last position, or time, at which something ended in it; the least for nothing."""
     name = "commit_time" if isinstance(before, Timestamp) else "end_lsn"
     latest = np.full(len(index), _INT64_MIN, np.int64)
     for first, part in index.parts():
@@ -74,7 +88,7 @@ def _ended_before(index: LogIndex, before: Lsn | Timestamp) -> "np.ndarray[tuple
         np.maximum.at(latest, first + places, transactions[name].fill_null(_INT64_MIN).to_numpy())
     if not isinstance(before, Timestamp):
         latest = np.maximum(latest, index.table["complete_lsn"].to_numpy())
-    return latest <= int(before)
+    return latest
 
 
 def _lasting(index: LogIndex) -> tuple[Numbers, Numbers, pa.ChunkedArray]:

@@ -2,18 +2,25 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from io import BytesIO
+from itertools import takewhile
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+from construct import ConstructError, Struct
 
 from pgoutput_construct.changelog.index import struct_array
+from pgoutput_construct.changelog.successive import SuccessiveText
+from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.wire.engine import parse
-from pgoutput_construct.wire.messages import PgoutputMessage, Relation, Type
+from pgoutput_construct.wire import definitions
+from pgoutput_construct.wire.engine import engine, parse
+from pgoutput_construct.wire.messages import PgoutputMessage, Relation, RelationColumn, Type
 
-__all__ = ["Descriptions", "Sent", "described"]
+__all__ = ["Descriptions", "RelationReader", "Sent", "described", "read_sent"]
 
 Sent: TypeAlias = Mapping[str, Any]
 """A Relation or Type as it was sent: an entry of the index's ``descriptions``."""
@@ -25,8 +32,12 @@ def described(sent: Iterable[Sent]) -> Iterator[Description]:
     Raises DecodeError for what is no Relation and no Type.
     """
     types: dict[int, Type] = {}
+    # A server sends all again over each connection, mostly as it was: what is the same is parsed once.
+    known: dict[tuple[bytes, str], PgoutputMessage] = {}
     for row in sorted(sent, key=lambda row: int(row["seq"])):
-        message = _message(row)
+        text = row["payload"], row["keywords"]
+        if (message := known.get(text)) is None:
+            message = known[text] = read_sent(*text)
         if isinstance(message, Type):
             types[message.type_oid] = message
         elif isinstance(message, Relation):
@@ -117,5 +128,88 @@ class Descriptions:
         return [{"seq": seq, "stream_xid": scope, "oid": self.sent[seq]["oid"]} for seq, scope in found]
 
 
+class RelationReader:
+    """Reads the Relations of a table, one after the other, under the same keywords of parse (``successive.py``).
+
+    What differs is put behind the header of a Relation that has these columns alone, and that is parsed. So it takes of
+    the layout only that the columns come last, which the definitions say, and how long each is, which the codec does.
+    """
+
+    def __init__(self, keywords: str) -> None:
+        """Take the keywords of parse, as JSON."""
+        self._keywords = keywords
+        self._engine = engine(**json.loads(keywords))
+        self._payload = self._header = b""
+        self._columns: tuple[RelationColumn, ...] = ()
+        self._text: SuccessiveText | None = None
+        self._model: Relation | None = None
+        self._fronts: dict[int, bytes] = {}
+
+    def read(self, payload: bytes) -> tuple[RelationColumn, ...]:
+        """Return the columns; those of the same payload as before are the same tuple. Raises DecodeError as parse."""
+        if payload != self._payload:
+            columns = self._follow(payload)
+            if columns is None:
+                message = read_sent(payload, self._keywords)
+                assert isinstance(message, Relation)
+                self._model, self._text, self._fronts, columns = message, None, {}, message.columns
+            self._payload, self._columns = payload, columns
+        return self._columns
+
+    def _follow(self, payload: bytes) -> tuple[RelationColumn, ...] | None:
+        """Return the columns of the next Relation; None where it has to be parsed as a whole."""
+        if self._model is None or not self._columns:
+            return None
+        try:
+            if self._text is None:
+                length, _ = self._measure(self._payload)
+                self._header, sizes = self._payload[:length], [*map(self._size, self._columns)]
+                self._text = SuccessiveText().next(self._payload[length:], slice(0, 0), sizes)
+            length, count = len(self._header), len(self._columns)
+            if not payload.startswith(self._header):
+                length, count = self._measure(payload)
+            text = payload[length:]
+            differing, middle = self._text.differing(text) or (slice(0, 0), b"")
+            unlike = count - len(self._columns) + differing.stop - differing.start
+            if unlike < 0:
+                return None
+            message = self._engine.parse(self._front(unlike) + middle)
+            assert isinstance(message, Relation)
+        except (DecodeError, ConstructError):  # parsed as a whole, it is explained
+            return None
+        sizes = [len(middle)] if unlike == 1 else [*map(self._size, message.columns)]
+        self._header, self._text = payload[:length], self._text.next(text, differing, sizes)
+        return (*self._columns[: differing.start], *message.columns, *self._columns[differing.stop :])
+
+    def _front(self, count: int) -> bytes:
+        """Return the header of a Relation that has some columns."""
+        if count not in self._fronts:
+            columns = self._columns[:1] * count
+            self._fronts[count] = self._build(columns)[: len(self._build(()))]
+        return self._fronts[count]
+
+    def _size(self, column: RelationColumn) -> int:
+        return len(self._build((column,))) - len(self._build(()))
+
+    def _build(self, columns: tuple[RelationColumn, ...]) -> bytes:
+        assert self._model is not None
+        return self._engine.build(replace(self._model, columns=columns))
+
+    def _measure(self, payload: bytes) -> tuple[int, int]:
+        """Return the size of a Relation's header, and how many columns follow; raise ConstructError."""
+        with BytesIO(payload) as stream:
+            count = int(_HEADER.parse_stream(stream, **self._engine.options.parameters()).column_count)
+            return stream.tell(), count
+
+
+_HEADER: Final = Struct(*takewhile(lambda field: field.name != "columns", definitions.Relation.subcons))
+"""What a Relation has before its columns."""
+
+
+def read_sent(payload: bytes, keywords: str) -> PgoutputMessage:
+    """Return a message as it was sent; ``keywords`` are those of parse, as JSON."""
+    return parse(payload, **json.loads(keywords))
+
+
 def _message(row: Sent) -> PgoutputMessage:
-    return parse(row["payload"], **json.loads(row["keywords"]))
+    return read_sent(row["payload"], row["keywords"])

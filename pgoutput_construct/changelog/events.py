@@ -1,10 +1,11 @@
 """What a capture learned and the stream does not say: events, rows of the log beside the messages."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,7 +21,9 @@ __all__ = [
     "OPTIONS_CHANGED",
     "PUBLICATION_FACTS",
     "TABLE_FACTS",
+    "EventRow",
     "LogEvent",
+    "event_rows",
     "events_of",
     "log_events",
 ]
@@ -76,12 +79,45 @@ class LogEvent:
         return cls(name, Lsn(lsn), Timestamp(time), details, seq)
 
 
+class EventRow(NamedTuple):
+    """One event as the index of a log has it, its payload not yet read."""
+
+    seq: int
+    """Its seq."""
+    name: str
+    """What happened."""
+    lsn: int
+    """The LSN that it is about."""
+    time: int
+    """When: microseconds since 2000-01-01 UTC."""
+    payload: memoryview
+    """Its name and details as JSON: bytes of the index."""
+
+    def read(self) -> LogEvent:
+        """Return the event; raise ValueError for a payload that is none."""
+        return LogEvent.of(self.seq, self.lsn, self.time, bytes(self.payload))
+
+
+def event_rows(index: SegmentIndex, names: Collection[str] = (), after: int = -1) -> Iterator[EventRow]:
+    """Yield the events of a log after a seq, all or those of some ``names``, in their order.
+
+    What the catalog says of a table with many columns is long: no payload is copied.
+    """
+    events = index.entries("events")
+    chosen = events["seq"].to_numpy() > after
+    if names:
+        chosen &= pc.is_in(events["name"], pa.array(sorted(names), pa.string())).to_numpy()
+    places = np.flatnonzero(chosen)
+    facts = events.select(EventRow._fields[:-1]).take(places)
+    payloads = events["payload"]
+    columns = (column.to_pylist() for column in facts.columns)
+    yield from map(EventRow, *columns, (memoryview(payloads[place].as_buffer()) for place in places.tolist()))
+
+
 def events_of(index: SegmentIndex, name: str | None = None) -> Iterator[LogEvent]:
     """Yield the events of a log, or those of one name, in their order."""
-    events = index.entries("events")
-    chosen = events if name is None else events.filter(pc.equal(events["name"], name))
-    for row in chosen.to_pylist():
-        yield LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"])
+    for row in event_rows(index, () if name is None else {name}):
+        yield row.read()
 
 
 def log_events(table: pa.Table) -> Iterator[LogEvent]:

@@ -4,21 +4,36 @@ The stream describes the columns of a table by name and type. The catalog has mo
 rename keeps, and the value that rows have which are older than the column (pg_attribute).
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 from pgoutput_construct.changelog.copies import Snapshot
-from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS, LogEvent, events_of
+from pgoutput_construct.changelog.events import (
+    PUBLICATION_FACTS,
+    TABLE_FACTS,
+    EventRow,
+    LogEvent,
+    event_rows,
+    events_of,
+)
 from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.successive import SharedColumns, SuccessiveText
+from pgoutput_construct.stream.identifiers import full_name
+from pgoutput_construct.wire import Lsn
 
 __all__ = [
     "Column",
     "PublicationReading",
     "PublishedTable",
     "Reading",
+    "TableFactsReader",
     "TableReading",
     "UnsentPartition",
+    "altered_columns",
     "covers",
     "publication_readings",
     "snapshot_of",
@@ -46,12 +61,15 @@ class Column:
     """The transaction or subtransaction (32 bits) that wrote this row of the catalog."""
     dropped: bool = False
     """It was dropped."""
+    generated: str = ""
+    """How it is generated, as pg_attribute.attgenerated has it: ``s`` is stored, ``v`` virtual; empty: it is not, or
+    the log is of before this was written down."""
     published: bool = False
     """The publications that are captured publish it."""
     recent: bool = False
     """The row of the catalog may be younger than what the slot has yet to send."""
 
-    @property
+    @cached_property
     def shape(self) -> tuple[str, int, int]:
         """What a Relation says of it: name, type and modifier."""
         return self.name, self.type, self.modifier
@@ -93,7 +111,7 @@ class TableReading(Reading):
     """The leaves that were tables before they became partitions."""
     truncated: frozenset[int] = frozenset()
     """The leaves that nobody has written into or looked at since their file is there."""
-    columns: tuple[Column, ...] = ()
+    columns: SharedColumns[Column] = field(default_factory=SharedColumns)
     """Its columns by number, with those that were dropped."""
 
     @property
@@ -104,25 +122,7 @@ class TableReading(Reading):
     @property
     def title(self) -> str:
         """Schema and name."""
-        return f"{self.namespace}.{self.name}"
-
-    @classmethod
-    def of(cls, event: LogEvent) -> "TableReading":
-        """Read an event TABLE_FACTS."""
-        told = event.details
-        return cls(
-            **_read(event),
-            oid=told["oid"],
-            namespace=told["schema"],
-            name=told["name"],
-            gone=told.get("gone", False),
-            replica_identity=told.get("replica_identity", ""),
-            created=told.get("created", 0),
-            filenodes=dict(told.get("filenodes", ())),
-            attached=frozenset(told.get("attached", ())),
-            truncated=frozenset(told.get("truncated", ())),
-            columns=tuple(Column(**column) for column in told.get("columns", ())),
-        )
+        return full_name(self)
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,8 @@ class PublishedTable:
     member: int | None = None
     """What names its being in the publication, another one each time that it is added; None where it is in it with all
     tables, or those of a schema."""
+    ancestors: frozenset[int] = frozenset()
+    """The OIDs of the tables that it is a partition of; none in logs of before this was written down."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,10 @@ class PublicationReading(Reading):
     """What it publishes, by OID."""
     all_tables: bool = False
     """It publishes every table that there will be, from its creation on."""
+    generated: bool = False
+    """It publishes stored generated columns of tables without a list of columns (PostgreSQL 18)."""
+    excluded: frozenset[int] = frozenset()
+    """The OIDs of the tables that it does not publish although it publishes all others (PostgreSQL 19)."""
     unsent: tuple[UnsentPartition, ...] = ()
     """What it has, and the server does not send."""
 
@@ -188,6 +194,8 @@ class PublicationReading(Reading):
             operations=frozenset(told.get("operations", ())),
             via_root=told.get("via_root", False),
             all_tables=told.get("all_tables", False),
+            generated=told.get("generated", False),
+            excluded=frozenset(told.get("excluded", ())),
             tables={table["oid"]: _published(table) for table in told.get("tables", ())},
             unsent=tuple(
                 UnsentPartition(each["oid"], each["schema"], each["name"], each["root"], each["foreign"])
@@ -202,11 +210,124 @@ def covers(later: Snapshot, earlier: Snapshot) -> bool:
     return later.xmax >= earlier.xmax and unseen <= set(earlier.xip)
 
 
+def altered_columns(before: TableReading | None, after: TableReading) -> tuple[Sequence[Column], Sequence[Column]]:
+    """Return the columns in which two readings may differ, of each: those that are not one object in both."""
+    old, new = (SharedColumns() if before is None else before.columns).differing(after.columns)
+    return old, new
+
+
+class TableFactsReader:
+    """Reads events TABLE_FACTS, one after the other; columns of which they say the same are one object.
+
+    Each of these events has all columns of its table, up to 1,600, of which an ALTER TABLE mostly concerns one. So what
+    an event says as the one before it did is not parsed, and who compares readings can compare columns by identity.
+    """
+
+    def __init__(self) -> None:
+        self._columns = _Columns()
+        self._latest: dict[int, _ColumnTexts] = {}
+
+    def read(self, event: EventRow) -> TableReading:
+        """Return what an event TABLE_FACTS says."""
+        details, columns = self._apart(event.payload)
+        xmin, xmax, xip = details["snapshot"]
+        return TableReading(
+            seq=event.seq,
+            snapshot=Snapshot(xmin, xmax, tuple(xip), Lsn(event.lsn)),
+            since=details["since"],
+            unchanged=details["unchanged"],
+            oid=details["oid"],
+            namespace=details["schema"],
+            name=details["name"],
+            gone=details.get("gone", False),
+            replica_identity=details.get("replica_identity", ""),
+            created=details.get("created", 0),
+            filenodes=dict(details.get("filenodes", ())),
+            attached=frozenset(details.get("attached", ())),
+            truncated=frozenset(details.get("truncated", ())),
+            columns=columns,
+        )
+
+    def _apart(self, payload: memoryview) -> tuple[dict[str, Any], SharedColumns[Column]]:
+        first, last = _ends(payload)
+        if first < last:
+            with suppress(ValueError, TypeError):  # somebody else wrote it, in another order
+                details = json.loads(bytes(payload[:first]) + bytes(payload[last:]))
+                begin, end = map(self._columns.shared, details.pop("columns"))
+                latest = self._latest.get(details["oid"]) or _ColumnTexts(SharedColumns((begin, end)))
+                text = payload[first + len(_BETWEEN_COLUMNS) : last]
+                self._latest[details["oid"]] = latest = latest.follow(begin, text, end, self._columns)
+                return details, latest.columns
+        details = json.loads(bytes(payload))
+        return details, SharedColumns(map(self._columns.shared, details.pop("columns", ())))
+
+
+_BETWEEN_COLUMNS: Final = b'}, {"number": '
+"""What stands between two columns (LogEvent.payload), and never within a text: quotes are escaped there."""
+_NEAR: Final = 4096
+"""Bytes in which the first of them mostly is, and the last."""
+
+
+def _ends(payload: memoryview) -> tuple[int, int]:
+    """Return where the first and the last _BETWEEN_COLUMNS are; -1 for none."""
+    for size in (_NEAR, len(payload)):
+        start = max(len(payload) - size, 0)
+        first, last = bytes(payload[:size]).find(_BETWEEN_COLUMNS), bytes(payload[start:]).rfind(_BETWEEN_COLUMNS)
+        if first >= 0 and last >= 0:
+            return first, start + last
+    return -1, -1
+
+
+@dataclass(frozen=True)
+class _ColumnTexts:
+    """The JSON of columns, without what is before the first of them and after the last, and what it says."""
+
+    columns: SharedColumns[Column]
+    """All of them, the first and the last, too."""
+    text: SuccessiveText = field(default_factory=lambda: SuccessiveText(gap=len(_BETWEEN_COLUMNS)))
+
+    def follow(self, begin: Column, text: memoryview, end: Column, known: "_Columns") -> "_ColumnTexts":
+        """Return the columns of the next text; those that it begins and ends with as this one does are the same."""
+        columns, successor = self.columns, self.text
+        if (found := successor.differing(text)) is not None:
+            differing, middle = found
+            pieces = middle.split(_BETWEEN_COLUMNS)
+            successor = successor.next(text, differing, [*map(len, pieces)])
+            where = slice(1 + differing.start, 1 + differing.stop)
+            columns = columns.replaced(where, [*map(known.__getitem__, pieces)])
+        for place, column in (0, begin), (len(columns) - 1, end):
+            if columns[place] is not column:
+                columns = columns.replaced(slice(place, place + 1), [column])
+        return _ColumnTexts(columns, successor)
+
+
+class _Columns(dict[bytes, Column]):
+    """Columns by their JSON without what is between columns; what is new is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shared: dict[Column, Column] = {}
+        self._said: dict[tuple[tuple[str, Any], ...], Column] = {}
+
+    def __missing__(self, text: bytes) -> Column:
+        self[text] = found = self.shared(json.loads(b'{"number": %s}' % text))
+        return found
+
+    def shared(self, facts: Mapping[str, Any]) -> Column:
+        """Return the column of which this is said."""
+        said = tuple(facts.items())
+        if said not in self._said:
+            column = Column(**facts)
+            self._said[said] = self._shared.setdefault(column, column)
+        return self._said[said]
+
+
 def table_readings(index: SegmentIndex) -> dict[int, list[TableReading]]:
     """Return what the catalog said of each table, by OID, in the order of the log."""
     found: dict[int, list[TableReading]] = {}
-    for event in events_of(index, TABLE_FACTS):
-        reading = TableReading.of(event)
+    reader = TableFactsReader()
+    for event in event_rows(index, {TABLE_FACTS}):
+        reading = reader.read(event)
         found.setdefault(reading.oid, []).append(reading)
     return found
 
@@ -230,4 +351,5 @@ def _read(event: LogEvent) -> dict[str, Any]:
 def _published(table: Mapping[str, Any]) -> PublishedTable:
     columns = table.get("columns")
     numbers = None if columns is None else frozenset(columns)
-    return PublishedTable(table["schema"], table["name"], numbers, table.get("filter"), table.get("member"))
+    ancestors = frozenset(table.get("ancestors") or ())
+    return PublishedTable(table["schema"], table["name"], numbers, table.get("filter"), table.get("member"), ancestors)

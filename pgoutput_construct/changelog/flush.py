@@ -10,7 +10,7 @@ from pgoutput_construct.changelog.footer import Position, Segment
 from pgoutput_construct.changelog.indexes import builder_after
 from pgoutput_construct.changelog.keeper import ManifestKeeper
 from pgoutput_construct.changelog.listing import list_log
-from pgoutput_construct.changelog.note import Note, write_note
+from pgoutput_construct.changelog.note import Note, note_after, write_note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.parts import Part, coalesced
 from pgoutput_construct.changelog.segments import write_segment
@@ -78,7 +78,7 @@ class Flush:
 
     def _write_note(self, handed: Handed) -> Note:
         next_seq = handed.last.last_seq + 1 if handed.last else 0
-        note = Note(handed.position.complete_lsn, next_seq, handed.options.timeline if handed.options else None)
+        note = note_after(handed.position.complete_lsn, next_seq, handed.options)
         write_note(self.store, note)
         return note
 

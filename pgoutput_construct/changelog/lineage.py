@@ -1,32 +1,62 @@
 """Which column of a table is which through renames and new columns, and which tables the log no longer has as they are.
 
-A reader asks ``lineage_of``; it derives all from what the capture read from the catalog (``changelog/facts.py``).
+A reader asks ``lineage_of``; it derives all from what the capture read from the catalog (``changelog/facts.py``). Who
+follows a log, as a capture does, has a ``LineageTracker``, and gives it the index of the log again when that has grown.
+
+What a description's numbers follow from: the readings of its table before, between and after which the table was as it
+is described (``_TableHistory.window``). They are found by binary search, and once there is a reading after the rows
+with the description nothing that comes later changes them, except more such rows.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from operator import itemgetter
+from typing import Final
 
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy, copies_of
-from pgoutput_construct.changelog.events import BEGUN_ANEW, events_of
-from pgoutput_construct.changelog.facts import TableReading, covers, publication_readings, table_readings
+import numpy as np
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.described import RelationReader
+from pgoutput_construct.changelog.events import (
+    BEGUN_ANEW,
+    COPIED_TABLE,
+    PUBLICATION_FACTS,
+    TABLE_FACTS,
+    EventRow,
+    event_rows,
+)
+from pgoutput_construct.changelog.facts import (
+    PublicationReading,
+    TableFactsReader,
+    TableReading,
+    altered_columns,
+    covers,
+)
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.numbering import find_numbers
-from pgoutput_construct.changelog.planning import relation_history
+from pgoutput_construct.changelog.numbering import ReadingWindow
 from pgoutput_construct.changelog.stale import (
+    PublicationChanges,
     Stale,
-    lost_histories,
-    partition_changes,
-    publication_changes,
-    rewrites,
+    lost_history,
+    partition_change,
+    rewrite,
     stale_table,
 )
-from pgoutput_construct.changelog.uses import uses_of
+from pgoutput_construct.changelog.successive import SharedColumns
+from pgoutput_construct.changelog.uses import Use, Uses, uses_of
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire.messages import Relation, RelationColumn
 
-__all__ = ["Lineage", "Stale", "lineage_of"]
+__all__ = ["Lineage", "LineageTracker", "Stale", "lineage_of"]
+
+_EVENTS: Final = frozenset({TABLE_FACTS, PUBLICATION_FACTS, BEGUN_ANEW, COPIED_TABLE})
+_WINDOWS: Final = 64
+"""Windows of a table that are in memory: mostly, descriptions with the same one follow one another."""
+_UNKNOWN, _REWRITTEN, _PARTITIONS, _PUBLISHED, _LOST = range(5)
+"""The order of what one event says of a table."""
 
 
 @dataclass(frozen=True)
@@ -54,83 +84,325 @@ class Lineage:
 
 def lineage_of(index: SegmentIndex) -> Lineage:
     """Derive the lineage of all tables from the index of a log."""
-    readings, published = table_readings(index), [*publication_changes(publication_readings(index))]
-    if not readings:
-        return Lineage({}, {}, {})
-    copies: dict[int, list[TableCopy]] = {}
-    for copy in copies_of(index):
-        copies.setdefault(copy.relation_oid, []).append(copy)
-    numbers, found = _all_numbers(index, readings)
-    for oid, of_table in readings.items():
-        found += [(oid, stale) for stale in (*rewrites(of_table), *partition_changes(of_table))]
-    found += [*published, *lost_histories(events_of(index, BEGUN_ANEW), readings)]
-    gone = {oid for oid, of_table in readings.items() if of_table[-1].gone}
-    left = [(oid, each) for oid, each in found if oid not in gone and not _is_repaired(each, copies.get(oid, ()))]
-    can_copy = {oid: each.published for oid, each in published}
-    stale = {oid: replace(each, published=can_copy.get(oid, True)) for oid, each in _combined(left)}
-    return Lineage(stale, numbers, _all_missing(readings))
+    return LineageTracker().follow(index)
 
 
-def _combined(found: Iterable[tuple[int, Stale]]) -> Iterator[tuple[int, Stale]]:
-    """Yield one for each table: it begins with the first, and what repairs the last one repairs them all."""
-    for oid, together in groupby(sorted(found, key=lambda pair: (pair[0], pair[1].seq)), itemgetter(0)):
-        of_table = [each for _, each in together]
-        reasons = "; ".join(dict.fromkeys(each.reason for each in of_table))
-        lost = any(each.lost for each in of_table)
-        yield oid, replace(of_table[-1], seq=of_table[0].seq, reason=reasons, lost=lost)
+class LineageTracker:
+    """The lineage of a log that grows: each event and description is taken in once, in the order of the log."""
+
+    _first_seq: int
+    _last_seq: int
+
+    def __init__(self) -> None:
+        """Begin with a log of which nothing is known."""
+        self.lookups = 0
+        """How often the numbers of a description were looked up."""
+        self._forget()
+
+    def follow(self, index: SegmentIndex) -> Lineage:
+        """Return the lineage as of an index of the log: the one that was given last, or a later one.
+
+        Of a log that was pruned since, all is derived again.
+        """
+        if not len(index):
+            return Lineage({}, {}, {})
+        if index.first_seq != self._first_seq or index.last_seq < self._last_seq:
+            self._forget()
+            self._first_seq = index.first_seq
+        for event in event_rows(index, _EVENTS, self._last_seq):
+            self._read(event)
+        sent = _SentRelations(index)
+        self._oids |= sent.oids(self._last_seq)
+        self._use(uses_of(index))
+        self._last_seq = index.last_seq
+        if self._first_reading < 0:
+            return Lineage({}, {}, {})
+        for table in self._tables.values():
+            if table.due and table.readings:
+                self._number(table, sent)
+        return Lineage(self._stale(), dict(self._numbers), dict(self._missing))
+
+    def _forget(self) -> None:
+        self._first_seq = self._last_seq = self._first_reading = -1
+        self._reader = TableFactsReader()
+        self._tables: dict[int, _TableHistory] = {}
+        self._publications = PublicationChanges()
+        self._can_copy: dict[int, bool] = {}
+        self._oids: dict[int, int] = {}
+        self._uses = Uses(*np.empty((4, 0), np.int64))
+        self._numbers: dict[int, tuple[int, ...]] = {}
+        self._missing: dict[tuple[int, int], str] = {}
+
+    def _table(self, oid: int) -> "_TableHistory":
+        if oid not in self._tables:
+            self._tables[oid] = _TableHistory()
+        return self._tables[oid]
+
+    def _read(self, event: EventRow) -> None:
+        if event.name == TABLE_FACTS:
+            self._read_table(self._reader.read(event))
+        elif event.name == PUBLICATION_FACTS:
+            for oid, stale in self._publications.read(PublicationReading.of(event.read())):
+                self._can_copy[oid] = stale.published
+                self._table(oid).find(_PUBLISHED, stale)
+        elif event.name == COPIED_TABLE:
+            copy = TableCopy.of(event.read())
+            self._table(copy.relation_oid).repair(copy.snapshot)
+        else:
+            begun = event.read()
+            for table in self._tables.values():
+                if table.latest is not None:
+                    table.find(_LOST, lost_history(begun, table.latest))
+
+    def _read_table(self, reading: TableReading) -> None:
+        if self._first_reading < 0:
+            self._first_reading = reading.seq
+        table = self._table(reading.oid)
+        old, new = altered_columns(table.latest, reading)
+        if table.latest is not None:
+            table.find(_REWRITTEN, rewrite(table.latest, reading, old, new))
+            table.find(_PARTITIONS, partition_change(table.latest, reading))
+        # Older rows have what was read first: a rewrite puts it into the rows.
+        for column in new:
+            if not column.dropped and column.number not in table.numbers:
+                table.numbers.add(column.number)
+                if column.missing is not None:
+                    self._missing[reading.oid, column.number] = column.missing
+        table.read(reading)
+
+    def _use(self, uses: Uses) -> None:
+        """Note the descriptions of whose rows there are others, or more, than before."""
+        for seq in uses.lost(self._uses):
+            if seq in self._oids:
+                self._table(self._oids[seq]).forget(seq)
+                self._numbers.pop(seq, None)
+        for seq, use in uses.since(self._uses):
+            if seq in self._oids:
+                self._table(self._oids[seq]).use(seq, use)
+        self._uses = uses
+
+    def _number(self, table: "_TableHistory", sent: "_SentRelations") -> None:
+        """Look up the numbers of the descriptions of a table that are due."""
+        due, table.due = sorted(table.due), set()
+        due = due[bisect_left(due, self._first_reading) :]
+        for seq, (payload, keywords) in zip(due, sent.of(due), strict=True):
+            self.lookups += 1
+            use, columns = table.uses[seq], table.parse(payload, keywords)
+            window, last, is_closed = table.window(seq, use.last)
+            numbers = window.find(columns, use.precedes)
+            table.unknowns.pop(seq, None)
+            if numbers is not None:
+                self._numbers[seq] = numbers
+            else:
+                self._numbers.pop(seq, None)
+                if is_closed and (seq > table.readings[0].seq or not self._first_seq):
+                    table.unknowns[seq] = _unknown(seq, last)
+            (table.open.discard if is_closed else table.open.add)(seq)
+
+    def _stale(self) -> dict[int, Stale]:
+        latest: dict[int, list[Stale]] = {}
+        for oid, stale in self._publications.latest():
+            latest.setdefault(oid, []).append(stale)
+        can_copy = self._can_copy | {oid: several[-1].published for oid, several in latest.items()}
+        suspects = {oid for oid, table in self._tables.items() if table.has_findings} | latest.keys()
+        found = {oid: self._table(oid).stale(latest.get(oid, ())) for oid in sorted(suspects)}
+        return {
+            oid: replace(stale, published=can_copy.get(oid, True)) for oid, stale in found.items() if stale is not None
+        }
 
 
-def _is_repaired(stale: Stale, copies: Iterable[TableCopy]) -> bool:
-    return any(covers(copy.snapshot, stale.snapshot) for copy in copies)
+class _SentRelations:
+    """The Relations in the index of a log; of one that was pruned also those from before it begins."""
+
+    def __init__(self, index: SegmentIndex) -> None:
+        self._first_seq = index.first_seq
+        self._sent, inherited = index.entries("descriptions"), index.entries("inherited")
+        self._seqs = self._sent["seq"].to_numpy()
+        self._older_seqs, first = np.unique(inherited["seq"].to_numpy(), return_index=True)
+        count = int(self._older_seqs.searchsorted(self._first_seq))
+        self._older_seqs, self._older = self._older_seqs[:count], inherited.take(first[:count])
+
+    def oids(self, after: int) -> dict[int, int]:
+        """Return the OIDs of what is described, by the seqs of the Relations; of those of the log only after a seq."""
+        latest = self._sent.slice(int(self._seqs.searchsorted(after, "right")))
+        found: dict[int, int] = {}
+        for table in (self._older, latest):
+            is_relation = pc.starts_with(table["payload"], pattern=Relation.TAG)
+            some = table.select(["seq", "oid"]).filter(is_relation)
+            found.update(zip(some["seq"].to_pylist(), some["oid"].to_pylist(), strict=True))
+        return found
+
+    def of(self, seqs: Sequence[int]) -> Iterator[tuple[bytes, str]]:
+        """Yield some as they were sent, in the order of their seqs, with the keywords of parse, as JSON."""
+        older = bisect_left(seqs, self._first_seq)
+        for some, table, known in (
+            (seqs[:older], self._older, self._older_seqs),
+            (seqs[older:], self._sent, self._seqs),
+        ):
+            places = known.searchsorted(np.array(some, np.int64))
+            payloads = map(table["payload"].__getitem__, places.tolist())
+            for payload, keywords in zip(payloads, table["keywords"].take(places).to_pylist(), strict=True):
+                yield payload.as_py(), keywords
 
 
-def _all_missing(readings: Mapping[int, Sequence[TableReading]]) -> dict[tuple[int, int], str]:
-    """Return what older rows have in each column: as it was first read, for a rewrite puts it into the rows."""
-    found: dict[tuple[int, int], str | None] = {}
-    for oid, of_table in readings.items():
-        for column in (column for reading in of_table for column in reading.columns if not column.dropped):
-            found.setdefault((oid, column.number), column.missing)
-    return {place: missing for place, missing in found.items() if missing is not None}
+class _TableHistory:
+    """What is known of one table, or of an OID that may be one."""
+
+    def __init__(self) -> None:
+        self.latest: TableReading | None = None
+        self.readings: list[TableReading] = []
+        """Those while it existed."""
+        self.numbers: set[int] = set()
+        """Of all columns that it had."""
+        self.open: set[int] = set()
+        """The seqs of descriptions in use after which there is no reading: the next one may tell more of them."""
+        self.uses: dict[int, Use] = {}
+        """The uses of its descriptions, by their seqs."""
+        self.unknowns: dict[int, Stale] = {}
+        """What follows from descriptions whose numbers are not certain, by their seqs."""
+        self.due: set[int] = set()
+        """The seqs of those whose numbers are to be looked up: it has other rows, or there is another reading."""
+        self._findings: list[tuple[int, int, Stale]] = []
+        self._copies: list[Snapshot] = []
+        self._lsns, self._xmaxes = _Rising(), _Rising()
+        self._reach: list[int] = []
+        self._last_lsn = self._last_xmax = -1
+        self._relations: dict[str, RelationReader] = {}
+        self._windows: dict[tuple[int, int, bool], ReadingWindow] = {}
+
+    def read(self, reading: TableReading) -> None:
+        """Take in the next reading."""
+        self.latest = reading
+        if reading.gone:
+            return
+        if self._reach:
+            # That all was as before says more of the reading before this one.
+            self._reach[-1] = max(self._reach[-1], reading.unchanged)
+        self._reach.append(max([reading.since, *self._reach[-1:]]))
+        self.readings.append(reading)
+        self._lsns.append(reading.snapshot.lsn)
+        self._xmaxes.append(reading.snapshot.xmax)
+        if reading.snapshot.lsn <= self._last_lsn or reading.snapshot.xmax <= self._last_xmax:
+            self.due |= {seq for seq, use in self.uses.items() if _precedes(reading, use.last)}
+        self.due |= self.open
+
+    def use(self, seq: int, use: Use) -> None:
+        """Note which rows have a description now."""
+        self.uses[seq] = use
+        self.due.add(seq)
+        if isinstance(use.last, Snapshot):
+            self._last_xmax = max(self._last_xmax, use.last.xmax)
+        else:
+            self._last_lsn = max(self._last_lsn, use.last)
+
+    def forget(self, seq: int) -> None:
+        """Note that no rows that count have a description any more."""
+        self.uses.pop(seq, None)
+        self.open.discard(seq)
+        self.due.discard(seq)
+        self.unknowns.pop(seq, None)
+
+    def parse(self, payload: bytes, keywords: str) -> tuple[RelationColumn, ...]:
+        """Return the columns of a Relation that was sent.
+
+        A server sends it again over each connection, mostly as it was: then they are the same object, and what was
+        found out about them is found again.
+        """
+        if keywords not in self._relations:
+            self._relations[keywords] = RelationReader(keywords)
+        return self._relations[keywords].read(payload)
+
+    def find(self, kind: int, stale: Stale | None) -> None:
+        """Note what happened to its rows, if there is something."""
+        if stale is not None and not self._is_repaired(stale):
+            self._findings.append((stale.seq, kind, stale))
+
+    def repair(self, snapshot: Snapshot) -> None:
+        """Note that it was copied: what happened before is of no importance any more."""
+        self._copies.append(snapshot)
+        self._findings = [finding for finding in self._findings if not covers(snapshot, finding[2].snapshot)]
+
+    def stale(self, latest: Iterable[Stale] = ()) -> Stale | None:
+        """Return what happened to its rows, all in one, with what the ``latest`` publications say; None for nothing.
+
+        It begins with the first, and what repairs the last one repairs them all.
+        """
+        more = [(seq, _UNKNOWN, stale) for seq, stale in self.unknowns.items()]
+        more += [(stale.seq, _PUBLISHED, stale) for stale in latest]
+        found = [*self._findings, *(each for each in more if not self._is_repaired(each[2]))]
+        if not found or (self.latest is not None and self.latest.gone):
+            return None
+        together = [stale for _, _, stale in sorted(found, key=itemgetter(0, 1))]
+        reasons = "; ".join(dict.fromkeys(each.reason for each in together))
+        lost = any(each.lost for each in together)
+        return replace(together[-1], seq=together[0].seq, reason=reasons, lost=lost)
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether anything happened to its rows since the last copy."""
+        return bool(self._findings or self.unknowns)
+
+    def window(self, seq: int, moment: Lsn | Snapshot) -> tuple[ReadingWindow, TableReading, bool]:
+        """Return the readings before, between and after which a table was as it is described at a seq.
+
+        Also the last of them, and whether that is one after. ``moment`` is when rows had the description for the last
+        time: while rows have it, the table is as it says, since PostgreSQL sends another one after each change. An
+        ALTER TABLE waits for the transactions that wrote, so the position of their commit is that of their rows.
+        """
+        before = self._before(moment)
+        after = bisect_right(self._reach, seq)
+        is_closed = after < len(self.readings)
+        end = 1 + max(after if is_closed else after - 1, before, 0)
+        is_new = before < 0 and seq > self.readings[0].seq
+        key = before, end, is_new
+        if key not in self._windows:
+            if len(self._windows) >= _WINDOWS:
+                self._windows.clear()
+            self._windows[key] = ReadingWindow(self._between(*key))
+        return self._windows[key], self.readings[end - 1], is_closed
+
+    def _between(self, before: int, end: int, is_new: bool) -> list[TableReading]:
+        if before >= 0:
+            return self.readings[before:end]
+        # Before all readings: what no transaction changed that the slot had yet to send then, was there.
+        first = self.readings[0]
+        known = SharedColumns(column for column in first.columns if not column.recent and is_new)
+        return [replace(first, columns=known), *self.readings[:end]]
+
+    def _before(self, moment: Lsn | Snapshot) -> int:
+        """Return the index of the last reading that precedes a moment, -1 for none."""
+        if not isinstance(moment, Snapshot):
+            return self._lsns.last_until(moment)
+        for index in range(self._xmaxes.last_until(moment.xmax), -1, -1):
+            if _precedes(self.readings[index], moment):
+                return index
+        return -1
+
+    def _is_repaired(self, stale: Stale) -> bool:
+        return any(covers(copy, stale.snapshot) for copy in reversed(self._copies))
 
 
-def _all_numbers(
-    index: SegmentIndex, readings: Mapping[int, Sequence[TableReading]]
-) -> tuple[dict[int, tuple[int, ...]], list[tuple[int, Stale]]]:
-    """Return the numbers of the columns of each description that rows have, and where they are not certain."""
-    numbers: dict[int, tuple[int, ...]] = {}
-    unknown: list[tuple[int, Stale]] = []
-    first = min(of_table[0].seq for of_table in readings.values())
-    used = uses_of(index)
-    for description in relation_history(index).descriptions:
-        oid, use = description.relation.relation_oid, used.get(description.seq)
-        of_table = [reading for reading in readings.get(oid, ()) if not reading.gone]
-        if use is None or not of_table or description.seq < first:
-            continue
-        window, is_closed = _window(of_table, description.seq, use.last)
-        if (found := find_numbers(description.relation.columns, window, use.precedes)) is not None:
-            numbers[description.seq] = found
-        elif is_closed and (description.seq > of_table[0].seq or not index.first_seq):
-            unknown.append((oid, _unknown(description, window[-1])))
-    return numbers, unknown
+class _Rising:
+    """Numbers that mostly rise; it finds the last one that is not above a limit by binary search."""
 
+    def __init__(self) -> None:
+        self._count = 0
+        self._numbers: list[int] = []
+        self._indexes: list[int] = []
 
-def _window(readings: Sequence[TableReading], seq: int, moment: Lsn | Snapshot) -> tuple[list[TableReading], bool]:
-    """Return the readings before, between and after which a table was as it is described, and whether there is a last.
+    def append(self, number: int) -> None:
+        """Add the next one; those before it that are not lower can no more be the last."""
+        while self._numbers and self._numbers[-1] >= number:
+            self._numbers.pop()
+            self._indexes.pop()
+        self._numbers.append(number)
+        self._indexes.append(self._count)
+        self._count += 1
 
-    ``moment`` is when rows had the description for the last time: while rows have it, the table is as it says, since
-    PostgreSQL sends another one after each change. An ALTER TABLE waits for the transactions that wrote, so the
-    position of their commit is that of their rows.
-    """
-    before = [place for place, reading in enumerate(readings) if _precedes(reading, moment)][-1:]
-    next_unchanged = [*(reading.unchanged for reading in readings[1:]), -1]
-    after = [place for place, reading in enumerate(readings) if max(reading.since, next_unchanged[place]) > seq][:1]
-    end = 1 + max(*(after or [len(readings) - 1]), *before, 0)
-    if before:
-        return [*readings[before[0] : end]], bool(after)
-    # Before all readings: what no transaction changed that the slot had yet to send then, was there.
-    first = readings[0]
-    known = tuple(column for column in first.columns if not column.recent and seq > first.seq)
-    return [replace(first, columns=known), *readings[:end]], bool(after)
+    def last_until(self, limit: int) -> int:
+        """Return the index, among all that were added, of the last number that is at most ``limit``; -1 for none."""
+        found = bisect_right(self._numbers, limit)
+        return self._indexes[found - 1] if found else -1
 
 
 def _precedes(reading: TableReading, moment: Lsn | Snapshot) -> bool:
@@ -139,6 +411,6 @@ def _precedes(reading: TableReading, moment: Lsn | Snapshot) -> bool:
     return reading.snapshot.lsn <= moment
 
 
-def _unknown(description: Description, reading: TableReading) -> Stale:
+def _unknown(seq: int, reading: TableReading) -> Stale:
     reason = "was altered several times in a row, and it is not certain which of its columns is which"
-    return replace(stale_table(reading, (reading.namespace, reading.name), reason), seq=description.seq)
+    return replace(stale_table(reading, (reading.namespace, reading.name), reason), seq=seq)

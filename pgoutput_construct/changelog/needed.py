@@ -10,6 +10,7 @@ from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed, lost_ends, spans_of
 from pgoutput_construct.changelog.wholeness import begun_without_copy, present_copies
 from pgoutput_construct.columnar.descriptions import copy_scope
+from pgoutput_construct.stream.identifiers import full_name
 
 __all__ = ["Need", "needs_of"]
 
@@ -39,7 +40,7 @@ def needs_of(index: LogIndex) -> Iterator[Need]:
     unseen = _unseen(index, {copy.snapshot for copy in latest.values()})
     for oid, copy in latest.items():
         seq = min(firsts.get(oid, copy.seq), unseen[copy.snapshot])
-        name = f"{copy.namespace}.{copy.name}"
+        name = full_name(copy)
         yield Need(seq, oid, f"the state of {name} needs its latest copy, and what came after the snapshot of that")
     for oid, (seq, name) in begun.items():
         if oid not in latest:

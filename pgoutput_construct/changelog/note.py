@@ -4,11 +4,12 @@ import json
 from dataclasses import asdict, dataclass, field
 
 from pgoutput_construct.changelog.footer import Segment
+from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["NOTE_NAME", "Note", "read_note", "write_note"]
+__all__ = ["NOTE_NAME", "Note", "note_after", "read_note", "write_note"]
 
 NOTE_NAME = ".confirmed.json"
 
@@ -23,6 +24,10 @@ class Note:
     """The durable segments end before this seq: a log that ends earlier has lost some."""
     timeline: int | None = None
     """The timeline of the server that was told; None in a note that does not say."""
+    timeline_origin: str | None = None
+    """Where that timeline began (``LogOptions.timeline_origin``)."""
+    slot: str | None = None
+    """The slot that the capture of an empty log is about to create, or has created; None once the log has begun."""
 
     def reached(self, last: Segment | None) -> Lsn:
         """Return the highest position that was confirmed, by this note or with the newest segment."""
@@ -43,14 +48,20 @@ def read_note(store: LogStore) -> Note:
     """Read the note of a log; where there is none, nothing was confirmed. Raises ChangeLogError for a damaged one."""
     try:
         content = json.loads(store.read(NOTE_NAME))
-        timeline = content.get("timeline")
-        seq = int(content.get("next_seq", 0))
-        return Note(Lsn(content["confirmed_lsn"]), seq, None if timeline is None else int(timeline))
+        timeline, seq = content.get("timeline"), int(content.get("next_seq", 0))
+        names = {name: content.get(name) for name in ("timeline_origin", "slot")}
+        return Note(Lsn(content["confirmed_lsn"]), seq, None if timeline is None else int(timeline), **names)
     except MissingFileError:
         return Note()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         place = store.place(NOTE_NAME)
         raise ChangeLogError(f"{place}: damaged; it only guards against a moved slot: remove it to go on") from error
+
+
+def note_after(position: Lsn, next_seq: int, options: LogOptions | None) -> Note:
+    """Return the note of a position that was reached under some options, before the log's ``next_seq``."""
+    timeline, origin = (options.timeline, options.timeline_origin) if options else (None, None)
+    return Note(position, next_seq, timeline, origin)
 
 
 def write_note(store: LogStore, note: Note) -> None:

@@ -2,84 +2,176 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from functools import cached_property
+from itertools import chain, pairwise
 from typing import TypeAlias
 
 from pgoutput_construct.changelog.facts import Column, TableReading
 from pgoutput_construct.wire.messages import RelationColumn
 
-__all__ = ["find_numbers"]
+__all__ = ["ReadingWindow"]
 
 Numbers: TypeAlias = tuple[int, ...]
 Shape: TypeAlias = tuple[str, int, int]
 Precedes: TypeAlias = Callable[[int], bool | None]
 
 
-def find_numbers(
-    columns: Sequence[RelationColumn], readings: Sequence[TableReading], precedes: Precedes
-) -> Numbers | None:
-    """Return the numbers of a description's columns; None where they are not certain.
+class ReadingWindow:
+    """Consecutive readings of a table, at the first, at the last, or between which it was as descriptions say.
 
-    ``readings`` are consecutive: the table was as it is described at the first one, at the last one, or at some time
-    between. PostgreSQL gives a new column the next number, and a Relation has the columns in their order: so how many
-    there are may leave one answer. Else what looks as a whole like one of the readings is that one, unless a name in it
-    is another column's in another reading, or columns that it has or lacks were dropped too early or too late:
-    ``precedes`` tells whether all rows with the description were written before the transaction of an xid changed the
-    table, None where it does not know.
+    PostgreSQL gives a new column the next number, and a Relation has the columns in their order: so how many there are
+    may leave one answer. Else what looks as a whole like one of the readings is that one, unless a name in it is
+    another column's in another reading, or columns that it has or lacks were dropped too early or too late.
+
+    A table has up to 1,600 numbers (MaxHeapAttributeNumber), those of dropped columns among them, and an ALTER TABLE
+    mostly concerns one: columns that are one object in all readings (``TableFactsReader``) are compared by identity,
+    and what follows from the readings alone is found once for all descriptions between them.
     """
-    candidates = {numbers for pair in pairwise(readings) for numbers in _between(len(columns), *pair)}
-    if len(candidates) != 1:
-        shapes = [(column.name, column.type_oid, column.type_modifier) for column in columns]
-        published = [{c.shape: c.number for c in reading.columns if c.published} for reading in readings]
-        alike = {tuple(found.values()) for found in published if [*found] == shapes}
-        candidates = {n for n in alike if not any(_contradicts(found, shapes, n) for found in published)}
-        candidates = {n for n in candidates if _is_in_time(n, readings[0], readings[-1], precedes)}
-        candidates = candidates if len(alike) == 1 else set()
-    return candidates.pop() if len(candidates) == 1 else None
 
+    def __init__(self, readings: Sequence[TableReading]) -> None:
+        """Take at least one reading."""
+        self._readings = readings
+        self._candidates: dict[int, Numbers | None] = {}
+        self._certain: tuple[Sequence[RelationColumn], Numbers | None] | None = None
 
-def _contradicts(found: Mapping[Shape, int], shapes: Sequence[Shape], numbers: Numbers) -> bool:
-    return any(found.get(shape, number) != number for shape, number in zip(shapes, numbers, strict=True))
+    def find(self, columns: Sequence[RelationColumn], precedes: Precedes) -> Numbers | None:
+        """Return the numbers of a description's columns; None where they are not certain.
 
+        ``precedes`` returns whether all rows with the description were written before the transaction of an xid changed
+        the table, None where it does not know.
+        """
+        if self._certain is not None and self._certain[0] is columns:  # the same was sent again
+            return self._certain[1]
+        numbers = self._find(columns)
+        if numbers is None or len(self._readings) == 1 or self._only_candidate(len(columns)) is not None:
+            self._certain = columns, numbers
+            return numbers
+        return numbers if self._is_in_time(numbers, precedes) else None
 
-def _is_in_time(numbers: Numbers, before: TableReading, after: TableReading, precedes: Precedes) -> bool:
-    """Tell whether columns that were dropped between two readings were still, or no longer, there."""
-    old, known = _live(before), {column.number for column in before.columns}
-    for column in (column for column in after.columns if column.dropped and column.number not in known - old.keys()):
-        is_there, was_there = column.number in numbers, precedes(column.xmin)
-        if column.number in old:
-            if old[column.number].published and is_there != was_there:
+    def _find(self, columns: Sequence[RelationColumn]) -> Numbers | None:
+        """Return the numbers that are possible, whenever columns were dropped."""
+        if (numbers := self._only_candidate(len(columns))) is not None:
+            return numbers
+        shapes = tuple((column.name, column.type_oid, column.type_modifier) for column in columns)
+        alike = self._published.get(shapes, ())
+        if len(alike) != 1:
+            return None
+        (numbers,) = alike
+        return None if self._contradicts(dict(zip(shapes, numbers, strict=True))) else numbers
+
+    def _only_candidate(self, count: int) -> Numbers | None:
+        """Return the numbers that so many columns have between two of the readings, where nothing else is possible."""
+        if count not in self._candidates:
+            self._candidates[count] = self._candidate(count)
+        return self._candidates[count]
+
+    def _candidate(self, count: int) -> Numbers | None:
+        common, sides = self._apart
+        pairs = zip(pairwise(sides), pairwise(self._lives), strict=True)
+        found: set[Numbers] = set()
+        for candidate in chain.from_iterable(_between(count - common, *both, *live) for both, live in pairs):
+            found.add(candidate)
+            if len(found) > 1:
+                return None
+        return self._with_common(found.pop()) if found else None
+
+    @cached_property
+    def _apart(self) -> tuple[int, Sequence[Sequence[Column]]]:
+        """How many published columns are the same in all readings; and the other columns of each.
+
+        Without any of the former the latter are all columns. Columns that were dropped before all readings, or are not
+        published in any, are in neither: they say nothing of what is between.
+        """
+        first, *others = (reading.columns for reading in self._readings)
+        if not others:
+            return 0, [[]]
+        sides = first.differing(*others)
+        common = len(first.published) - sum(column.published for column in sides[0])
+        if common:
+            return common, sides
+        other_numbers = {column.number for column in sides[0]}
+        shared = [column for column in first if not column.dropped and column.number not in other_numbers]
+        return 0, [[*shared, *side] for side in sides]
+
+    def _with_common(self, others: Numbers) -> Numbers:
+        """Return the numbers of all columns, given those that are not the same in all readings."""
+        common, sides = self._apart
+        if not common:
+            return others
+        for reading, side in zip(self._readings, sides, strict=True):
+            if others == tuple(sorted(column.number for column in side if column.published)):
+                return reading.columns.published
+        altered = {column.number for column in sides[0]}
+        numbers = (number for number in self._readings[0].columns.published if number not in altered)
+        return tuple(sorted([*numbers, *others]))
+
+    @cached_property
+    def _lives(self) -> list[Mapping[int, Column]]:
+        """Those of the other columns that exist at each reading, by number."""
+        common, sides = self._apart
+        return [_live(side, bool(common)) for side in sides]
+
+    @cached_property
+    def _published(self) -> dict[tuple[Shape, ...], set[Numbers]]:
+        """The numbers of the columns that are published at each reading, by what a description of them is."""
+        found: dict[tuple[Shape, ...], set[Numbers]] = {}
+        for reading in self._readings:
+            published = {column.shape: column.number for column in reading.columns if column.published}
+            found.setdefault(tuple(published), set()).add(tuple(published.values()))
+        return found
+
+    def _contradicts(self, numbers: Mapping[Shape, int]) -> bool:
+        """Return whether another column looks at one of the readings like one of these."""
+        published = (column for side in self._apart[1] for column in side if column.published)
+        return any(numbers.get(column.shape, column.number) != column.number for column in published)
+
+    def _is_in_time(self, numbers: Numbers, precedes: Precedes) -> bool:
+        """Return whether columns that were dropped between the readings still existed, or no longer, as they must."""
+        sides, old = self._apart[1], self._lives[0]
+        known = {column.number for column in sides[0]} - old.keys()
+        for column in (column for column in sides[-1] if column.dropped and column.number not in known):
+            exists, existed = column.number in numbers, precedes(column.xmin)
+            if column.number in old:
+                if old[column.number].published and exists != existed:
+                    return False
+            elif exists != existed and (exists or numbers[-1:] > (column.number,)):  # it had come already
                 return False
-        elif is_there != was_there and (is_there or numbers[-1:] > (column.number,)):  # it had come already
-            return False
-    return True
+        return True
 
 
-def _between(count: int, before: TableReading, after: TableReading) -> Iterator[Numbers]:
-    """Yield the numbers that so many columns may have had between two readings, at least two of them if not certain."""
-    old, new = _live(before), _live(after)
-    known = {column.number for column in before.columns}
+def _between(
+    count: int, before: Sequence[Column], after: Sequence[Column], old: Mapping[int, Column], new: Mapping[int, Column]
+) -> Iterator[Numbers]:
+    """Yield the numbers that so many columns may have had between two readings, at least two of them if not certain.
+
+    ``old`` and ``new`` are those of the columns ``before`` and ``after`` that exist.
+    """
+    known = {column.number for column in before}
     must = sorted(number for number in old.keys() & new.keys() if old[number].published and new[number].published)
-    optional = sorted(number for number in known - {*must} if _is_published(number, old, new))
-    added = sorted(column.number for column in after.columns if column.number not in known)
+    live = (old.keys() | new.keys()) & known
+    optional = sorted(number for number in live - {*must} if _is_published(number, old, new))
+    added = sorted(column.number for column in after if column.number not in known)
+    missing = count - len(must)  # without those of the added columns that had come
+    unseen = 0  # what came and went nobody has seen
+    last = -1, 0
     for end in range(len(added) + 1):
-        there = [number for number in added[:end] if number in new and new[number].published]
-        # What came and went nobody has seen.
-        unseen = [number for number in added[:end] if number not in new]
-        yield from _chosen(count, [*must, *there], [*optional, *unseen])
+        if end and added[end - 1] not in new:
+            unseen += 1
+        elif end and new[added[end - 1]].published:
+            missing -= 1
+        chosen = missing, unseen if missing else 0
+        if 0 <= missing <= len(optional) + unseen and chosen != last:
+            come = [number for number in added[:end] if number in new and new[number].published]
+            may = [*optional, *(number for number in added[:end] if number not in new)]
+            yield tuple(sorted([*must, *come, *may[:missing]]))
+            yield tuple(sorted([*must, *come, *may[len(may) - missing :]]))
+            last = chosen
 
 
-def _chosen(count: int, must: list[int], optional: list[int]) -> Iterator[Numbers]:
-    """Yield the ways to have so many numbers, two of them where there are more."""
-    missing = count - len(must)
-    if 0 <= missing <= len(optional):
-        yield tuple(sorted([*must, *optional[:missing]]))
-        yield tuple(sorted([*must, *optional[len(optional) - missing :]]))
-
-
-def _live(reading: TableReading) -> Mapping[int, Column]:
-    live = {column.number: column for column in reading.columns if not column.dropped}
-    if any(column.published for column in live.values()):
+def _live(columns: Sequence[Column], has_published: bool) -> Mapping[int, Column]:
+    """Return those that exist, by number; ``has_published``: so do others, which are published."""
+    live = {column.number: column for column in columns if not column.dropped}
+    if has_published or any(column.published for column in live.values()):
         return live
     # It is not published any more: what was, is not known.
     return {number: replace(column, published=True) for number, column in live.items()}

@@ -92,6 +92,9 @@ class LogOptions(StreamOptions):
     """The database that was captured."""
     timeline: int | None = None
     """The server's timeline (``IDENTIFY_SYSTEM``); None in a log that did not keep it."""
+    timeline_origin: str | None = None
+    """The timeline before it and where it left that one, such as ``1 0/3000148``, empty for the first: two standbys
+    that are promoted both begin a timeline of the same number. None where it is not known."""
     log_format: int = LOG_FORMAT
     """The version of the segment's format."""
 

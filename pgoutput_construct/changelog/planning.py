@@ -13,10 +13,21 @@ from pgoutput_construct.changelog.described import Sent, described
 from pgoutput_construct.changelog.events import BEGUN_ANEW, events_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.stream.logged import COMMITTED
-from pgoutput_construct.stream.relations import RelationHistory
+from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.stream.transactions import Spans
+from pgoutput_construct.wire.messages import Relation
 
-__all__ = ["LostEnd", "committed", "committed_spans", "kept", "lost_ends", "relation_history", "run_spans", "spans_of"]
+__all__ = [
+    "LostEnd",
+    "committed",
+    "committed_spans",
+    "kept",
+    "latest_descriptions",
+    "lost_ends",
+    "relation_history",
+    "run_spans",
+    "spans_of",
+]
 
 LostEnd: TypeAlias = tuple[int, int]
 """Where a log was begun anew, and the position in the WAL up to which what had ended before still counts."""
@@ -93,6 +104,17 @@ def relation_history(index: SegmentIndex) -> RelationHistory:
         description = change["description"] if change["description"] in known else -1
         history.change(change["seq"], change["stream_xid"], change["oid"], description)
     return history
+
+
+def latest_descriptions(index: SegmentIndex) -> list[Description]:
+    """Return the latest Relation of each OID, of those that ``relation_history`` has; no other one is parsed."""
+    inherited, sent = index.entries("inherited"), index.entries("descriptions")
+    rows = pa.concat_tables([inherited.filter(pc.less(inherited["seq"], index.first_seq)), sent])
+    is_relation = pc.equal(pc.binary_slice(rows["payload"], 0, 1), pa.scalar(Relation.TAG, pa.binary()))
+    relations = rows.filter(is_relation).sort_by("seq").group_by("oid", use_threads=False)
+    latest = relations.aggregate([("seq", "last"), ("payload", "last"), ("keywords", "last")])
+    names = {f"{name}_last": name for name in ("seq", "payload", "keywords")}
+    return [*described(latest.rename_columns(names).to_pylist())]
 
 
 def _in_force_before(before: list[dict[str, Any]], changes: list[dict[str, Any]], firsts: Numbers) -> Iterator[Sent]:

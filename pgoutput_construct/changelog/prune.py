@@ -46,7 +46,7 @@ class Prune:
     kept: int = 0
     """Segments that stay."""
     holds: tuple[str, ...] = ()
-    """What keeps segments from before the position; and which readers are not waited for any more."""
+    """What retains the segments that stay, the first of them last; and which readers are not waited for any more."""
     removed: int = 0
     """Files that were removed so far: none in a dry run."""
 

@@ -26,10 +26,14 @@ from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["ChangeLog", "LogEntry", "explain", "table_entries"]
+__all__ = ["ChangeLog", "EmptyLogError", "LogEntry", "explain", "table_entries"]
 
 
 _BATCH_ROWS = 10_000
+
+
+class EmptyLogError(ChangeLogError):
+    """A log has no segment: none has been written yet, or something else is at its address."""
 
 
 class LogEntry(NamedTuple):
@@ -77,14 +81,14 @@ class ChangeLog:
     """
 
     def __init__(self, address: Address | LogStore, known: "ChangeLog | None" = None) -> None:
-        """Open a log for reading (see ``open_store``); raise ChangeLogError when there is none.
+        """Open a log for reading (see ``open_store``); raise EmptyLogError when it has no segment.
 
         What an earlier object, ``known``, has of the same log is not read again: who follows a log reads what is new.
         """
         self.store = open_store(address)
         self._known = None if known is None or known.store != self.store else known.segments
         if not self.segments:
-            raise ChangeLogError(f"{self.store}: no change log here (no segment-*.parquet)")
+            raise EmptyLogError(f"{self.store}: no change log here (no segment-*.parquet)")
 
     @cached_property
     def segments(self) -> Listing:

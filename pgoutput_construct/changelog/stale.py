@@ -2,16 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
-from operator import attrgetter
 from typing import Final
 
-from pgoutput_construct.changelog.copies import Snapshot
+from pgoutput_construct.changelog.copies import Snapshot, snapshot_command
 from pgoutput_construct.changelog.events import LogEvent
-from pgoutput_construct.changelog.facts import PublicationReading, Reading, TableReading, snapshot_of
+from pgoutput_construct.changelog.facts import (
+    Column,
+    PublicationReading,
+    Reading,
+    TableReading,
+    snapshot_of,
+)
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.stream.identifiers import qualified_name
 
-__all__ = ["Stale", "lost_histories", "partition_changes", "publication_changes", "rewrites", "stale_table"]
+__all__ = ["PublicationChanges", "Stale", "lost_history", "partition_change", "rewrite", "stale_table"]
 
 _TEXTS: Final = frozenset(oid for oid, builtin in BUILTIN_TYPES.items() if builtin.name in ("text", "varchar"))
 
@@ -36,64 +41,82 @@ class Stale:
     """The log was begun anew: it is copied whatever is to be done about others."""
 
 
-def rewrites(readings: Iterable[TableReading]) -> Iterator[Stale]:
-    """Yield where the rows of a table changed without messages, as ALTER TABLE does it.
+def rewrite(before: TableReading, after: TableReading, old: Iterable[Column], new: Iterable[Column]) -> Stale | None:
+    """Return how the rows of a table changed without messages between two readings, as ALTER TABLE does it.
 
-    VACUUM FULL, CLUSTER, TRUNCATE and SET TABLESPACE make another file, too, but change no column.
+    ``old`` and ``new`` are the columns in which they differ (``altered_columns``). VACUUM FULL, CLUSTER, TRUNCATE and
+    SET TABLESPACE make another file, too, but change no column.
     """
-    for before, after in pairwise(readings):
-        if before.gone or after.gone:
-            continue
-        if _has_new_files(before, after) and _rows_of_catalog(before) != _rows_of_catalog(after):
-            yield stale_table(
-                after, (after.namespace, after.name), "was rewritten while its columns changed (ALTER TABLE)"
-            )
-        elif changed := _retyped(before, after):
-            yield stale_table(
-                after, (after.namespace, after.name), f"has other types in {', '.join(changed)} (ALTER TABLE)"
-            )
+    if before.gone or after.gone:
+        return None
+    if _has_new_files(before, after) and _rows_of_catalog(old) != _rows_of_catalog(new):
+        return stale_table(
+            after, (after.namespace, after.name), "was rewritten while its columns changed (ALTER TABLE)"
+        )
+    if changed := _retyped(old, new):
+        what = f"has other types in {', '.join(changed)} (ALTER TABLE)"
+        return stale_table(after, (after.namespace, after.name), what)
+    return None
 
 
-def lost_histories(events: Iterable[LogEvent], tables: Mapping[int, list[TableReading]]) -> Iterator[tuple[int, Stale]]:
-    """Yield the OIDs of tables of whose changes some are missing, since the log was begun anew, and where."""
-    for event in events:
-        for oid, readings in tables.items():
-            before = [reading for reading in readings if reading.seq < event.seq][-1:]
-            if before and any(column.published for column in before[0].columns):
-                stale = stale_table(
-                    before[0], (before[0].namespace, before[0].name), "lacks changes: " + event.details["reason"]
-                )
-                yield oid, replace(stale, seq=event.seq, snapshot=snapshot_of(event), lost=True)
+def lost_history(event: LogEvent, before: TableReading) -> Stale | None:
+    """Return that changes of a table are missing where the log was begun anew, given its last reading before that."""
+    if not any(column.published for column in before.columns):
+        return None
+    stale = stale_table(before, (before.namespace, before.name), "lacks changes: " + event.details["reason"])
+    return replace(stale, seq=event.seq, snapshot=snapshot_of(event), lost=True)
 
 
-def partition_changes(readings: Iterable[TableReading]) -> Iterator[Stale]:
-    """Yield where rows came or went with partitions of a table that is published as a whole."""
-    for before, after in pairwise(readings):
-        if before.gone or after.gone or not after.is_partitioned:
-            continue
-        old, new = before.filenodes.keys(), after.filenodes.keys()
-        emptied = {leaf for leaf in old & new & after.truncated if before.filenodes[leaf] != after.filenodes[leaf]}
-        if old - new:
-            yield stale_table(after, (after.namespace, after.name), "lost a partition (DETACH or DROP)")
-        elif (new - old) & after.attached:
-            yield stale_table(after, (after.namespace, after.name), "was given a table as a partition (ATTACH)")
-        elif emptied and emptied != old & new:  # or else the whole table was, which the stream says
-            yield stale_table(after, (after.namespace, after.name), "has a partition that was truncated by itself")
+def partition_change(before: TableReading, after: TableReading) -> Stale | None:
+    """Return which rows came or went with partitions of a table that is published as a whole, between two readings."""
+    if before.gone or after.gone or not after.is_partitioned:
+        return None
+    old, new = before.filenodes.keys(), after.filenodes.keys()
+    emptied = {leaf for leaf in old & new & after.truncated if before.filenodes[leaf] != after.filenodes[leaf]}
+    if old - new:
+        return stale_table(after, (after.namespace, after.name), "lost a partition (DETACH or DROP)")
+    if (new - old) & after.attached:
+        return stale_table(after, (after.namespace, after.name), "was given a table as a partition (ATTACH)")
+    if emptied and emptied != old & new:  # or else the whole table was, which the stream says
+        return stale_table(after, (after.namespace, after.name), "has a partition that was truncated by itself")
+    return None
 
 
-def publication_changes(readings: Iterable[PublicationReading]) -> Iterator[tuple[int, Stale]]:
-    """Yield the OIDs of tables whose changes were not, or are no longer, all published, and since where."""
-    in_force: dict[str, PublicationReading] = {}
-    seen: dict[int, _Published] = {}
-    for _, together in groupby(readings, attrgetter("snapshot")):
-        for reading in together:
-            in_force[reading.name] = reading
-        now = _effective(in_force.values())
-        for oid, before in seen.items():
+class PublicationChanges:
+    """Follows what is published, reading by reading: tables whose changes were not, or are no longer, all published.
+
+    The publications of one reading of the catalog have one snapshot, and count together.
+    """
+
+    def __init__(self) -> None:
+        self._in_force: dict[str, PublicationReading] = {}
+        self._seen: dict[int, _Published] = {}
+        self._open: list[PublicationReading] = []
+
+    def read(self, reading: PublicationReading) -> list[tuple[int, Stale]]:
+        """Take the next reading; return the OIDs of tables, and what happened to each, up to those before it."""
+        found = []
+        if self._open and self._open[-1].snapshot != reading.snapshot:
+            found = self.latest()
+            self._in_force, now = self._now()
+            self._seen |= {oid: replace(was, operations=frozenset()) for oid, was in self._seen.items()} | now
+            self._open = []
+        self._open.append(reading)
+        return found
+
+    def latest(self) -> list[tuple[int, Stale]]:
+        """Return the same for the last readings, of one snapshot: more of them may come."""
+        return [*self._changes(self._now()[1], self._open[-1])] if self._open else []
+
+    def _now(self) -> tuple[dict[str, PublicationReading], dict[int, "_Published"]]:
+        in_force = self._in_force | {reading.name: reading for reading in self._open}
+        return in_force, _effective(in_force.values())
+
+    def _changes(self, now: Mapping[int, "_Published"], reading: PublicationReading) -> Iterator[tuple[int, Stale]]:
+        for oid, before in self._seen.items():
             after = now.get(oid)
             if reason := _difference(before, after or replace(before, operations=frozenset())):
                 yield oid, _unpublished(reading, before) if after is None else stale_table(reading, after.table, reason)
-        seen |= {oid: replace(before, operations=frozenset()) for oid, before in seen.items()} | now
 
 
 @dataclass(frozen=True)
@@ -158,27 +181,27 @@ def _has_new_files(before: TableReading, after: TableReading) -> bool:
     return any(after.filenodes.get(oid, node) != node for oid, node in before.filenodes.items())
 
 
-def _rows_of_catalog(reading: TableReading) -> dict[int, int]:
-    return {column.number: column.xmin for column in reading.columns}
+def _rows_of_catalog(columns: Iterable[Column]) -> dict[int, int]:
+    return {column.number: column.xmin for column in columns}
 
 
-def _retyped(before: TableReading, after: TableReading) -> list[str]:
+def _retyped(before: Iterable[Column], after: Iterable[Column]) -> list[str]:
     """Return the names of columns whose values have another text now although their bytes stayed the same."""
-    old = {column.number: column.type for column in before.columns if not column.dropped}
-    types = ((column, old.get(column.number, column.type)) for column in after.columns if not column.dropped)
+    old = {column.number: column.type for column in before if not column.dropped}
+    types = ((column, old.get(column.number, column.type)) for column in after if not column.dropped)
     return [column.name for column, was in types if column.type != was and not {column.type, was} <= _TEXTS]
 
 
 def stale_table(reading: Reading, table: tuple[str, str], what: str) -> Stale:
     """Return that a table, by schema and name, was seen to be stale; ``what`` happened to it."""
-    title = ".".join(table)
-    remedy = f"copy it again: pgoutput snapshot DSN LOG --table {title}"
+    title = qualified_name(*table)
+    remedy = f"copy it again: {snapshot_command(title)}"
     return Stale(reading.seq, table, f"{title} {what}", remedy, reading.snapshot)
 
 
 def _unpublished(reading: Reading, before: _Published) -> Stale:
-    title = ".".join(before.table)
-    remedy = f"publish it again (ALTER PUBLICATION ... ADD TABLE), then: pgoutput snapshot DSN LOG --table {title}"
+    title = qualified_name(*before.table)
+    remedy = f"publish it again (ALTER PUBLICATION), then: {snapshot_command(title)}"
     return Stale(
         reading.seq, before.table, f"{title} is no longer published", remedy, reading.snapshot, published=False
     )

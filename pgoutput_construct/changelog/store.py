@@ -123,6 +123,16 @@ class LogStore(ABC):
         with ``seconds`` it is refused while another has renewed its own (by ``check``) within that time.
         """
 
+    def set_file_mode(self, mode: int) -> None:
+        """Give all files of the log this mode, and those that any process writes into it later.
+
+        Args:
+            mode: As chmod() takes it, such as 0o640 for a group that may read; the owner must read and write.
+
+        Raises ChangeLogError for another mode, where it cannot be set, and for a store that has none.
+        """
+        raise ChangeLogError(f"{self.shown}: files of an object store have no mode ({mode:04o}): set rights there")
+
     @abstractmethod
     def sweep(self) -> None:
         """Remove what writers that were killed left unfinished."""

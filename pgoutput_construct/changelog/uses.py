@@ -1,23 +1,24 @@
 """When the rows of a log had which description: the transactions that wrote them, or the snapshot that has them."""
 
-from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.copies import Snapshot, copies_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import run_spans
 from pgoutput_construct.changelog.usage import COPIED
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["Use", "uses_of"]
+__all__ = ["Use", "Uses", "uses_of"]
 
 _XIDS: Final = 2**32
+_USE_COLUMNS: Final = ("descriptions", "last", "oldest", "newest")
 
 
 @dataclass(frozen=True)
@@ -43,32 +44,88 @@ class Use:
         return False if _is_older(xid, oldest) else None
 
 
-def uses_of(index: SegmentIndex) -> dict[int, Use]:
-    """Return the uses of descriptions, by their seqs, from the index of a log."""
+@dataclass(frozen=True)
+class Uses:
+    """Which descriptions of a log are in use, and by what: columns with an entry for each, in the order of the seqs."""
+
+    descriptions: Numbers
+    """Their seqs."""
+    last: Numbers
+    """The LSN of the last commit of rows with the description; of copied rows, the seq of what says they are copied."""
+    oldest: Numbers
+    """The oldest top-level xid that wrote such rows; COPIED for copied ones."""
+    newest: Numbers
+    """The newest one; COPIED for copied ones."""
+    copies: Mapping[int, Snapshot] = field(default_factory=dict)
+    """The snapshots of copies, by the seqs of what says that they are complete."""
+
+    def __iter__(self) -> Iterator[tuple[int, Use]]:
+        """Yield the seq of each description, and its use."""
+        columns = self.descriptions, self.last, self.oldest, self.newest
+        for seq, last, oldest, newest in zip(*(column.tolist() for column in columns), strict=True):
+            if oldest == COPIED:
+                yield seq, Use(self.copies[last])
+            else:
+                yield seq, Use(Lsn(last), (oldest, newest))
+
+    def since(self, before: "Uses") -> "Uses":
+        """Return those that are not the same in ``before``, uses of an earlier time."""
+        if not len(before.descriptions):
+            return self
+        places = np.searchsorted(before.descriptions, self.descriptions).clip(max=len(before.descriptions) - 1)
+        mine, earlier = ([getattr(each, name) for name in _USE_COLUMNS] for each in (self, before))
+        differs = np.logical_or.reduce([own != was[places] for own, was in zip(mine, earlier, strict=True)])
+        descriptions, last, oldest, newest = (own[differs] for own in mine)
+        return Uses(descriptions, last, oldest, newest, self.copies)
+
+    def lost(self, before: "Uses") -> list[int]:
+        """Return the seqs of descriptions that were in use ``before``, and no longer are."""
+        found: list[int] = np.setdiff1d(before.descriptions, self.descriptions, assume_unique=True).tolist()
+        return found
+
+
+def uses_of(index: SegmentIndex) -> Uses:
+    """Return the uses of descriptions from the index of a log, which has a few entries for each segment.
+
+    A description may be used again by any later segment, and rows may count no more (``lost_ends``): so they are found
+    from scratch each time, without a loop over entries.
+    """
     rows = index.entries("rows")
-    copied, sent = rows.filter(pc.equal(rows["span"], COPIED)), rows.filter(pc.not_equal(rows["span"], COPIED))
-    found = dict(_sent_uses(index, sent))
+    is_copied = pc.equal(rows["span"], COPIED)
+    sent = _sent_uses(index, rows.filter(pc.invert(is_copied)))
+    copied, copies = _copied_uses(index, rows.filter(is_copied))
+    uses = np.concatenate([copied, sent], axis=1)
+    # What was copied has descriptions of its own.
+    _, first = np.unique(uses[0], return_index=True)
+    descriptions, last, oldest, newest = uses[:, first]
+    return Uses(descriptions, last, oldest, newest, copies)
+
+
+def _copied_uses(index: SegmentIndex, rows: pa.Table) -> tuple[Numbers, dict[int, Snapshot]]:
     copies = sorted(copies_of(index), key=lambda copy: (copy.first_chunk, copy.last_chunk))
-    firsts = [copy.first_chunk for copy in copies]
-    for number, description in zip(copied["xid"].to_pylist(), copied["description"].to_pylist(), strict=True):
-        place = bisect_right(firsts, number) - 1
-        if place >= 0 and number <= copies[place].last_chunk:
-            found[description] = Use(copies[place].snapshot)
-    return found
+    if not copies or not len(rows):
+        return np.empty((4, 0), np.int64), {}
+    numbers, descriptions = rows["xid"].to_numpy(), rows["description"].to_numpy()
+    bounds = np.array([(copy.first_chunk, copy.last_chunk, copy.seq) for copy in copies], np.int64)
+    places = np.searchsorted(bounds[:, 0], numbers, "right") - 1
+    is_complete = (places >= 0) & (numbers <= bounds[places, 1])
+    found = descriptions[is_complete], bounds[places[is_complete], 2]
+    marks = np.full((2, len(found[0])), COPIED, np.int64)
+    return np.concatenate([np.stack(found), marks]), {copy.seq: copy.snapshot for copy in copies}
 
 
-def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Iterator[tuple[int, Use]]:
+def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Numbers:
     spans = run_spans(index)
     if not len(rows) or not len(spans.first_seq):
-        return
+        return np.empty((4, 0), np.int64)
     first, last, lsn, top = (
         np.asarray(each) for each in (spans.first_seq, spans.last_seq, spans.commit_lsn, spans.xid)
     )
     seqs, xids, described = (rows[name].to_numpy() for name in ("last_seq", "xid", "description"))
     places = np.searchsorted(first, seqs, "right") - 1
     counts = (places >= 0) & (seqs <= last[places])
-    for place, aborted in spans.aborted.items():
-        counts &= ~((places == place) & np.isin(xids, list(aborted)))
+    for row in np.flatnonzero(np.isin(places, [*spans.aborted])).tolist():
+        counts[row] &= int(xids[row]) not in spans.aborted[int(places[row])]
     places = places[counts]
     known, some, which = np.unique(described[counts], return_index=True, return_inverse=True)
     latest = np.zeros(len(known), np.int64)
@@ -79,9 +136,7 @@ def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Iterator[tuple[int, Use]]
     oldest, newest = np.zeros((2, len(known)), np.int64)
     np.minimum.at(oldest, which, distances)
     np.maximum.at(newest, which, distances)
-    ends = zip(((base + oldest) % _XIDS).tolist(), ((base + newest) % _XIDS).tolist(), strict=True)
-    for seq, position, both in zip(known.tolist(), latest.tolist(), ends, strict=True):
-        yield seq, Use(Lsn(position), both)
+    return np.stack([known, latest, (base + oldest) % _XIDS, (base + newest) % _XIDS])
 
 
 def _is_older(xid: int, than: int) -> bool:

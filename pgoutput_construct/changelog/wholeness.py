@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from shlex import quote
 
 import numpy as np
 
-from pgoutput_construct.changelog.copies import TableCopy, copies_of
+from pgoutput_construct.changelog.copies import TableCopy, copies_of, snapshot_command
 from pgoutput_construct.changelog.described import described
 from pgoutput_construct.changelog.facts import (
     PublicationReading,
@@ -17,13 +16,23 @@ from pgoutput_construct.changelog.facts import (
 )
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.lineage import lineage_of
-from pgoutput_construct.changelog.planning import run_spans
+from pgoutput_construct.changelog.planning import lost_ends, run_spans
 from pgoutput_construct.columnar.gather import look_up, tag_table
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire.messages import Truncate
 
-__all__ = ["IncompleteTableWarning", "Lack", "begun_without_copy", "lacks_of", "present_copies", "whole_tables"]
+__all__ = [
+    "IncompleteTableWarning",
+    "Lack",
+    "begun_without_copy",
+    "lacks_of",
+    "present_copies",
+    "superfluous_copies",
+    "whole_tables",
+]
 
 _TRUNCATES = tag_table({Truncate})
+_OPERATIONS = frozenset({"insert", "update", "delete", "truncate"})
 
 
 class IncompleteTableWarning(UserWarning):
@@ -58,7 +67,7 @@ def lacks_of(index: SegmentIndex) -> list[Lack]:
     readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
     published = publication_readings(index)
     begun = {copy.relation_oid for copy in present_copies(index)} | _begun(index, readings, published).keys()
-    known = set(index.counts["oid"].to_pylist()) | _published(published)
+    known = set(index.counts["oid"].to_pylist()) | (_published(published) - _sent_as_root(published, readings))
     names = _names(index, readings)
     gone = {oid for oid, reading in readings.items() if reading.gone}
     lacks = [_without_snapshot(oid, names[oid]) for oid in (known & names.keys()) - begun - gone]
@@ -78,7 +87,8 @@ def whole_tables(index: SegmentIndex, lacks: Iterable[Lack]) -> frozenset[int]:
     """
     readings, copies = publication_readings(index), {copy.relation_oid: copy for copy in present_copies(index)}
     known = {oid for reading in readings if reading.captured for oid in reading.tables}
-    found = known - {lack.relation_oid for lack in lacks}
+    tables = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
+    found = known - {lack.relation_oid for lack in lacks} - _sent_as_root(readings, tables)
     return frozenset(oid for oid in found if all(map(_is_whole, _in_force(readings, oid, copies.get(oid)))))
 
 
@@ -107,8 +117,51 @@ def present_copies(index: SegmentIndex) -> Iterator[TableCopy]:
             yield copy
 
 
+def superfluous_copies(index: SegmentIndex) -> frozenset[int]:
+    """Return the seqs of copies whose rows are in the log without them, as changes from the table's creation on.
+
+    They were made since the log had no copy of the table. What follows a copy in the log does not count, apart from an
+    exclusion of its table: a copy that is superfluous remains so while nothing is pruned.
+    """
+    readings, published, lost = table_readings(index), publication_readings(index), lost_ends(index)
+    firsts: dict[int, TableCopy] = {}
+    for copy in copies_of(index):
+        firsts.setdefault(copy.relation_oid, copy)
+    created: dict[int, int] = {}
+    for oid, seq in _creations({oid: of_table[0] for oid, of_table in readings.items()}, published):
+        created.setdefault(oid, seq)
+    found = set[int]()
+    for oid, copy in firsts.items():
+        is_lost = copy.is_requested or any(seq < copy.seq for seq, _ in lost)
+        if is_lost or created.get(oid, copy.seq) >= copy.seq:
+            continue
+        before = [each for each in readings[oid] if each.seq < copy.seq]
+        is_sent = all(_sends_all(each, oid) for each in published if each.seq < copy.seq)
+        if before and is_sent and all(map(_is_unaltered, before)):
+            found.add(copy.seq)
+    return frozenset(found)
+
+
+def _is_unaltered(reading: TableReading) -> bool:
+    """Return whether a table has no rows, and no values, that no stream has said.
+
+    A table is created with a file that its OID names (heap_create()), and has another one after each rewrite.
+    """
+    has_values = any(column.missing is not None for column in reading.columns)
+    return not (reading.gone or reading.attached or has_values) and reading.filenodes == {reading.oid: reading.oid}
+
+
+def _sends_all(reading: PublicationReading, oid: int) -> bool:
+    """Return whether a publication publishes a table as a whole, or has nothing to do with it."""
+    table = reading.tables.get(oid)
+    if table is None or not reading.captured:
+        return True
+    is_plain = table.columns is None and table.filter is None and not table.ancestors
+    return is_plain and reading.operations >= _OPERATIONS
+
+
 def _without_snapshot(oid: int, name: str) -> Lack:
-    remedy = f"pgoutput snapshot DSN LOG --table {quote(name)}"
+    remedy = snapshot_command(name)
     return Lack(oid, name, f"the log has no snapshot of {name}", remedy)
 
 
@@ -117,11 +170,11 @@ def _unsent(published: Iterable[PublicationReading], names: Mapping[int, str]) -
     latest = {reading.name: reading for reading in published}
     found = {each.oid: each for reading in latest.values() if reading.captured for each in reading.unsent}
     for each in found.values():
-        title = f"{each.namespace}.{each.name}"
+        title = full_name(each)
         root = names.get(each.root, title)
         what, remedy = (
             "unlogged",
-            f"ALTER TABLE {title} SET LOGGED, and pgoutput snapshot DSN LOG --table {quote(root)}",
+            f"ALTER TABLE {title} SET LOGGED, and {snapshot_command(root)}",
         )
         if each.is_foreign:
             what, remedy = "a foreign table", "capture it where its rows are, or detach it (ALTER TABLE)"
@@ -132,7 +185,7 @@ def _unsent(published: Iterable[PublicationReading], names: Mapping[int, str]) -
 def _names(index: SegmentIndex, readings: Mapping[int, TableReading]) -> dict[int, str]:
     sent = [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()]
     relations = [description.relation for description in described(sent)]
-    names = {each.relation_oid: f"{each.namespace or 'pg_catalog'}.{each.name}" for each in relations}
+    names = {each.relation_oid: full_name(each) for each in relations}
     return names | {oid: reading.title for oid, reading in readings.items()}
 
 
@@ -169,24 +222,47 @@ def _truncated(index: SegmentIndex) -> dict[int, int]:
 
 
 def _created(readings: Mapping[int, TableReading], published: Iterable[PublicationReading]) -> dict[int, int]:
-    """Return the tables that came into being while a publication of all tables was captured, and what shows it last.
+    """Return the tables that came into being while a publication of all tables was captured, and what shows it last."""
+    return dict(_creations(readings, published))
+
+
+def _creations(
+    readings: Mapping[int, TableReading], published: Iterable[PublicationReading]
+) -> Iterator[tuple[int, int]]:
+    """Yield each table that came into being while a publication of all tables was captured with all that shows it.
 
     Such a publication lists what there is: a table that it does not list, and whose creation it does not see, came
-    later. Subtransactions are no part of a snapshot: one that is in doubt counts as seen.
+    later. Subtransactions are no part of a snapshot: one that is in doubt counts as seen. A table that was ever
+    excluded (FOR ALL TABLES EXCEPT) does not count: rows may have been written while it was.
     """
-    found: dict[int, int] = {}
-    seen: set[int] = set()
+    published = list(published)
+    seen = {oid for reading in published if reading.captured for oid in reading.excluded}
     for reading in published:
         seen |= reading.tables.keys()
         if reading.captured and reading.all_tables:
             later = [oid for oid in readings if oid not in seen]
             created = np.array([readings[oid].created for oid in later], np.int64)
             is_new = reading.snapshot.invisible(created).tolist()
-            found |= {oid: reading.seq for oid, new in zip(later, is_new, strict=True) if new}
-    return found
+            yield from ((oid, reading.seq) for oid, new in zip(later, is_new, strict=True) if new)
 
 
 def _published(readings: Iterable[PublicationReading]) -> set[int]:
     """Return what is published now."""
+    return {oid for reading in _captured_now(readings) for oid in reading.tables}
+
+
+def _captured_now(readings: Iterable[PublicationReading]) -> list[PublicationReading]:
+    """Return the latest reading of each publication that is captured."""
     latest = {reading.name: reading for reading in readings}
-    return {oid for reading in latest.values() if reading.captured for oid in reading.tables}
+    return [reading for reading in latest.values() if reading.captured]
+
+
+def _sent_as_root(published: Iterable[PublicationReading], readings: Mapping[int, TableReading]) -> set[int]:
+    """Return the partitions that one publication has, and of which the server sends all as changes of a table above.
+
+    Another publication has that table, and publishes via the root: then the stream names it (get_rel_sync_entry()).
+    """
+    tables = {oid: table for reading in _captured_now(published) for oid, table in reading.tables.items()}
+    roots = {oid for oid in tables if oid in readings and readings[oid].is_partitioned and not readings[oid].gone}
+    leaves = {leaf for root in roots for leaf in readings[root].filenodes}
+    return {oid for oid, table in tables.items() if oid in leaves or table.ancestors & roots}

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pgoutput_construct.changelog.address import open_store
@@ -14,7 +14,7 @@ from pgoutput_construct.changelog.flush import Durable, Flush, Handed
 from pgoutput_construct.changelog.footer import Position, Segment
 from pgoutput_construct.changelog.keeper import ManifestKeeper
 from pgoutput_construct.changelog.listing import list_log
-from pgoutput_construct.changelog.note import Note, read_note, write_note
+from pgoutput_construct.changelog.note import Note, note_after, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.errors import ChangeLogError
@@ -69,6 +69,7 @@ class LogWriter:
         self.on_durable: Callable[[], None] | None = None
         """Called by the thread when there is something to collect."""
         self._last: Segment | None = None  # the newest that is durable
+        self._note = Note()
         self._parts: list[Part] = []
         self._first_seq = 0
         self._bytes = 0
@@ -109,11 +110,24 @@ class LogWriter:
         return self._note.reached(self._last)
 
     @property
-    def noted_timeline(self) -> int | None:
-        """The timeline of the server on which ``noted_lsn`` was reached; None where the log does not say."""
-        if self._note.confirmed_lsn > self.position.complete_lsn:
-            return self._note.timeline
-        return self._last.options.timeline if self._last else None
+    def noted_timeline(self) -> tuple[int | None, str | None]:
+        """The server's timeline on which ``noted_lsn`` was reached, and its origin; None where the log has neither."""
+        if self._note.confirmed_lsn > self.position.complete_lsn or self._last is None:
+            return self._note.timeline, self._note.timeline_origin
+        return self._last.options.timeline, self._last.options.timeline_origin
+
+    @property
+    def noted_slot(self) -> str | None:
+        """The slot that the capture of this log has created, or was about to create, before the log began."""
+        return self._note.slot
+
+    def note_slot(self, slot: str | None) -> None:
+        """Note durably, before a slot is created, that the capture of this log creates it; None: it does not.
+
+        A process that is killed while it waits for the slot leaves a server that may still create it.
+        """
+        self._note = replace(self._note, slot=slot)
+        write_note(self.store, self._note)
 
     def refresh(self) -> None:
         """See whether this writer still has the log, where its slot is further; raise ChangeLogError when it has not.
@@ -226,7 +240,7 @@ class LogWriter:
         """
         position = position or Position()
         self.publish(position)
-        self._note = Note(position.complete_lsn, self.next_seq, self.options.timeline if self.options else None)
+        self._note = note_after(position.complete_lsn, self.next_seq, self.options)
         write_note(self.store, self._note)
 
     def close(self) -> None:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.facts import Column, TableReading
-from pgoutput_construct.changelog.numbering import find_numbers
+from pgoutput_construct.changelog.numbering import ReadingWindow
+from pgoutput_construct.changelog.successive import SharedColumns
 from pgoutput_construct.changelog.uses import Use
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn
@@ -43,7 +44,7 @@ class Table:
             for place, (name, xid) in enumerate(zip(self.names, self.xids, strict=True))
         ]
         snapshot = Snapshot(1, 1, (), Lsn(0))
-        return TableReading(snapshot=snapshot, oid=1, namespace="s", name="t", columns=tuple(columns))
+        return TableReading(snapshot=snapshot, oid=1, namespace="s", name="t", columns=SharedColumns(columns))
 
     def described(self) -> tuple[list[RelationColumn], tuple[int, ...]]:
         """Return the columns as a Relation has them, and their numbers."""
@@ -60,9 +61,10 @@ def test_what_is_certain_is_so(steps: list[tuple[str, int]], data: st.DataObject
     moments = sorted(data.draw(st.lists(st.integers(0, len(steps)), min_size=2, max_size=3)))
     place = data.draw(st.integers(moments[0], moments[-1]))
     columns, numbers = tables[place].described()
-    found = find_numbers(columns, [tables[moment].reading() for moment in moments], lambda xid: place < xid)
+    readings = [tables[moment].reading() for moment in moments]
+    found = ReadingWindow(readings).find(columns, lambda xid: place < xid)
     assert found in (None, numbers)
-    assert find_numbers(columns, [tables[moment].reading() for moment in moments], lambda xid: None) in (None, numbers)
+    assert ReadingWindow(readings).find(columns, lambda xid: None) in (None, numbers)
 
 
 @given(STEPS)
@@ -73,7 +75,7 @@ def test_a_table_that_stays_is_certain(steps: list[tuple[str, int]]) -> None:
         table = table.after(step, place + 1)
     columns, numbers = table.described()
     for readings in ([table.reading()], [table.reading()] * 2):
-        assert find_numbers(columns, readings, lambda xid: None) == numbers
+        assert ReadingWindow(readings).find(columns, lambda xid: None) == numbers
 
 
 def test_xids_wrap_around() -> None:

@@ -1,5 +1,6 @@
 """Prune: what nobody needs goes, what is left is decoded without it."""
 
+import re
 import shutil
 import time
 from functools import partial
@@ -82,6 +83,29 @@ def test_the_newest_segment_always_stays(log: Path) -> None:
     assert len(ChangeLog(log).segments) == done.kept and verify(log).problems == ()
     with LogWriter(log) as writer:
         assert writer.next_seq == end + 1
+
+
+def test_what_retains_the_first_segment_is_always_said(
+    log: Path, recordings: dict[str, Recording], tmp_path: Path
+) -> None:
+    """Also where nothing but its own changes does, and where nothing is removed."""
+    whole = ChangeLog(log)
+    starts, ends = {segment.first_seq for segment in whole.segments}, whole.transactions().to_pylist()
+    said = set[str]()
+    for before in (Lsn(0), Timestamp(0), ALL, *(Lsn(row["end_lsn"]) for row in ends[::5] if row["end_lsn"])):
+        planned = prune(log, before, dry_run=True)
+        assert planned.first_seq in starts and planned.holds
+        named = planned.holds[-1]
+        seq = int(re.findall(r"(?:began at|begins at|from) seq (\d+)", named)[-1])
+        following = min((start for start in starts if start > planned.first_seq), default=2**63)
+        assert planned.first_seq <= seq < following
+        said.add(named.split()[1])
+    assert "segment" in said and len(said) > 2  # it, or a transaction by its xid
+    write_recording(LocalStore(tmp_path / "one", durable=False), recordings["18-v4-text"], rows=10**6)
+    assert prune(tmp_path / "one", ALL).holds == ("the newest segment always stays: it begins at seq 0",)
+    nothing, times = prune(log, Lsn(0), dry_run=True), prune(log, Timestamp(0), dry_run=True)
+    assert not nothing.segments and nothing.holds[0].endswith(", which is after 0/0")
+    assert times.holds[0].endswith(", which is after 2000-01-01T00:00:00+00:00")
 
 
 def test_transactions_hold_what_they_need(log: Path) -> None:

@@ -1,8 +1,10 @@
 """Where a log lies: a directory, an S3 server, a file system of fsspec."""
 
+import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -173,3 +175,68 @@ def test_errors_say_place_and_remedy(tmp_path: Path) -> None:
     for call in (lambda: open_store(tmp_path / "file").prepare(), lambda: open_store(tmp_path / "file").files()):
         with pytest.raises(ChangeLogError, match=f"{tmp_path}/file.*make this possible"):
             call()
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    """Everything is readable and writable for all, unless somebody says otherwise."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def _modes(directory: Path) -> dict[str, str]:
+    return {str(path.relative_to(directory)): f"{path.stat().st_mode & 0o7777:o}" for path in directory.rglob("*")}
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_files_are_their_owners_alone(tmp_path: Path) -> None:
+    """Also what stood there before with another mode; a directory that exists keeps its own."""
+    store = LocalStore(tmp_path / "above" / "log")
+    store.prepare()
+    (store.directory / ".one.tmp").touch(0o666)
+    store.write("one", b"1")
+    store.write("a/b/two", b"2")
+    with store.lock("capture"), store.lock("maintenance"):
+        assert _modes(tmp_path) == {
+            **dict.fromkeys(("above", "above/log", "above/log/a", "above/log/a/b"), "700"),
+            **dict.fromkeys((f"above/log/{name}" for name in (".lock", ".maintenance.lock", "one", "a/b/two")), "600"),
+        }
+    own = tmp_path / "own"
+    own.mkdir(0o775)
+    LocalStore(own).prepare()
+    LocalStore(own).write("one", b"1")
+    assert f"{own.stat().st_mode & 0o7777:o}" == "775" and _modes(own) == {"one": "600"}
+    LocalStore(own, private=False).write("a/table", b"1")
+    assert _modes(own) == {"one": "600", "a": "777", "a/table": "666"}
+
+
+def test_a_mode_of_files_is_one_of_the_log(tmp_path: Path) -> None:
+    """It counts for what is there and for what any process writes later, whatever its umask; directories follow it."""
+    store = LocalStore(tmp_path)
+    tmp_path.chmod(0o2700)
+    store.write("one", b"1")
+    store.write("a/two", b"2")
+    (tmp_path / "link").symlink_to("nowhere")
+    before = os.umask(0o077)
+    try:
+        store.set_file_mode(0o640)
+        LocalStore(tmp_path).write("a/three", b"3")
+        LocalStore(tmp_path).write("b/four", b"4")
+    finally:
+        os.umask(before)
+    LocalStore(tmp_path).lock("capture").release()
+    (tmp_path / "link").unlink()
+    files, folders = (".file-mode", ".lock", "one", "a/two", "a/three", "b/four"), ("a", "b")
+    assert _modes(tmp_path) == {**dict.fromkeys(files, "640"), **dict.fromkeys(folders, "2750")}
+    assert f"{tmp_path.stat().st_mode & 0o7777:o}" == "2750" and sorted(LocalStore(tmp_path).files()) == ["one"]
+    store.set_file_mode(0o600)
+    assert _modes(tmp_path) == {**dict.fromkeys(files, "600"), **dict.fromkeys(folders, "2700")}
+    for mode in (0o400, 0o755, 0o1600, 0):
+        with pytest.raises(ChangeLogError, match="is no mode for the files of a log"):
+            store.set_file_mode(mode)
+    (tmp_path / ".file-mode").write_text("rw-r--r--")
+    with pytest.raises(ChangeLogError, match=r"\.file-mode: 'rw-r--r--' is no mode of files: write one such as 0640"):
+        store.write("one", b"1")
+    with pytest.raises(ChangeLogError, match=r"files of an object store have no mode \(0640\)"):
+        open_store("memory://log").set_file_mode(0o640)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tools.benchmark import log, peers, snapshot
+from tools.benchmark import capture, lineage, log, peers, snapshot
 from tools.benchmark.batch import Batch
 from tools.benchmark.captures import captures
 from tools.benchmark.cases import CASES, HEADLINE
@@ -32,6 +32,8 @@ examples:
   python -m tools.benchmark --case ten --engine codec --engine peers --repeat 15
   python -m tools.benchmark --messages 2000 --repeat 1       does it run?
   python -m tools.benchmark log --segments 100000 --transactions 1000000    a change log: how fast it opens
+  python -m tools.benchmark capture --busy 2                 a slot into a log, against pg_recvlogical; and its statuses
+  python -m tools.benchmark lineage --descriptions 100000    which column is which, of many descriptions and alterations
   python -m tools.benchmark snapshot --rows 10000000         tables into a log, against COPY to files
   python -m tools.benchmark spark --changes 2000000          the log in Spark, against Spark's own copy and max_by
   python -m tools.benchmark freshness --into delta           from COMMIT to a row of a table, while it is written
@@ -45,6 +47,8 @@ exit status: 0 done, 1 a goal is missed (only with --strict), 2 it could not run
 """
 
 _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "capture": capture.main,
+    "lineage": lineage.main,
     "log": log.main,
     "peers": peers.main,
     "freshness": freshness_main,

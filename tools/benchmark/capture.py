@@ -1,10 +1,13 @@
-"""python -m tools.benchmark.capture: a capture against pg_recvlogical on the same slot content, and its peak memory.
+"""python -m tools.benchmark capture: a capture against pg_recvlogical on the same slot content, and its peak memory.
 
-Every run reads a copy of one slot, in a process of its own, in turns: what else the machine does hits both alike.
+Every run reads a copy of one slot, in a process of its own, in turns: what else the machine does hits both alike. It
+also says for how long the server had no status of the capture at most, which sends one a second: with ``--busy``, amid
+processes that want the processors, too.
 """
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -18,6 +21,7 @@ from typing import Any
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from tools.benchmark.cases import HEADLINE
+from tools.starvation import busy_loops, watched_statuses
 
 __all__ = ["main"]
 
@@ -27,8 +31,10 @@ _SETTINGS = {
     "autovacuum": "off",
     "max_wal_size": "16GB",
     "logical_decoding_work_mem": "64MB",
-    "wal_sender_timeout": "0",
+    "wal_sender_timeout": "60s",
 }
+_STATUS_INTERVAL = 1.0
+_ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,7 @@ WORKLOADS = (
     Workload("small", "transactions of one row", _small, {"proto_version": 1}),
     Workload("large", "one transaction of 1 GB", _large, {"proto_version": 1}, False),
     Workload("streamed", "one transaction of 1 GB, streamed", _large, {"proto_version": 2, "streaming": "on"}, False),
+    Workload("copied", "a table of 1,500,000 rows, copied", _rows, {"proto_version": 1, "snapshot": True}, False),
     Workload("value", "one value of 600 MB, binary", _value, {"proto_version": 1, "binary": True}, False),
 )
 
@@ -95,23 +102,36 @@ class Run:
     """Most resident bytes of the process."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tools.benchmark.capture", description=__doc__)
-    names = [workload.name for workload in WORKLOADS]
-    parser.add_argument("--workload", action="append", choices=names, help="only this one; may be given again")
-    parser.add_argument("--share", type=float, default=1.0, help="of the usual size (default 1)")
-    parser.add_argument("--repeat", type=int, default=3, help="rounds of those that are compared (default 3)")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     if options.child:
         print(json.dumps(_capture(*options.child)))
         return 0
-    with EmbeddedServer(18, _SETTINGS) as server:
+    names = options.workload or [workload.name for workload in WORKLOADS]
+    print(f"{options.busy} busy loops a processor, load {os.getloadavg()[0]:.1f}", flush=True)
+    with EmbeddedServer(18, _SETTINGS, options.directory) as server, busy_loops(options.busy):
         for workload in WORKLOADS:
-            if workload.name in (options.workload or names):
+            if workload.name in names:
                 _measure(server, workload, options.share, options.repeat if workload.compared else 1)
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.benchmark capture",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add, names = parser.add_argument, [workload.name for workload in WORKLOADS]
+    shown = ", ".join(names)
+    add("--workload", nargs="+", choices=names, metavar="NAME", help=f"only these (all): {shown}")
+    add("--share", type=float, default=1.0, metavar="F", help="of the usual size (default 1)")
+    add("--repeat", type=int, default=3, metavar="N", help="rounds of those that are compared (default 3)")
+    add("--busy", type=int, default=0, metavar="N", help="processes for each processor that never wait (default 0)")
+    add("--directory", type=Path, metavar="FOLDER", help="where the server's files go")
+    add("--child", nargs=3, help=argparse.SUPPRESS)
+    return parser
 
 
 def _measure(server: EmbeddedServer, workload: Workload, share: float, repeat: int) -> None:
@@ -122,10 +142,12 @@ def _measure(server: EmbeddedServer, workload: Workload, share: float, repeat: i
         [(end,)] = connection.execute("SELECT pg_current_wal_lsn()::text")
     print(f"{workload.name}: {workload.title}", flush=True)
     for _ in range(repeat):
-        ours = _in_turn(server, lambda: _child(server, workload, end))
+        with watched_statuses(server) as seen:
+            ours = _in_turn(server, lambda: _child(server, workload, end))
         line = (
             f"  capture {ours.rows / ours.seconds:10,.0f} messages/s {ours.transactions / ours.seconds:9,.0f} "
-            f"transactions/s  {ours.cpu / ours.rows * 1e6:7.2f} us CPU a message  {ours.peak / 1e6:6,.0f} MB"
+            f"transactions/s  {ours.cpu / ours.rows * 1e6:7.2f} us CPU a message  {ours.peak / 1e6:6,.0f} MB  "
+            f"{seen.longest:5.1f} s without a status"
         )
         if workload.compared:
             seconds, cpu = _in_turn(server, lambda: _pg_recvlogical(server, workload, end))
@@ -153,13 +175,14 @@ def _child(server: EmbeddedServer, workload: Workload, end: str) -> Run:
     command = [
         sys.executable,
         "-m",
-        "tools.benchmark.capture",
+        "tools.benchmark",
+        "capture",
         "--child",
         server.dsn,
         json.dumps(workload.options),
         end,
     ]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=_ROOT)
     return Run(**json.loads(done.stdout))
 
 
@@ -174,33 +197,17 @@ class _WithoutPandas(MetaPathFinder):
 def _capture(dsn: str, options: str, end: str) -> dict[str, float]:
     sys.meta_path.insert(0, _WithoutPandas())
     from pgoutput_construct.postgres import capture
+    from pgoutput_construct.postgres.compilation import compile_kernels
     from pgoutput_construct.wire import Lsn
 
     with tempfile.TemporaryDirectory() as directory:
-        _warm_up(Path(directory) / "first")
+        compile_kernels()  # that is part of the start, and takes as long as a million messages
         began, cpu = time.perf_counter(), time.process_time()
-        done = capture(dsn, _SLOT, ["read"], Path(directory) / "log", until_lsn=Lsn(end), **json.loads(options))
+        given = {"until_lsn": Lsn(end), "new_log": True, "status_interval": _STATUS_INTERVAL, **json.loads(options)}
+        done = capture(dsn, _SLOT, ["read"], Path(directory) / "log", **given)
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"seconds": seconds, "cpu": cpu, "rows": done.rows, "transactions": done.transactions, "peak": peak}
-
-
-def _warm_up(directory: Path) -> None:
-    """Load the kernels: that is part of the start, and takes as long as a million messages."""
-    from pgoutput_construct.changelog import LogOptions, LogWriter, Position
-    from pgoutput_construct.columnar.envelope import Frames
-    from pgoutput_construct.postgres.intake import Intake
-    from pgoutput_construct.wire import Begin, Commit, Lsn, Timestamp, XLogData, build, build_frame
-
-    lsn, moment = Lsn(1), Timestamp(0)
-    messages = (Begin(lsn, moment, 3), Commit(lsn, lsn, moment))
-    frames = Frames.of(*(build_frame(XLogData(lsn, lsn, moment, build(message))) for message in messages))
-    options = LogOptions(slot="s", publications=("p",), server_version=180000, system_identifier="1", database="d")
-    intake = Intake(options.layout(), Position())
-    with LogWriter(directory) as writer:
-        writer.use(options)
-        writer.append(intake.take(frames).block)
-        writer.publish(intake.tracker.position)
 
 
 def _pg_recvlogical(server: EmbeddedServer, workload: Workload, end: str) -> tuple[float, float]:
@@ -214,7 +221,3 @@ def _pg_recvlogical(server: EmbeddedServer, workload: Workload, end: str) -> tup
         subprocess.run([program, "-d", server.dsn, *target, *pairs], check=True, capture_output=True)
         seconds, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
         return seconds, used.ru_utime + used.ru_stime - cpu.ru_utime - cpu.ru_stime
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -93,7 +93,7 @@ def _report(into: str, rate: float, watch: Freshness, first: int) -> float:
 @contextmanager
 def _pipeline(server: EmbeddedServer, place: Path, into: str, options: argparse.Namespace) -> Iterator[None]:
     """Capture and replicate in processes of their own while the block runs."""
-    log, said = str(place / "log"), ["--publication", "freshness", "--slot", _SLOT, "--snapshot"]
+    log, said = str(place / "log"), ["--publication", "freshness", "--slot", _SLOT, "--snapshot", "--new-log"]
     capture = Supervised(["capture", server.dsn, log, *said], place / "capture.txt")
     goal = ["--into", into, "--warehouse", str(place / "warehouse"), "--continuous", "--master", options.master]
     replica = Supervised(["replicate", log, *goal], place / "replicate.txt")

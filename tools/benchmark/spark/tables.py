@@ -61,7 +61,7 @@ def _batches(spark: Any, place: Path, tables: int, options: argparse.Namespace) 
             with server.connect() as connection:
                 _change(connection, tables, number, options.rows)
                 end = current_lsn(connection)
-            capture(server.dsn, _SLOT, ["tables"], place / "log", until_lsn=end, snapshot=True)
+            capture(server.dsn, _SLOT, ["tables"], place / "log", until_lsn=end, snapshot=True, new_log=True)
             spent, batch = measured(lambda: _replicated(spark, place, options.into))
             assert batch is not None and len(batch.tables) == tables
             print(f"  {tables} tables, batch {number + 1}: {spent.seconds:.2f} s, {spent.cpu:.2f} s of CPU", flush=True)

@@ -25,6 +25,10 @@ _SETTINGS: Final = {"autovacuum": "off", "max_wal_size": "16GB", "logical_decodi
 _SLOT: Final = "benchmark"
 _BIN: Final = Path("/usr/lib/postgresql/15/bin")
 """Where Debian's packages postgresql-15 and postgresql-15-wal2json put the server that wal2json is loaded into."""
+_ALLOW: Final = (
+    "SELECT set_config(name, setting || ', wal2json', false) FROM pg_settings WHERE name = 'output_plugin_libraries'"
+)
+"""Minor releases since August 2026 load the output plugins that are listed, which are the server's own."""
 _VALUES: Final = ", ".join(("id", *HEADLINE.values))
 _WORK: Final = f"""
 DO $$ BEGIN
@@ -63,6 +67,7 @@ def wal2json_lines(directory: Path, transactions: int) -> Path:
         return path
     with _debian_server() as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         _create(connection)
+        connection.execute(_ALLOW)
         connection.execute("SELECT pg_create_logical_replication_slot(%s, 'wal2json')", [_SLOT])
         _work(connection, transactions)
         partial = path.with_suffix(".partial")
