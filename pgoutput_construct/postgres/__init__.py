@@ -24,8 +24,10 @@ with needing("postgres"):
     from pgoutput_construct.postgres.copying.request import snapshot
     from pgoutput_construct.postgres.health import SlotHealth, slot_health
     from pgoutput_construct.postgres.publications import (
+        NewPublication,
         PublicationFacts,
         check_publications,
+        check_tables,
         ensure_publication,
         read_publications,
     )
@@ -44,6 +46,7 @@ __all__ = [
     "LogEntry",
     "LogOptions",
     "LogWriter",
+    "NewPublication",
     "Position",
     "PublicationFacts",
     "ReplicationError",
@@ -55,6 +58,7 @@ __all__ = [
     "capture",
     "check_publications",
     "check_slot",
+    "check_tables",
     "check_wal_level",
     "connect",
     "create_slot",

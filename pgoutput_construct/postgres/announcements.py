@@ -22,6 +22,8 @@ def announce(writer: LogWriter, options: LogOptions) -> None:
     before, now = writer.options, options
     changes = {} if before is None else before.changes(now)
     changes.pop("log_format", None)
+    if before is not None and before.timeline_origin is None:
+        changes.pop("timeline_origin", None)  # it is known now, and no other one
     writer.use(now, said=changes)
     lsn = writer.position.complete_lsn
     if changes:

@@ -9,13 +9,13 @@ from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 from pgoutput_construct.postgres.callbacks import Callbacks
 from pgoutput_construct.postgres.capturing import Capturing, activity
 from pgoutput_construct.postgres.catalog_watch import CatalogWatch, OnRewrite
+from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.copying.copier import Copier
-from pgoutput_construct.postgres.copying.session import connect_to_keep
 from pgoutput_construct.postgres.ending import Ending
 from pgoutput_construct.postgres.gaps import OnLostSlot
-from pgoutput_construct.postgres.intake import warm_up
 from pgoutput_construct.postgres.memory import return_large_buffers
 from pgoutput_construct.postgres.preparation import Plan
+from pgoutput_construct.postgres.publications import NewPublication
 from pgoutput_construct.postgres.pump import CaptureProgress
 from pgoutput_construct.postgres.retry import Retry
 from pgoutput_construct.postgres.signals import collected_signals
@@ -44,6 +44,8 @@ def capture(
     slot_timeout: float | None = None,
     new_log: bool = False,
     create_publication: Iterable[str] = (),
+    publish: Iterable[str] = (),
+    file_mode: int | None = None,
     heartbeat: float | None = None,
     transactional_heartbeat: bool = False,
     status_interval: float = 10.0,
@@ -82,15 +84,21 @@ def capture(
         failover: Standbys keep a copy of the slot that is created, with which a capture goes on after a failover
             (PostgreSQL 17; the standby needs ``sync_replication_slots``).
         slot_timeout: Seconds after which the creation of the slot is given up; None to wait as long as it takes.
-        new_log: Begin a log in an empty place although the slot was read before, which is refused otherwise: the log
-            may be on a volume that is not mounted.
-        create_publication: Tables, as in SQL, for which the one publication that is named is created where there is
-            none; each needs a replica identity.
+        new_log: Begin a log in an empty directory with a slot that this log's capture has not created, which is refused
+            otherwise: the log may be on a volume that is not mounted, and what was confirmed does not come again.
+        create_publication: Tables, as in SQL, and ``schema.*`` for all of a schema (PostgreSQL 15, by a superuser), for
+            which the one publication that is named is created where it does not exist. Each table needs a replica
+            identity, unless ``publish`` leaves out updates and deletes.
+        publish: What a publication that is created publishes: ``insert``, ``update``, ``delete``, ``truncate``. All
+            of them where it is left out.
+        file_mode: The mode of the log's files, such as 0o640: of those that it has, and of those that anything writes
+            into it from now on. Where none was ever given, 0o600; directories that are made have 0o700.
         heartbeat: Seconds between two logical messages (prefix ``pgoutput_construct``) that the capture writes, so that
             the slot moves while nobody else writes. The role needs no right to any table. A standby takes none.
         transactional_heartbeat: They are transactions of their own, with Begin and Commit.
         status_interval: Seconds between two status updates to the server, and between two looks at the slot. A
-            server that is silent for three of them, though asked, is left, and connected to again.
+            server that is silent for three of them, though asked, is left, and connected to again, unless it is seen at
+            work for the slot: it may decode for hours what is not published.
         reconnect_seconds: For how long after the last contact a connection is made again; None: for ever.
         snapshot: The log is to hold every table that is published from its first row: those that it has no copy of are
             copied beside the stream, now and when they are published later. A slot that is created gives the snapshot.
@@ -112,20 +120,21 @@ def capture(
         ChangeLogError: The directory is in use, damaged, or exchanged while the capture runs; the log has lost a
             segment; the log's end is not in the server's history.
         DecodeError: A message that is none; what came before it is in the log.
+        PgoutputError: A name or an operation in ``create_publication`` or ``publish`` that is none.
         ProtocolError: A message that cannot come where it stands; what came before it is in the log.
     """
     names, tables = _names(publications), _names(create_publication)
+    new = NewPublication.parse(tables, _names(publish)) if tables else None
     writes = heartbeat is not None
     asked = Patience()
-    holder = partial(connect_to_keep, dsn, asked) if snapshot else None
-    plan = Plan(
-        slot, names, options, create_slot, failover, slot_timeout, new_log, tables, holder, on_lost_slot, writes
-    )
+    holder = partial(connect, dsn, patience=asked) if snapshot else None
+    plan = Plan(slot, names, options, create_slot, failover, slot_timeout, new_log, new, holder, on_lost_slot, writes)
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
     callbacks = Callbacks(stop, on_progress)
     return_large_buffers()
-    warm_up()
     with LogWriter(directory, limits) as writer, collected_signals(handle_signals) as received, callbacks:
+        if file_mode is not None:
+            writer.store.set_file_mode(file_mode)
         catalog = CatalogWatch(writer, slot, names, on_rewrite)
         watch = Watch(dsn, slot, names, status_interval, beat, catalog, on_lost_slot == "snapshot")
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)

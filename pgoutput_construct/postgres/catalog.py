@@ -41,9 +41,10 @@ _PUBLICATIONS = """WITH RECURSIVE {published}
     SELECT p.pubname, array_remove(ARRAY[
         CASE WHEN pubinsert THEN 'insert' END, CASE WHEN pubupdate THEN 'update' END,
         CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL),
-    via_root, puballtables,
+    via_root, puballtables, with_generated,
     (SELECT json_agg(json_build_object('oid', c.oid::bigint, 'schema', n.nspname, 'name', c.relname,
-        'member', m.member::bigint, 'filter', {filter}, 'columns', to_jsonb({columns}), 'published',
+        'member', m.member::bigint, 'filter', {filter}, 'columns', to_jsonb({columns}), 'ancestors',
+        (SELECT json_agg(relid::oid::bigint) FROM pg_partition_ancestors(c.oid) WHERE relid <> c.oid), 'published',
         (SELECT json_agg(attnum ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND {is_published}))
         ORDER BY c.oid)
      FROM published m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -52,7 +53,8 @@ _PUBLICATIONS = """WITH RECURSIVE {published}
     (SELECT json_agg(json_build_object('oid', c.oid::bigint, 'schema', n.nspname, 'name', c.relname,
         'root', u.root::bigint, 'foreign', u.relkind = 'f') ORDER BY c.oid)
      FROM unsent u JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE u.publication = p.oid)
+     WHERE u.publication = p.oid),
+    (SELECT json_agg(oid::bigint ORDER BY oid) FROM listed e WHERE e.publication = p.oid AND e.excluded)
     FROM wanted p ORDER BY p.pubname"""
 _LISTS_SINCE = 150000
 
@@ -72,6 +74,7 @@ _TABLES = """WITH RECURSIVE tree AS (
     coalesce(leaves.filenodes, '[]'), coalesce(leaves.attached, '[]'), coalesce(leaves.truncated, '[]'),
     (SELECT json_agg(json_build_object('number', attnum, 'name', attname, 'type', atttypid::bigint,
         'modifier', atttypmod, 'xmin', a.xmin::text::bigint, 'dropped', attisdropped,
+        'generated', nullif(attgenerated, ''),
         'default', atthasdef AND NOT atthasmissing, 'missing', CASE WHEN c.relkind = 'p' THEN
             (SELECT (l.attmissingval::text::text[])[1] FROM tree JOIN pg_attribute l ON l.attrelid = tree.oid
              WHERE tree.root = c.oid AND l.attname = a.attname AND l.atthasmissing ORDER BY tree.oid LIMIT 1)
@@ -154,11 +157,13 @@ def _read_publications(connection: Connection, publications: Sequence[str]) -> d
         is_published=is_published(connection),
     )
     rows = fetch(connection, query, [list(publications)], doing="the publications cannot be read")
-    names = "publication", "operations", "via_root", "all_tables", "tables", "unsent"
+    names = "publication", "operations", "via_root", "all_tables", "generated", "tables", "unsent", "excluded"
     found = [dict(zip(names, row, strict=True)) for row in rows]
-    return {
-        each["publication"]: each | {"tables": each["tables"] or [], "unsent": each["unsent"] or []} for each in found
-    }
+    for each in found:
+        each |= {"tables": each["tables"] or [], "unsent": each["unsent"] or []}
+        if each["excluded"] is None:  # as in the facts of all servers before 19
+            del each["excluded"]
+    return {each["publication"]: each for each in found}
 
 
 def _read_tables(connection: Connection, slot: str, numbers: Mapping[int, set[int]]) -> dict[int, Facts]:

@@ -7,13 +7,16 @@ whose thread asks the server; and the log, whose lineage says what an event mean
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.events import PUBLICATION_FACTS
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.lineage import Stale, lineage_of
-from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.indexes import indexes_of
+from pgoutput_construct.changelog.lineage import LineageTracker, Stale
+from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog.log_index import LogIndex
+from pgoutput_construct.changelog.pruned import first_kept
 from pgoutput_construct.changelog.requests import ask, requests
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
@@ -22,6 +25,9 @@ from pgoutput_construct.postgres.known import Known, News, Shape, shape_of
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.wire.messages import Relation
 
+if TYPE_CHECKING:
+    from pgoutput_construct.changelog.listed import Listing
+
 __all__ = ["CatalogWatch", "OnRewrite"]
 
 OnRewrite: TypeAlias = Literal["snapshot", "stop"]
@@ -29,10 +35,15 @@ OnRewrite: TypeAlias = Literal["snapshot", "stop"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _RELATION: Final = Relation.TAG[0]
+_NEVER: Final = 2**63 - 1
 _LONGEST_WAIT: Final = 1.0
 """Seconds for which events wait for a place between two transactions."""
+_PRUNED_INTERVAL: Final = 60.0
+"""Seconds: how often it is looked whether a prune has removed what says what is published."""
 _PATIENCE: Final = 10.0
 """Seconds for which the end of a capture waits for a server that cannot be asked, though its stream goes on."""
+_PARTS: Final = 100
+"""How often the index of new segments is put below what is known, before all is read from scratch in one piece."""
 
 
 class CatalogWatch:
@@ -48,6 +59,7 @@ class CatalogWatch:
         self._on_rewrite = on_rewrite
         self._known: Known | None = None
         self._digest = ""
+        self._next_pruned = 0.0
         self._described: dict[int, Shape] = {}  # by the pump; they wait for a reading
         self._news: list[tuple[float, News]] = []  # by the thread; they wait for the pump
         self._opening = 0  # so many of them were found before the stream began
@@ -56,6 +68,8 @@ class CatalogWatch:
         self._failed_at: float | None = None
         self._received = self._seen = self._wanted = -1
         self._said = self._judged = -1
+        self._log = _GrowingIndex(writer)
+        self._lineage = LineageTracker()
         self._stale: dict[int, Stale] = {}
         self._problem: ReplicationError | None = None
 
@@ -96,7 +110,8 @@ class CatalogWatch:
         if connection.info.server_version < CATALOG_SINCE:
             return
         if is_first := self._known is None or anew:
-            index = _index_of(self._writer)
+            index = self._log.read()
+            self._news, self._digest = [], ""
             self._known = Known.of(index)
             self._described = dict(self._known.unconfirmed)
             asked = {table for request in requests(self._writer.store) for table in request.tables}
@@ -135,6 +150,8 @@ class CatalogWatch:
             else:
                 self._writer.append_fact(news.name, news.lsn, **news.details)
                 self._said = self._writer.next_seq - 1
+            if news.name == PUBLICATION_FACTS and self._known is not None:
+                self._known.published_at[news.details["publication"]] = self._writer.next_seq - 1
             self._news.pop(0)
             self._opening = max(0, self._opening - 1)
 
@@ -153,6 +170,7 @@ class CatalogWatch:
         start, described = self._writer.next_seq, dict(self._described)
         self._locked = locked = locked_tables(connection)
         digest = catalog_digest(connection)
+        self._say_pruned_again()
         if digest != self._digest or described:
             asked = {*self._known.tables, *described}
             reading = read_catalog(connection, self._publications, self._slot, asked)
@@ -169,8 +187,18 @@ class CatalogWatch:
         self._seen, self._failed_at = start, None
         said = self._said  # by the pump, which may append more meanwhile
         if self._judged < said <= self._writer.durable_seq:
-            self._judge(_index_of(self._writer))
+            self._judge(self._log.read())
             self._judged = said
+
+    def _say_pruned_again(self) -> None:
+        """Have publications said again where a prune has removed what said them: readers go by their latest events."""
+        if self._known is None or time.monotonic() < self._next_pruned:
+            return
+        self._next_pruned = time.monotonic() + _PRUNED_INTERVAL
+        if min(self._known.published_at.values(), default=_NEVER) < first_kept(self._writer.store):
+            self._known.publications.clear()
+            self._known.published_at.clear()
+            self._digest = ""
 
     def _forget(self, described: dict[int, Shape], locked: frozenset[int]) -> None:
         """Have descriptions wait no more; those of tables that are being altered are looked at again."""
@@ -183,7 +211,7 @@ class CatalogWatch:
 
         The copies of the tables that were ``asked`` for begin after what the log says.
         """
-        before, self._stale = self._stale, dict(lineage_of(index).stale)
+        before, self._stale = self._stale, dict(self._lineage.follow(index).stale)
         new = [stale for oid, stale in self._stale.items() if before.get(oid) != stale]
         for stale in new:
             _LOG.warning("%s, which the stream does not say; %s", stale.reason, self._what_follows(stale))
@@ -207,5 +235,28 @@ class CatalogWatch:
             self.asked_for_copies()
 
 
-def _index_of(writer: LogWriter) -> SegmentIndex:
-    return SegmentIndex.concat([]) if writer.durable_seq < 0 else ChangeLog(writer.store).index
+class _GrowingIndex:
+    """The index of the log that is written: of what was read before, only segments that came since are read."""
+
+    def __init__(self, writer: LogWriter) -> None:
+        self._writer = writer
+        self._listing: Listing | None = None
+        self._index: SegmentIndex | None = None
+        self._parts = 0
+
+    def read(self) -> SegmentIndex:
+        """Return the index of what is durable; raises ChangeLogError."""
+        if self._writer.durable_seq < 0:
+            return SegmentIndex.concat([])
+        self._listing = listing = list_log(self._writer.store, self._listing)
+        known, place = self._index, 0
+        if known is not None and known.first_seq == listing[0].first_seq and self._parts < _PARTS:
+            place = listing.place(known.last_seq) + 1  # compaction may have put its last segments and new ones together
+            if listing[place - 1].last_seq != known.last_seq:
+                place = 0
+        if known is None or not place:
+            self._index, self._parts = indexes_of(listing), 0
+        elif place < len(listing):
+            self._index, self._parts = LogIndex.concat([known, indexes_of(listing[place:])]), self._parts + 1
+        assert self._index is not None
+        return self._index

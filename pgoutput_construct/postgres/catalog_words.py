@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pgoutput_construct.stream.identifiers import qualified_name
+
 __all__ = ["publication_words", "table_words"]
 
 Facts = Mapping[str, Any]
@@ -44,7 +46,7 @@ def publication_words(before: Facts | None, after: Facts) -> str | None:
 
 
 def _title(table: Facts) -> str:
-    return f"{table['schema']}.{table['name']}"
+    return qualified_name(table["schema"], table["name"])
 
 
 def _rules(table: Facts) -> tuple[Any, ...]:

@@ -22,11 +22,11 @@ from pgoutput_construct.columnar.canonical import (
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.checksum_texts import SourceColumn, canonical
 from pgoutput_construct.postgres.connection import connect, describe_error
-from pgoutput_construct.postgres.copying.session import keep_transactions
 from pgoutput_construct.postgres.copying.snapshots import read_snapshot
 from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
 from pgoutput_construct.postgres.server import is_standby
 from pgoutput_construct.postgres.waiting import Asked, Patience
+from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["HeldSnapshot", "SourceServer", "SourceTable"]
@@ -66,7 +66,6 @@ class SourceServer:
                     "the server is a standby, whose snapshots do not say which transactions they contain: verify "
                     "against its primary"
                 )
-            keep_transactions(connection)
             # An error where a policy would leave rows out; compiling takes longer than it saves.
             run(connection, "SET row_security = off")
             run(connection, "SET jit = off")
@@ -110,7 +109,7 @@ class HeldSnapshot:
             return f"it is not published any more by {', '.join(self.publications)}"
         found = tuple(SourceColumn(field.name, *types[field.name], field.type) for field in columns)
         table = sql.SQL("{}{}").format(sql.SQL("" if is_partitioned else "ONLY "), sql.Identifier(namespace, name))
-        return SourceTable(self.connection, f"{namespace}.{name}", table, found, published)
+        return SourceTable(self.connection, qualified_name(namespace, name), table, found, published)
 
     def _filter(self, namespace: str, name: str) -> str | None:
         """Return the row filter of the publications: a row counts that any of them publishes. None for no table."""

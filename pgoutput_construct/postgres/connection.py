@@ -28,6 +28,16 @@ SESSION_SETTINGS: Mapping[str, str] = {
 qualified. Warnings are wanted: with one PostgreSQL 18 says that it skips a publication. (PostgreSQL documentation,
 section "Client Connection Defaults".)"""
 
+# Limits that a role or a database may have for its own sessions: a slot is created after whatever time, a copy or a
+# checksum takes what it takes, an exported snapshot is kept by an idle transaction, and a decoded transaction counts,
+# too (transaction_timeout, StartTransaction). What is to end has a deadline of ours. By the release that has them.
+_TIMEOUTS: Mapping[str, int] = {
+    "statement_timeout": 0,  # the first: it may be shorter than what sets the others
+    "lock_timeout": 0,
+    "idle_in_transaction_session_timeout": 0,
+    "idle_session_timeout": 140000,
+    "transaction_timeout": 170000,
+}
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 # A server that vanished from the network is noticed in about a minute, not in the system's two hours.
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
@@ -62,7 +72,7 @@ def redact(dsn: str) -> str:
 def connect(
     dsn: str, *, replication: bool = True, connect_timeout: int = 10, patience: Patience | None = None
 ) -> PatientConnection:
-    """Open an autocommit connection with ``SESSION_SETTINGS``, by default for replication commands.
+    """Open an autocommit connection with ``SESSION_SETTINGS`` and no timeouts, by default for replication commands.
 
     A replication connection (``replication=database``) takes SQL too, but only in the simple query protocol:
     its cursors put parameters into the text themselves. ``dsn`` is a connection string of libpq;
@@ -79,7 +89,7 @@ def connect(
     try:
         connection = in_background(lambda: _open(options), whole, PatientConnection.close)
         connection.patience = patience
-        connection.execute(_settings())
+        connection.execute(_settings(connection.info.server_version))
     except psycopg.Error as error:
         raise _connection_error(dsn, error) from None
     return connection
@@ -89,8 +99,10 @@ def _open(options: dict[str, Any]) -> PatientConnection:
     return PatientConnection.connect(**options, autocommit=True, cursor_factory=psycopg.ClientCursor)
 
 
-def _settings() -> sql.Composed:
-    pairs = (sql.SQL("SET {} = {}").format(sql.Identifier(name), value) for name, value in SESSION_SETTINGS.items())
+def _settings(server_version: int) -> sql.Composed:
+    timeouts = {name: "0" for name, since in _TIMEOUTS.items() if server_version >= since}
+    values = {**timeouts, **SESSION_SETTINGS}
+    pairs = (sql.SQL("SET {} = {}").format(sql.Identifier(name), value) for name, value in values.items())
     return sql.SQL("; ").join(pairs)
 
 

@@ -69,6 +69,8 @@ class Ending:
 
     def _reached(self, tracker: TransactionTracker) -> str | None:
         until = self.until_lsn
+        if not tracker.compared:  # the log may be another server's
+            return None
         if until is not None and tracker.between and tracker.complete_lsn >= until:
             return "until_lsn"
         return "until_idle" if self.until_idle is not None and self._is_idle(tracker, self.until_idle) else None

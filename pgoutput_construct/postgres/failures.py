@@ -1,17 +1,21 @@
 """What a server's errors in a stream mean, and what to do about them."""
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from psycopg import pq
 
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import is_transient
-from pgoutput_construct.postgres.notices import lost_publication
+from pgoutput_construct.postgres.notices import LostPublicationError
 
-__all__ = ["ENDED", "REFUSED", "server_error"]
+__all__ = ["ENDED", "REFUSED", "DecodingError", "server_error"]
 
 ENDED = "the server ended the stream"
 REFUSED = "the server refused START_REPLICATION"
+
+_INTERNAL: Final = re.compile("XX...|58P01")
+"""Internal errors, damaged data, and a file that the decoder needs and that is missing, as a WAL segment."""
 
 _REMEDIES = {
     "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
@@ -30,6 +34,10 @@ _BINARY = (
 )
 
 
+class DecodingError(ReplicationError):
+    """The server met an internal error while it decoded: the next attempt passes it, or meets it again."""
+
+
 def server_error(result: Any, what: str) -> ReplicationError:
     """Turn the result that ended a stream, or refused it (``what``), into an error with a remedy."""
     if result is None or result.status not in {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.NONFATAL_ERROR}:
@@ -41,11 +49,11 @@ def server_error(result: Any, what: str) -> ReplicationError:
     text = f"{what}: {said.decode('utf-8', 'replace')}"
     transient = state is None or is_transient(state)
     if state == "42704" and what == ENDED:
-        text = lost_publication(text)
-    elif any(words in text for words in _TOO_LARGE):
+        return LostPublicationError(text, sqlstate=state)
+    if any(words in text for words in _TOO_LARGE):
         text += f" ({_BINARY})"
     elif state in _REMEDIES:
         text += f" ({_REMEDIES[state]})"
-    elif state == "XX000":
-        transient = what == ENDED  # for a few times: see Retry
+    elif state is not None and what == ENDED and _INTERNAL.fullmatch(state):
+        return DecodingError(text, sqlstate=state, transient=True)  # for a few times: see Retry
     return ReplicationError(text, sqlstate=state, transient=transient)

@@ -3,7 +3,7 @@
 import selectors
 import socket
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 import psycopg
 from psycopg import pq
@@ -21,8 +21,13 @@ _NONE = Frames.of()
 class FrameReader:
     """Reads the frames of one connection; a context manager that leaves the connection open."""
 
-    def __init__(self, pgconn: pq.abc.PGconn, gather: float = 0.03) -> None:
-        """Read from ``pgconn``; frames that come within ``gather`` seconds are given together."""
+    def __init__(
+        self, pgconn: pq.abc.PGconn, gather: float = 0.03, lock: AbstractContextManager[object] | None = None
+    ) -> None:
+        """Read from ``pgconn``; frames that come within ``gather`` seconds are given together.
+
+        The ``lock`` is held whenever ``pgconn`` is used, for about as long as frames are gathered at most.
+        """
         self.gather = gather
         """For how many seconds frames may be gathered."""
         self.ended = False
@@ -30,6 +35,7 @@ class FrameReader:
         self.fed = False
         """True when bytes came during the last ``read``, be it a part of a frame."""
         self._pgconn = pgconn
+        self._lock = nullcontext() if lock is None else lock
         self._gatherer = Gatherer()
         self._ahead = _NONE
         self._problem: psycopg.Error | None = None
@@ -87,11 +93,13 @@ class FrameReader:
         # A large message on a slow path is whole only after long, and the bytes never stop coming until then.
         limit = time.monotonic() + max(timeout, self.gather)
         while True:
-            frames = self._take(most)
+            with self._lock:
+                frames = self._take(most)
             now = time.monotonic()
             if frames or self.ended or now >= limit or not self.wait(min(timeout, limit - now)):
                 return frames
-            self._pgconn.consume_input()
+            with self._lock:
+                self._pgconn.consume_input()
             self.fed = True
 
     def _take(self, most: int) -> Frames:

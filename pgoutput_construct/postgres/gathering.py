@@ -10,6 +10,7 @@ import pyarrow as pa
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.columnar.foreign import address_of, copy_from, foreign
 from pgoutput_construct.columnar.jit import kernel
+from pgoutput_construct.columnar.memory import read_only
 from pgoutput_construct.postgres.libpq import Libpq, libpq
 
 __all__ = ["BROKEN", "ENDED", "FAILED", "FULL", "LARGE", "NOTHING", "Gatherer"]
@@ -82,13 +83,16 @@ class Gatherer:
     """Room for a batch, and what the kernel is given."""
 
     def __init__(self) -> None:
-        """Find libpq; raises ReplicationError."""
+        """Find libpq, and load the kernel, or compile it; raises ReplicationError."""
         self._libpq = found = libpq()
         calls = found.get_copy_data, found.consume_input, found.free, found.sleep, found.clock
         self._calls = np.array([*map(address_of, calls)], np.int64)
         self._room = np.empty(_BATCH_BYTES + _LARGE_BYTES, np.uint8)
+        self._given = read_only(self._room)
         self._slot, self._moment = np.zeros(2, np.int64), np.zeros(2, np.int64)
         self._places = np.array([self._slot.ctypes.data, self._moment.ctypes.data, time.CLOCK_MONOTONIC], np.int64)
+        if not _gather.signatures:
+            self.gather(0, 1, 0.0)  # libpq says of no connection that it failed
 
     def gather(self, connection: int, most: int, until: float) -> tuple[int, Frames]:
         """Return at most so many frames of a connection (the address of its PGconn), and why these are all.
@@ -99,7 +103,7 @@ class Gatherer:
         reason, count = _gather(
             self._calls, connection, self._places, self._slot, self._moment, self._room, ends, int(until * _SECOND)
         )
-        return reason, Frames(self._room, ends[:count])
+        return reason, Frames(self._given, ends[:count])
 
     def large(self) -> Frames:
         """Return the frame that ended a call with LARGE; its bytes are not copied."""

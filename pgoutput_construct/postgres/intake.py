@@ -9,23 +9,12 @@ from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.columnar.envelope import FrameBatch, Frames, split_frames
 from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.postgres.gathering import Gatherer
+from pgoutput_construct.postgres.overlap import Overlap
 from pgoutput_construct.postgres.transactions import Admission, TransactionTracker
 from pgoutput_construct.stream.session import Session
-from pgoutput_construct.wire import (
-    Begin,
-    Commit,
-    Insert,
-    Lsn,
-    Message,
-    PrimaryKeepalive,
-    Timestamp,
-    XLogData,
-    build,
-    build_frame,
-)
+from pgoutput_construct.wire import PrimaryKeepalive
 
-__all__ = ["Intake", "Taken", "warm_up"]
+__all__ = ["Intake", "Taken"]
 
 
 @dataclass(frozen=True)
@@ -49,11 +38,14 @@ class Taken:
 class Intake:
     """Takes in the frames of one connection, in their order."""
 
-    def __init__(self, layout: Mapping[str, Any], position: Position) -> None:
-        """Begin a connection under options (``StreamOptions.layout``) where the log is complete up to ``position``."""
+    def __init__(self, layout: Mapping[str, Any], position: Position, overlap: Overlap | None = None) -> None:
+        """Begin a connection under options (``StreamOptions.layout``) where the log is complete up to ``position``.
+
+        ``overlap`` is what the server was asked to send again.
+        """
         self._scopes = ScopeReader(Session(**layout))
         self._open_xid = NO_XID
-        self.tracker = TransactionTracker(position)
+        self.tracker = TransactionTracker(position, overlap)
         """Which transactions came completely."""
 
     def take(self, frames: Frames) -> Taken:
@@ -66,7 +58,9 @@ class Intake:
                 asked = asked or bool(frame.reply_requested)
                 if admission.is_quiet(place):
                     self.tracker.keepalive(frame.wal_end)
-        quiet, error = admission.last_quiet(), admission.error or batch.error
+        quiet, error = admission.last_quiet(), self.tracker.gap or admission.error or batch.error
+        if self.tracker.gap is not None:
+            block, quiet = block.take(slice(0, 0)), None
         return Taken(block, block.payload_bytes, batch.empty, asked, quiet, error)
 
     def _admit(self, batch: FrameBatch) -> tuple[Block, Admission]:
@@ -78,14 +72,3 @@ class Intake:
         if len(admission.kept) == len(block) and admission.kept.all():
             return block, admission
         return block.take(admission.kept.nonzero()[0]), admission
-
-
-def warm_up() -> None:
-    """Load the kernels, or compile them the first time, which takes long: a server that is connected would wait."""
-    lsn, moment = Lsn(1), Timestamp(0)
-    messages = Begin(lsn, moment, 3), Insert(None, 1, ()), Message(None, 1, lsn, "", b""), Commit(lsn, lsn, moment)
-    frames = [build_frame(XLogData(lsn, lsn, moment, build(message))) for message in messages]
-    intake = Intake({}, Position())
-    for some in (frames[:1], frames[1:]):
-        intake.take(Frames.of(*some))
-    Gatherer().gather(0, 1, 0.0)  # libpq says of no connection that it failed

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS, events_of
+from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS, EventRow, event_rows
+from pgoutput_construct.changelog.facts import TableFactsReader
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.planning import relation_history
+from pgoutput_construct.changelog.planning import latest_descriptions
 from pgoutput_construct.postgres.catalog import CatalogReading, Facts
 from pgoutput_construct.postgres.catalog_words import publication_words, table_words
 from pgoutput_construct.wire import Lsn
@@ -50,6 +51,8 @@ class Known:
     """By OID; those that are gone are not among them."""
     publications: dict[str, Facts] = field(default_factory=dict)
     """By name, also those that are no longer captured."""
+    published_at: dict[str, int] = field(default_factory=dict)
+    """The seq at which the log says what each publication publishes."""
     confirmed: dict[int, Shape] = field(default_factory=dict)
     """The latest description of each table, where its facts were said after it."""
     unconfirmed: dict[int, Shape] = field(default_factory=dict)
@@ -60,21 +63,23 @@ class Known:
     @classmethod
     def of(cls, index: SegmentIndex) -> "Known":
         """Return what a log says."""
-        known, said = cls(), dict[int, int]()
-        for event in events_of(index):
+        known, latest, said = cls(), dict[int, EventRow](), dict[int, int]()
+        reader = TableFactsReader()
+        for event in event_rows(index, {PUBLICATION_FACTS, TABLE_FACTS}):
             if event.name == PUBLICATION_FACTS:
-                known.publications[event.details["publication"]] = _facts(event.details)
-            elif event.name == TABLE_FACTS:
-                oid = event.details["oid"]
-                said[oid] = max(said.get(oid, -1), event.details["since"])
-                known._keep(oid, _facts(event.details))
-        for description in relation_history(index).descriptions if said else ():
+                details = event.read().details
+                known.publications[details["publication"]] = _facts(details)
+                known.published_at[details["publication"]] = event.seq
+            else:
+                reading = reader.read(event)
+                said[reading.oid] = max(said.get(reading.oid, -1), reading.since)
+                latest[reading.oid] = event
+        for oid, event in latest.items():
+            known._keep(oid, _facts(event.read().details))
+        for description in latest_descriptions(index) if said else ():
             oid = description.relation.relation_oid
-            after, other = known.confirmed, known.unconfirmed
-            if description.seq >= said.get(oid, -1):
-                after, other = other, after
-            after[oid] = shape_of(description.relation)
-            other.pop(oid, None)
+            is_confirmed = description.seq < said.get(oid, -1)
+            (known.confirmed if is_confirmed else known.unconfirmed)[oid] = shape_of(description.relation)
         return known
 
     def news(

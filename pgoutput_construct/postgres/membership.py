@@ -12,15 +12,20 @@ __all__ = ["AS_ITSELF", "column_list", "is_published", "published_tables", "read
 
 # As GetAllTablesPublicationRelations(), GetPublicationRelations() and GetAllSchemaPublicationRelations() find them: a
 # partitioned table stands for its leaves, or (publish_via_partition_root) for itself, unless one that it is a
-# partition of is published, too. OIDs below 16384 are those of the system (FirstNormalObjectId).
+# partition of is published, too. OIDs below 16384 are those of the system (FirstNormalObjectId). FOR ALL TABLES EXCEPT
+# (PostgreSQL 19) lists the tables that it does not publish, which are no partitions: theirs are not published either.
 _PUBLISHED = """wanted AS (SELECT p.*, {via_root} AS via_root,
-        coalesce(to_jsonb(p) ->> 'pubgencols' = 's', false) AS with_generated
+        coalesce(to_jsonb(p) ->> 'pubgencols' = 's', false) AS with_generated,
+        coalesce((to_jsonb(p) ->> 'puballsequences')::boolean, false) AS with_sequences
         FROM pg_publication p WHERE pubname = ANY(%s)),
+    listed AS (
+        SELECT r.prpubid AS publication, r.prrelid AS oid, r.oid AS member, {excluded} AS excluded
+        FROM wanted p JOIN pg_publication_rel r ON r.prpubid = p.oid),
     members AS (
-        SELECT p.oid AS publication, r.prrelid AS oid, r.oid AS member
-        FROM wanted p JOIN pg_publication_rel r ON r.prpubid = p.oid
+        SELECT publication, oid, member FROM listed WHERE NOT excluded
         UNION ALL SELECT p.oid, c.oid, NULL FROM wanted p JOIN pg_class c ON p.puballtables AND NOT c.relispartition
-        AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND c.oid >= 16384{schemas}),
+        AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND c.oid >= 16384
+        AND NOT EXISTS (SELECT FROM listed e WHERE e.excluded AND (e.publication, e.oid) = (p.oid, c.oid)){schemas}),
     branches AS (
         SELECT publication, oid, member, oid AS top FROM members
         UNION ALL SELECT b.publication, i.inhrelid, b.member, b.top FROM branches b
@@ -51,7 +56,8 @@ one (get_rel_sync_entry)."""
 def published_tables(connection: Connection) -> str:
     """Return what follows WITH RECURSIVE, with a list of publications as its argument.
 
-    It has the tables ``wanted`` (rows of pg_publication) and ``published`` (the OIDs of a publication and of a table,
+    It has the tables ``wanted`` (rows of pg_publication), ``listed`` (those of pg_publication_rel, also what a
+    publication of all tables has ``excluded``) and ``published`` (the OIDs of a publication and of a table,
     and ``member``: the OID of its, or its partitioned table's, row in pg_publication_rel, null where it has none;
     ``as_it_is``: it is published with its schema, or all tables, without a filter or a list of columns), and
     ``unsent``: partitions that a publication takes without a word, though nothing of them is ever sent, since they are
@@ -59,7 +65,9 @@ def published_tables(connection: Connection) -> str:
     """
     version = connection.info.server_version
     return _PUBLISHED.format(
-        via_root="p.pubviaroot" if version >= 130000 else "false", schemas=_SCHEMAS if version >= 150000 else ""
+        via_root="p.pubviaroot" if version >= 130000 else "false",
+        schemas=_SCHEMAS if version >= 150000 else "",
+        excluded="r.prexcept" if version >= 190000 else "false",
     )
 
 

@@ -9,6 +9,7 @@ from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.copying.tables import read_tables
 from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
 from pgoutput_construct.postgres.slots import check_slot
+from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Commit, Lsn, parse
 
 __all__ = ["SlotPeek", "open_slot"]
@@ -61,9 +62,8 @@ class SlotPeek:
         oids = [oid for (oid,) in fetch(self._connection, _TABLE, [namespace, name], doing="the table is not found")]
         for table in read_tables(self._connection, self.publications, oids):
             return table.descriptions({"proto_version": 1})
-        raise ReplicationError(
-            f"no publication of {', '.join(map(repr, self.publications))} has the table {namespace}.{name}"
-        )
+        title = qualified_name(namespace, name)
+        raise ReplicationError(f"no publication of {', '.join(map(repr, self.publications))} has the table {title}")
 
     def _published(self) -> str:
         return ",".join('"' + name.replace('"', '""') + '"' for name in self.publications)

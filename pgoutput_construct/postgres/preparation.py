@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -14,21 +14,19 @@ from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres import publications, server, slots
 from pgoutput_construct.postgres.copying.snapshots import LostSnapshotError, check_can_copy, imported, read_snapshot
-from pgoutput_construct.postgres.gaps import LogGapError, OnLostSlot, begin_anew
+from pgoutput_construct.postgres.gaps import REMEDY, LogGapError, OnLostSlot, Recovery, begin_anew
 from pgoutput_construct.postgres.health import slot_health
 from pgoutput_construct.postgres.membership import read_published
+from pgoutput_construct.postgres.overlap import Overlap, find_overlap
+from pgoutput_construct.postgres.publications import NewPublication
 from pgoutput_construct.postgres.queries import Connection
-from pgoutput_construct.postgres.timeline import check_timeline, read_timeline
+from pgoutput_construct.postgres.timeline import Timeline, check_timeline, read_timeline
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import OPTIONS
 
 __all__ = ["Plan", "Prepared", "check_same_server", "prepare"]
 
 _LOG = logging.getLogger("pgoutput_construct")
-_NEW_LOG = (
-    "begin a new log in an empty directory, with a new slot and an initial copy of the tables, or have all tables "
-    "copied again into this one (--on-lost-slot snapshot, on_lost_slot='snapshot')"
-)
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,9 @@ class Plan:
     slot_timeout: float | None = None
     """Seconds for which the creation of the slot may wait for transactions; None: for ever."""
     new_log: bool = False
-    """The log may be empty although the slot was read before."""
-    publication_tables: tuple[str, ...] = ()
-    """Create the publication for these tables where there is none."""
+    """The log may be empty although the slot exists, and may have been read before."""
+    new_publication: NewPublication | None = None
+    """Create the publication where it does not exist."""
     copies: Callable[[], Connection] | None = None
     """Opens a connection that keeps the snapshot of a slot that is created, for the first copies of tables."""
     on_lost_slot: OnLostSlot = "stop"
@@ -77,29 +75,37 @@ class Prepared:
     """The snapshot of the slot that was created, for who copies tables."""
     snapshot: Snapshot | None = None
     """What it contains."""
-    begun_anew: bool = False
-    """The log goes on after a gap."""
+    overlap: Overlap | None = None
+    """What the slot sends again of the log, None where it is not before the log's end."""
 
 
-def prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
+def prepare(connection: Connection, plan: Plan, writer: LogWriter, recovery: Recovery) -> Prepared:
     """Check everything that can be checked, in an order in which a failure leaves nothing behind.
 
     ``connection`` must not become the stream's: a server that has looked at a table, as for pg_publication_tables,
     keeps its present columns in the connection's caches, and would then decode older changes by them (only
-    pg_logical_slot_get_changes() empties these caches before it decodes, START_REPLICATION does not). Raises
-    ReplicationError and ChangeLogError.
+    pg_logical_slot_get_changes() empties these caches before it decodes, START_REPLICATION does not). ``recovery`` is
+    kept up to date: it outlives a connection that is lost here. Raises ReplicationError and ChangeLogError.
     """
-    try:
-        return _prepare(connection, plan, writer)
-    except (LogGapError, slots.LostSlotError) as gap:
-        if plan.on_lost_slot == "stop":
-            raise
-        begin_anew(connection, _resolve(plan, server.identify(connection), writer.options), writer, gap)
-    return replace(_prepare(connection, plan, writer), begun_anew=True)
+    gap: LogGapError | slots.LostSlotError | None = recovery.gap
+    if gap is None:
+        try:
+            return _prepare(connection, plan, writer)
+        except (LogGapError, slots.LostSlotError) as found:
+            if plan.on_lost_slot == "stop":
+                raise
+            gap = found
+    slots.check_unread(connection, plan.slot)
+    facts, _ = _identify(connection, writer)
+    options = _resolve(plan, facts, writer.options)
+    _check_identity(options, writer)  # a slot of another server is nobody's to drop
+    begin_anew(connection, options, writer, gap)
+    recovery.gap, recovery.begun_anew = None, True
+    return _prepare(connection, plan, writer)
 
 
 def _prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
-    facts = server.identify(connection)
+    facts, timeline = _identify(connection, writer)
     server.check_wal_level(connection)
     standby = server.is_standby(connection)
     if plan.writes and standby:
@@ -107,22 +113,35 @@ def _prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
     options = _resolve(plan, facts, writer.options)
     options.check_server(facts["server_version"])
     _check_identity(options, writer)
-    _check_history(connection, facts["timeline"], writer)
-    _check_publications(connection, plan)
+    _check_history(timeline, plan, writer)
+    _check_publications(connection, plan, is_new=not writer.noted_lsn)
     with ExitStack() as undoing:
         created, exported = _make_slot(connection, plan, options, writer)
         snapshot = None
         if exported is not None:
             undoing.callback(exported.close)
             snapshot = _read(connection, exported)
-        confirmed = slots.check_slot(connection, plan.slot)
+        if not created:
+            _check_empty_log(plan, slots.check_slot(connection, plan.slot), writer)
+            slots.check_unread(connection, plan.slot)
+        confirmed = slots.check_slot(connection, plan.slot)  # which nobody moves any more
         current = server.current_lsn(connection)
-        if confirmed > writer.noted_lsn:
+        if confirmed != writer.position.complete_lsn:
             writer.refresh()
-        _check_slot_position(connection, plan, confirmed, writer)
+        _check_slot_position(plan, confirmed, writer)
         _check_server_position(current, standby, writer)
+        overlap = find_overlap(writer.store, confirmed, writer.position)
         undoing.pop_all()
-    return Prepared(options, current, confirmed, created, exported, snapshot)
+    return Prepared(options, current, confirmed, created, exported, snapshot, overlap)
+
+
+def _identify(connection: Connection, writer: LogWriter) -> tuple[dict[str, Any], Timeline]:
+    """Return the fields of LogOptions that the server fills in, and its history."""
+    facts = server.identify(connection)
+    timeline = read_timeline(connection, facts["timeline"])
+    number, logged = writer.noted_timeline
+    origin = logged if timeline.problem is not None and number == timeline.number else timeline.origin(timeline.number)
+    return facts | {"timeline_origin": origin}, timeline
 
 
 def check_same_server(connection: Connection, options: LogOptions) -> None:
@@ -151,24 +170,36 @@ def _check_identity(options: LogOptions, writer: LogWriter) -> None:
         )
 
 
-def _check_history(connection: Connection, timeline: int, writer: LogWriter) -> None:
-    logged = writer.noted_timeline
-    if logged is not None and logged != timeline:
-        check_timeline(read_timeline(connection, timeline), logged, writer.noted_lsn, writer.store)
-        _LOG.warning("the server is on timeline %d now, after %d: it was promoted or restored", timeline, logged)
+def _check_history(timeline: Timeline, plan: Plan, writer: LogWriter) -> None:
+    logged, origin = writer.noted_timeline
+    if logged is not None:
+        check_timeline(timeline, logged, origin, writer.noted_lsn, writer.store)
+        if logged != timeline.number:
+            text = "the server is on timeline %d now, after %d: it was promoted or restored"
+            _LOG.warning(text, timeline.number, logged)
+    if timeline.problem is not None:
+        _warn(plan, f"{timeline.problem}; another server whose timeline has this number is not noticed meanwhile")
 
 
-def _check_publications(connection: Connection, plan: Plan) -> None:
-    if plan.publication_tables:
+def _check_publications(connection: Connection, plan: Plan, is_new: bool) -> None:
+    if plan.new_publication is not None:
         if len(plan.publications) != 1:
             raise ReplicationError("name one publication to have it created for tables")
-        publications.ensure_publication(connection, plan.publications[0], plan.publication_tables)
+        publications.ensure_publication(connection, plan.publications[0], plan.new_publication)
     publications.check_publications(connection, plan.publications)
-    for facts in publications.read_publications(connection, plan.publications):
+    found = publications.read_publications(connection, plan.publications)
+    if is_new:
+        publications.check_tables(found)
+    for facts in found:
         for warning in facts.warnings():
-            if warning not in plan.said:
-                plan.said.add(warning)
-                _LOG.warning("%s", warning)
+            _warn(plan, warning)
+
+
+def _warn(plan: Plan, warning: str) -> None:
+    """Log a warning, each once in a capture."""
+    if warning not in plan.said:
+        plan.said.add(warning)
+        _LOG.warning("%s", warning)
 
 
 def _make_slot(
@@ -180,20 +211,24 @@ def _make_slot(
     if writer.noted_lsn:  # also where none is to be created: who then made one by hand would have a gap
         raise LogGapError(
             f"there is no slot {plan.slot!r} any more, and a new one would not have the changes since the log in "
-            f"{writer.store} ended, at {writer.noted_lsn}; {_NEW_LOG}"
+            f"{writer.store} ended, at {writer.noted_lsn}; {REMEDY}"
         )
     if not plan.create_slot and (writer.durable_seq < 0 or plan.on_lost_slot == "stop"):
         return False, None
-    wanted: Any = {"two_phase": options.two_phase, "failover": plan.failover, "timeout": plan.slot_timeout}
-    if plan.copies is None:
-        slots.create_slot(connection, plan.slot, **wanted)
-        return True, None
-    check_can_copy(connection)
-    published = read_published(connection, plan.publications)
+    asked: Any = {"two_phase": options.two_phase, "failover": plan.failover, "timeout": plan.slot_timeout}
+    if plan.copies is not None:
+        check_can_copy(connection)
     with ExitStack() as undoing:
-        holder = plan.copies()
-        undoing.callback(holder.close)
-        exported = slots.create_slot_with_snapshot(holder, plan.slot, published=published, **wanted)
+        writer.note_slot(plan.slot)
+        undoing.callback(writer.note_slot, None)
+        exported = None
+        if plan.copies is None:
+            slots.create_slot(connection, plan.slot, **asked)
+        else:
+            published = read_published(connection, plan.publications)
+            holder = plan.copies()
+            undoing.callback(holder.close)
+            exported = slots.create_slot_with_snapshot(holder, plan.slot, published=published, **asked)
         undoing.pop_all()
     return True, exported
 
@@ -207,19 +242,31 @@ def _read(connection: Connection, exported: slots.ExportedSnapshot) -> Snapshot:
         raise ReplicationError(text, transient=True) from error
 
 
-def _check_slot_position(connection: Connection, plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:
+def _check_empty_log(plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:
+    """Raise ChangeLogError where the log is empty and the slot is not one that its capture has created.
+
+    Whether the slot was read before cannot be asked: pg_stat_replication_slots begins again with a crash of the server,
+    a promotion and pg_stat_reset_replication_slot.
+    """
+    if plan.new_log or writer.noted_lsn or writer.durable_seq >= 0:
+        return
+    writer.refresh()
+    if writer.noted_lsn or writer.durable_seq >= 0 or writer.noted_slot == plan.slot:
+        return
+    raise ChangeLogError(
+        f"the log in {writer.store} is empty, but slot {plan.slot!r} exists already: what a reader confirmed, up to "
+        f"{confirmed}, will not come again; if there should be a log, as on a volume that is not mounted, bring it "
+        "back; to begin a new log with the changes that the slot still has, give --new-log (new_log=True)"
+    )
+
+
+def _check_slot_position(plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:
     noted = writer.noted_lsn
-    if not noted and not plan.new_log and (given := slots.given_before(connection, plan.slot)):
-        raise ChangeLogError(
-            f"the log in {writer.store} is empty, but slot {plan.slot!r} gave {given} transaction{'s' * (given != 1)} "
-            "to a reader before, and what was confirmed then will not come again; if there should be a log, as on a "
-            "volume that is not mounted, bring it back; to begin a new log all the same, give --new-log (new_log=True)"
-        )
     if noted and confirmed > noted:
         raise LogGapError(
             f"slot {plan.slot!r} is at {confirmed}, but the log in {writer.store} ends at {noted}: the slot was "
             "re-created, or moved by another reader, or the log lost its last segments, and the changes between are "
-            f"not in the log; {_NEW_LOG}"
+            f"not in the log; {REMEDY}"
         )
 
 
@@ -236,6 +283,6 @@ def _check_server_position(current: Lsn, standby: bool, writer: LogWriter) -> No
         )
     raise LogGapError(
         f"the server's WAL ends at {current}, before the log in {writer.store} does ({noted}): the server has lost "
-        f"WAL, or was restored from a backup; {_NEW_LOG}",
+        f"WAL, or was restored from a backup; {REMEDY}",
         void_after=current,
     )

@@ -2,24 +2,30 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from psycopg import sql
 
-from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.errors import PgoutputError, ReplicationError
 from pgoutput_construct.postgres.membership import published_tables, read_members
 from pgoutput_construct.postgres.queries import Connection, fetch, run
+from pgoutput_construct.stream.identifiers import qualified_name, quote_identifier, split_name, split_pattern
 
 __all__ = [
+    "OPERATIONS",
+    "NewPublication",
     "PublicationFacts",
     "check_publications",
+    "check_tables",
     "ensure_publication",
     "find_table",
     "missing_publications",
     "read_publications",
 ]
 
-OPERATIONS = ("insert", "update", "delete", "truncate")
+OPERATIONS: Final = ("insert", "update", "delete", "truncate")
 
+_SCHEMAS_SINCE: Final = 150000
 _WITHOUT_IDENTITY = """c.relreplident <> 'f' AND NOT EXISTS (
     SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid
     AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END)"""
@@ -38,6 +44,17 @@ class PublicationFacts:
 
     unsent: tuple[str, ...] = ()
     """Partitions of its tables, qualified, of which the server sends nothing: foreign tables, and unlogged ones."""
+
+    with_sequences: bool = False
+    """It publishes all sequences (PostgreSQL 19), of which the stream has nothing."""
+
+    without_tables: bool = False
+    """It publishes no table, and none that is created later."""
+
+    @property
+    def has_sequences_alone(self) -> bool:
+        """Whether it is FOR ALL SEQUENCES and nothing else."""
+        return self.with_sequences and self.without_tables
 
     def warnings(self) -> list[str]:
         """Say what is probably not meant, each with its remedy."""
@@ -59,13 +76,20 @@ class PublicationFacts:
                 f"or unlogged: {', '.join(self.unsent)}; the log will lack their rows: capture a foreign table where "
                 "its rows are, and run ALTER TABLE ... SET LOGGED on an unlogged one"
             )
+        if self.with_sequences:
+            found.append(
+                f"publication {self.name!r} publishes sequences: subscriptions copy their values, but the stream has "
+                "nothing of them, and neither will the log"
+            )
         return found
 
 
 def missing_publications(connection: Connection, publications: Iterable[str]) -> list[str]:
     """Return those of ``publications`` that the database of ``connection`` does not have."""
-    known = {row[0] for row in fetch(connection, "SELECT pubname FROM pg_publication")}
-    return [name for name in publications if name not in known]
+    names = list(publications)
+    query = "SELECT pubname FROM pg_publication WHERE pubname = ANY(%s)"
+    known = {row[0] for row in fetch(connection, query, [names], doing="the publications cannot be read")}
+    return [name for name in names if name not in known]
 
 
 def check_publications(connection: Connection, publications: Iterable[str]) -> None:
@@ -79,6 +103,17 @@ def check_publications(connection: Connection, publications: Iterable[str]) -> N
         )
 
 
+def check_tables(publications: Sequence[PublicationFacts]) -> None:
+    """Raise ReplicationError where all ``publications`` publish sequences alone: nothing of them is streamed."""
+    if publications and all(facts.has_sequences_alone for facts in publications):
+        names = " and ".join(repr(facts.name) for facts in publications)
+        raise ReplicationError(
+            f"nothing would ever come from publication {names}, which publishes sequences alone (FOR ALL SEQUENCES): "
+            "subscriptions copy their values, the stream has nothing of them; name a publication of tables, or publish "
+            "these, too (ALTER PUBLICATION ... SET ALL TABLES, ALL SEQUENCES)"
+        )
+
+
 def read_publications(connection: Connection, publications: Sequence[str]) -> list[PublicationFacts]:
     """Read what ``publications`` publish; those that there are not are left out."""
     query = f"""WITH RECURSIVE {published_tables(connection)} SELECT p.pubname, array_remove(ARRAY[
@@ -88,63 +123,133 @@ def read_publications(connection: Connection, publications: Sequence[str]) -> li
               JOIN pg_namespace n ON n.oid = c.relnamespace
               WHERE m.publication = p.oid AND {_WITHOUT_IDENTITY} ORDER BY 1),
         ARRAY(SELECT format('%%I.%%I', n.nspname, c.relname) FROM unsent u JOIN pg_class c ON c.oid = u.oid
-              JOIN pg_namespace n ON n.oid = c.relnamespace WHERE u.publication = p.oid ORDER BY 1)
+              JOIN pg_namespace n ON n.oid = c.relnamespace WHERE u.publication = p.oid ORDER BY 1),
+        with_sequences, NOT puballtables AND NOT EXISTS (SELECT FROM members m WHERE m.publication = p.oid)
         FROM wanted p ORDER BY pubname"""
     rows = fetch(connection, query, [list(publications)], doing="the publications cannot be read")
-    return [PublicationFacts(row[0], *map(tuple, row[1:])) for row in rows]
+    return [
+        PublicationFacts(name, tuple(operations), tuple(without), tuple(unsent), *flags)
+        for name, operations, without, unsent, *flags in rows
+    ]
 
 
-def ensure_publication(connection: Connection, name: str, tables: Sequence[str]) -> bool:
-    """Create the publication ``name`` for ``tables`` where there is none; return whether it was created.
+@dataclass(frozen=True)
+class NewPublication:
+    """What a publication is created for where it does not exist."""
 
-    Tables are written as in SQL, ``public`` where no schema is named. Raises ReplicationError for a table that there
-    is not or that has no replica identity (its updates would fail from then on), and when the publication exists
-    without one of the tables.
+    tables: tuple[tuple[str, str], ...]
+    """Its tables, each by schema and name."""
+    schemas: tuple[str, ...] = ()
+    """Schemas whose tables it publishes, those that are created later included."""
+    operations: tuple[str, ...] = ()
+    """What it publishes, of OPERATIONS; nothing for what the server does by itself, which is all of them."""
+
+    @classmethod
+    def parse(cls, names: Iterable[str], operations: Iterable[str] = ()) -> "NewPublication":
+        """Read names as SQL has them, and ``schema.*`` for a whole schema.
+
+        Raises PgoutputError for what is no name, and for operations that a publication does not have.
+        """
+        found = [split_pattern(name) for name in names]
+        given = tuple(dict.fromkeys(operations))
+        if unknown := sorted({*given} - {*OPERATIONS}):
+            raise PgoutputError(f"a publication does not publish {unknown[0]!r}, but {', '.join(OPERATIONS)}")
+        tables = tuple(dict.fromkeys((schema, name) for schema, name in found if name is not None))
+        return cls(tables, tuple(dict.fromkeys(schema for schema, name in found if name is None)), given)
+
+
+def ensure_publication(connection: Connection, name: str, wanted: NewPublication) -> bool:
+    """Create the publication ``name`` where it does not exist; return whether it was created.
+
+    Raises ReplicationError for a table or schema that does not exist; for tables without a replica identity, unless
+    neither updates nor deletes are published (the server refuses those of such a table once it is published); and when
+    the publication exists without one of the tables, schemas or operations.
     """
-    if not tables:
+    if not wanted.tables and not wanted.schemas:
         raise ReplicationError(f"name the tables of the publication {name!r}")
-    found = [find_table(connection, table) for table in tables]
-    for table, names in zip(tables, found, strict=True):
-        _check_identity(connection, table, names)
+    for table in wanted.tables:
+        check_table(connection, table)
+    _check_schemas(connection, wanted.schemas)
     if missing_publications(connection, [name]):
-        _create(connection, name, found)
+        _create(connection, name, wanted)
         return True
-    if missing := set(found) - read_members(connection, [name]):
-        raise ReplicationError(
-            f"publication {name!r} exists without {', '.join(sorted('.'.join(names) for names in missing))}; run ALTER "
-            "PUBLICATION ... ADD TABLE ..., or choose another name"
-        )
+    _check_existing(connection, name, wanted)
     return False
 
 
 def find_table(connection: Connection, table: str) -> tuple[str, str]:
     """Return schema and name of a table that is written as in SQL, ``public`` where no schema is named.
 
-    Raises ReplicationError where there is none.
+    Raises ReplicationError where it does not exist, and PgoutputError for what is no name of a table.
     """
-    query = """WITH parts AS (SELECT parse_ident(%s) AS name)
-        SELECT n.nspname, c.relname FROM parts
-        JOIN pg_class c ON c.relname = name[array_upper(name, 1)] AND c.relkind IN ('r', 'p')
-        JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = CASE array_length(name, 1) WHEN 1 THEN 'public' ELSE name[1] END"""
-    rows = fetch(connection, query, [table], doing=f"{table!r} is not the name of a table")
-    if not rows:
-        raise ReplicationError(f"there is no table {table!r} in database {connection.info.dbname!r}")
-    namespace, name = rows[0]
-    return str(namespace), str(name)
+    names = split_name(table)
+    check_table(connection, names)
+    return names
 
 
-def _check_identity(connection: Connection, table: str, names: tuple[str, str]) -> None:
-    query = f"""SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = %s AND c.relname = %s AND {_WITHOUT_IDENTITY}"""
-    if fetch(connection, query, names):
+def check_table(connection: Connection, names: tuple[str, str]) -> None:
+    """Raise ReplicationError unless a table of this schema and name exists."""
+    query = """SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')"""
+    if not fetch(connection, query, names, doing="the table cannot be looked up"):
+        raise ReplicationError(f"there is no table {qualified_name(*names)} in database {connection.info.dbname!r}")
+
+
+def _check_schemas(connection: Connection, schemas: Sequence[str]) -> None:
+    if schemas and connection.info.server_version < _SCHEMAS_SINCE:
+        raise ReplicationError("publications of whole schemas need PostgreSQL 15: name the tables")
+    query = "SELECT nspname FROM pg_namespace WHERE nspname = ANY(%s)"
+    known = {schema for (schema,) in fetch(connection, query, [list(schemas)])} if schemas else set()
+    for schema in schemas:
+        if schema not in known:
+            raise ReplicationError(
+                f"there is no schema {quote_identifier(schema)} in database {connection.info.dbname!r}"
+            )
+
+
+def _create(connection: Connection, name: str, wanted: NewPublication) -> None:
+    """Create a publication, unless that would have the server refuse updates and deletes of its tables."""
+    objects = [sql.SQL("TABLE {}").format(sql.Identifier(*names)) for names in wanted.tables]
+    objects += [sql.SQL("TABLES IN SCHEMA {}").format(sql.Identifier(schema)) for schema in wanted.schemas]
+    create = sql.SQL("CREATE PUBLICATION {} FOR {}").format(sql.Identifier(name), sql.SQL(", ").join(objects))
+    if wanted.operations:
+        create += sql.SQL(" WITH (publish = {})").format(sql.Literal(", ".join(wanted.operations)))
+    # In a transaction that nobody else sees: only the publication itself says which leaves its tables have.
+    with connection.transaction():
+        run(connection, create.as_string(connection), doing=f"publication {name!r} cannot be created")
+        (facts,) = read_publications(connection, [name])
+        if facts.without_identity and {"update", "delete"} & {*facts.operations}:
+            raise ReplicationError(
+                f"{', '.join(facts.without_identity)} without a replica identity: once it is published the server "
+                "refuses UPDATE and DELETE on such a table; give it a primary key, or run ALTER TABLE ... REPLICA "
+                "IDENTITY FULL, before it is published; or, where rows are only inserted, publish neither of both "
+                "(--publish insert,truncate, publish=('insert', 'truncate'))"
+            )
+
+
+def _check_existing(connection: Connection, name: str, wanted: NewPublication) -> None:
+    """Raise ReplicationError where a publication that exists lacks something of what is asked for."""
+    if missing := {*wanted.tables} - read_members(connection, [name]):
+        lacked = ", ".join(sorted(qualified_name(*names) for names in missing))
         raise ReplicationError(
-            f"table {table!r} has no replica identity: once it is published the server refuses UPDATE and DELETE on "
-            "it; give it a primary key, or run ALTER TABLE ... REPLICA IDENTITY FULL, before it is published"
+            f"publication {name!r} exists without {lacked}; run ALTER PUBLICATION ... ADD TABLE ... (SET ALL TABLES, "
+            "where it leaves them out by EXCEPT), or choose another name"
         )
-
-
-def _create(connection: Connection, name: str, tables: Sequence[tuple[str, str]]) -> None:
-    listed = sql.SQL(", ").join(sql.Identifier(*names) for names in tables)
-    create = sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(name), listed)
-    run(connection, create.as_string(connection), doing=f"publication {name!r} cannot be created")
+    query = """SELECT s FROM unnest(%s::text[]) s WHERE NOT EXISTS (SELECT FROM pg_publication p
+        LEFT JOIN pg_publication_namespace m ON m.pnpubid = p.oid LEFT JOIN pg_namespace n ON n.oid = m.pnnspid
+        WHERE p.pubname = %s AND (n.nspname = s OR (p.puballtables AND NOT EXISTS (
+            SELECT FROM pg_publication_rel e JOIN pg_class c ON c.oid = e.prrelid
+            WHERE e.prpubid = p.oid AND c.relnamespace = to_regnamespace(quote_ident(s)))))) ORDER BY 1"""
+    unpublished = fetch(connection, query, [list(wanted.schemas), name]) if wanted.schemas else []
+    if unpublished:
+        raise ReplicationError(
+            f"publication {name!r} exists without the schema {quote_identifier(unpublished[0][0])}; run ALTER "
+            "PUBLICATION ... ADD TABLES IN SCHEMA ... (SET ALL TABLES, where it leaves tables of it out by EXCEPT), or "
+            "choose another name"
+        )
+    for facts in read_publications(connection, [name]) if wanted.operations else ():
+        if {*facts.operations} != {*wanted.operations}:
+            raise ReplicationError(
+                f"publication {name!r} exists, and publishes {', '.join(facts.operations) or 'nothing'}, not "
+                f"{', '.join(wanted.operations)}; run ALTER PUBLICATION ... SET (publish = ...), or choose another name"
+            )

@@ -85,6 +85,9 @@ class Pump:
     """Seconds: how often a position is confirmed that moves although nothing is published."""
     synchronous: Callable[[], bool] = lambda: False
     """Whether commits wait for what is confirmed here (synchronous_standby_names): then each cuts a segment."""
+    begin: Callable[[], None] = lambda: None
+    """Called once the server's history is known to be the log's; nothing is confirmed, and no copy appended, before."""
+    _has_begun: bool = False
     _reply_requested: bool = False
     _next_idle: float = 0.0
     _next_cut: float = 0.0
@@ -96,10 +99,12 @@ class Pump:
     def run(self) -> str:
         """Return the reason of the end; then all that was received is durable, and what is complete is confirmed.
 
-        Raises ReplicationError, DecodeError, ProtocolError and what callbacks raise; what came before is published.
+        Raises LogGapError where the server's history is not the log's; ReplicationError, DecodeError, ProtocolError and
+        what callbacks raise, and what came before is published then.
         """
         self.writer.on_durable = self.copier.pieces.wake = self.stream.frames.wake
         try:
+            self._begin()
             while not (reason := self.ending.reason(self.tracker)):
                 self._step()
             self._settle()
@@ -110,6 +115,22 @@ class Pump:
             raise
         finally:
             self.writer.on_durable, self.copier.pieces.wake = None, None
+        return reason
+
+    def compare(self) -> str | None:
+        """Read until the server's history is known to be the log's; append and confirm nothing.
+
+        Return the reason where the capture is to end before that. Raises as ``run``.
+        """
+        reason = None
+        while not self.tracker.compared and not (reason := self.ending.reason(self.tracker)):
+            if frames := self.stream.drain(_SLICE):
+                taken = self.intake.take(frames)
+                if taken.error is not None:
+                    raise taken.error
+                if taken.reply_requested:
+                    self.stream.send_status()
+            self._ask()
         return reason
 
     @property
@@ -124,14 +145,22 @@ class Pump:
             self._take(frames)
         else:
             self._ask()
-        self.catalog.append_news(self.tracker.between)
-        if self.tracker.between:
-            self.copier.append_to(self.writer)
+        self._begin()
+        if self._has_begun:
+            self.catalog.append_news(self.tracker.between)
+            if self.tracker.between:
+                self.copier.append_to(self.writer)
         self._collect()
         if not self.writer.busy and self._is_due():
             self._cut()
         if time.monotonic() >= self._next_report:
             self._show()
+
+    def _begin(self) -> None:
+        if not self._has_begun and self.tracker.compared:
+            self._has_begun = True
+            self.catalog.append_news(self.tracker.between)
+            self.begin()
 
     def _take(self, frames: Frames) -> None:
         transactions, dropped = self.tracker.transactions, self.tracker.dropped
@@ -163,7 +192,7 @@ class Pump:
         return 0.0 if self.copier.pieces and self.tracker.between else _SLICE
 
     def _ask(self) -> None:
-        if self.ending.asks and time.monotonic() >= self._next_ask:
+        if (self.ending.asks or not self.tracker.compared) and time.monotonic() >= self._next_ask:
             self.stream.send_status(reply_requested=True)
             self._next_ask = time.monotonic() + 1
 
@@ -179,7 +208,8 @@ class Pump:
 
     def _is_ahead(self) -> bool:
         """Tell whether more is complete than was confirmed, or handed over to be made durable and confirmed."""
-        return self.tracker.complete_lsn > max(self.stream.confirmed_lsn, self._cut_lsn)
+        handed_over = max(self.stream.confirmed_lsn, self._cut_lsn)
+        return self.tracker.compared and self.tracker.complete_lsn > handed_over
 
     def _is_synchronous(self) -> bool:
         synchronous = self.synchronous()
@@ -189,7 +219,8 @@ class Pump:
     def _cut(self) -> None:
         position = self.tracker.position
         self.writer.cut(position)
-        self._reply_requested, self._cut_lsn = False, position.complete_lsn
+        self._reply_requested = False
+        self._cut_lsn = position.complete_lsn if self.tracker.compared else Lsn(0)
         self._next_cut = time.monotonic() + _CUT_INTERVAL
 
     def _collect(self) -> None:
@@ -199,7 +230,8 @@ class Pump:
             if durable.segment is not None:
                 self.copier.became_durable(durable.segment.last_seq)
             self._next_idle = time.monotonic() + self.idle_interval
-            self.stream.confirm(durable.position.complete_lsn)
+            if self.tracker.compared:
+                self.stream.confirm(durable.position.complete_lsn)
             self.progress.confirmed_lsn = max(self.progress.confirmed_lsn, self.stream.confirmed_lsn)
 
     def _settle(self) -> None:

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.failures import DecodingError
 from pgoutput_construct.postgres.silence import SilentServerError
 
 __all__ = ["Retry"]
@@ -13,10 +14,10 @@ __all__ = ["Retry"]
 _LOG = logging.getLogger("pgoutput_construct")
 _SHORTEST, _LONGEST = 0.1, 30.0  # seconds
 _STABLE = 5.0  # seconds after which a connection counts as good
-_INTERNAL = "XX000"
 _INTERNAL_ATTEMPTS = 3
-"""How often the same internal error may end a stream. A transaction that is rolled back while a slot of two phases
-decodes it can make one ("could not map filenumber", ReorderBufferProcessTXN), and is left out the next time."""
+"""How often the same internal error may end a stream without a transaction in between that came completely. A
+transaction that is rolled back while a slot of two phases decodes it can make one ("could not map filenumber",
+ReorderBufferProcessTXN), and is left out the next time; an error that comes again is the slot's, for ever."""
 
 
 class Retry:
@@ -33,6 +34,7 @@ class Retry:
         self._said = ""
         self._connected = False
         self._internal: Counter[str] = Counter()
+        self._transactions = 0
 
     def begin(self, received: int = 0) -> None:
         """Note that an attempt begins, when so much had been ``received``."""
@@ -46,6 +48,20 @@ class Retry:
         self._said = ""
         self._connected = True
 
+    def recurs(self, error: ReplicationError, transactions: int) -> bool:
+        """Return whether ``error`` is an internal one that ended the stream as often as it may.
+
+        ``transactions`` is how many came completely since the first connection: after another one attempts are
+        counted from scratch.
+        """
+        if transactions != self._transactions:
+            self._internal.clear()
+            self._transactions = transactions
+        if not isinstance(error, DecodingError):
+            return False
+        self._internal[str(error)] += 1
+        return self._internal[str(error)] > _INTERNAL_ATTEMPTS
+
     def failed(self, error: ReplicationError, received: int = 0) -> float:
         """Return how many seconds to pause; raise ``error`` when it cannot pass by itself, or the time is over.
 
@@ -54,18 +70,13 @@ class Retry:
         now = time.monotonic()
         if self._connected:
             self._contact = now
-        if not self._may_pass(error) or (self.limit is not None and now - self._contact >= self.limit):
+        if not error.transient or (self.limit is not None and now - self._contact >= self.limit):
             raise error
         silent_again = isinstance(error, SilentServerError) and received == self._received
         self.silent = self.silent + 1 if silent_again else 0
         self._pause = _SHORTEST if self._was_stable(now) else min(self._pause * 2, _LONGEST)
         self._say(error)
         return self._pause
-
-    def _may_pass(self, error: ReplicationError) -> bool:
-        if error.sqlstate == _INTERNAL:
-            self._internal[str(error)] += 1
-        return error.transient and self._internal[str(error)] <= _INTERNAL_ATTEMPTS
 
     def _was_stable(self, now: float) -> bool:
         return self._connected and now - self._attempt >= _STABLE

@@ -8,6 +8,8 @@ from pgoutput_construct.wire import Lsn
 
 __all__ = ["check_wal_level", "current_lsn", "identify", "is_standby"]
 
+_RAISED_SINCE = 190000
+
 
 def identify(connection: Connection) -> dict[str, Any]:
     """Ask a replication connection who its server is: the fields of LogOptions from server_version to timeline."""
@@ -38,10 +40,21 @@ def current_lsn(connection: Connection) -> Lsn:
 
 
 def check_wal_level(connection: Connection) -> None:
-    """Raise ReplicationError unless the ``wal_level`` of the server behind ``connection`` is ``logical``."""
+    """Raise ReplicationError unless the server of ``connection`` can decode, or will with the first slot.
+
+    Since PostgreSQL 19 a primary with ``wal_level = replica`` writes what decoding needs while it has a logical
+    slot (EnsureLogicalDecodingEnabled); a standby only follows its primary. ``effective_wal_level`` shows it.
+    """
     level = fetch_row(connection, "SHOW wal_level")[0]
-    if level != "logical":
+    if level == "logical":
+        return
+    if connection.info.server_version < _RAISED_SINCE or level != "replica":
         raise ReplicationError(
             f"wal_level is {level}, logical decoding needs logical; run ALTER SYSTEM SET wal_level = "
             "'logical' and restart the server"
+        )
+    if is_standby(connection) and fetch_row(connection, "SHOW effective_wal_level")[0] != "logical":
+        raise ReplicationError(
+            "the standby's primary does not write what logical decoding needs (effective_wal_level is replica); create "
+            "a logical slot on the primary, or run ALTER SYSTEM SET wal_level = 'logical' there and restart it"
         )

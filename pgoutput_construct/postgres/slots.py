@@ -1,6 +1,7 @@
 """Replication slots: made, checked and dropped, with errors that say what to run."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,12 +20,14 @@ from pgoutput_construct.wire import Lsn
 __all__ = [
     "ExportedSnapshot",
     "LostSlotError",
+    "UndecodableSlotError",
     "check_slot",
+    "check_unread",
     "create_slot",
     "create_slot_with_snapshot",
     "drop_slot",
+    "end_reader",
     "ensure_slot",
-    "given_before",
 ]
 
 Made = TypeVar("Made")
@@ -33,12 +36,35 @@ _ARGUMENTS = {"temporary": 0, "twophase": 140000, "failover": 170000}
 """The optional arguments of pg_create_logical_replication_slot, and since which server they are there."""
 
 _COMMAND_OPTIONS = {"twophase": "TWO_PHASE", "failover": "FAILOVER"}
-_COUNTED_SINCE = 140000
 _PARENTHESES_SINCE = 150000
+_IN_USE = "55006"  # object_in_use, which START_REPLICATION reports (ReplicationSlotAcquire)
 
 
 class LostSlotError(ReplicationError):
     """A slot that never gives changes again: the server removed what it needs."""
+
+
+class UndecodableSlotError(LostSlotError):
+    """A slot at which decoding fails with the same internal error, however often it is read.
+
+    An example is "could not map filenumber ... to relation OID" (ReorderBufferProcessTXN): a change whose table the
+    historic snapshot of the slot does not show, as may be in slots that are created while transactions run that
+    TRUNCATE. The slot is not invalidated, so the server never says that it is lost.
+    """
+
+    def __init__(self, slot: str, error: ReplicationError, replaced: int = 0) -> None:
+        """Report that reading ``slot`` ended with ``error`` again and again; it replaced so many others like it."""
+        others = f" It was the same with {replaced} before it, which it replaced." if replaced else ""
+        self.reason = f"{error}; reading slot {slot!r} ends with this internal error each time"
+        """What is wrong, without the remedy."""
+        super().__init__(
+            f"{self.reason}: the server cannot decode the change that comes next, for any reader, and never will."
+            f"{others} Have the capture drop the slot, create another one and copy all tables again into the same log: "
+            f"--on-lost-slot snapshot (on_lost_slot='snapshot'); or drop it (SELECT pg_drop_replication_slot({slot!r})"
+            "), create a new one, and begin a new log with an initial copy of the tables. Report the error to "
+            "PostgreSQL, with the server's log",
+            sqlstate=error.sqlstate,
+        )
 
 
 @dataclass(frozen=True)
@@ -74,6 +100,19 @@ def check_slot(connection: Connection, slot: str) -> Lsn:
     if health.lost:
         raise LostSlotError(str(health.problem), sqlstate="55000")
     return health.confirmed_lsn or Lsn(0)
+
+
+def check_unread(connection: Connection, slot: str) -> None:
+    """Raise ReplicationError, which may pass, where another process reads ``slot``: a slot has one reader."""
+    for health in slot_health(connection, slot):
+        if health.active_pid is not None:
+            who = f"process {health.active_pid}" + (f" ({health.reader})" if health.reader else "")
+            raise ReplicationError(
+                f"slot {slot!r} is being read by {who}: stop that reader, give this capture a slot of its own, or wait "
+                "until the server notices that the reader is gone",
+                transient=True,
+                sqlstate=_IN_USE,
+            )
 
 
 def create_slot(
@@ -180,12 +219,15 @@ def drop_slot(connection: Connection, slot: str, *, missing_ok: bool = False) ->
         raise ReplicationError(f"there is no replication slot {slot!r}")
 
 
-def given_before(connection: Connection, slot: str) -> int:
-    """Return how many transactions ``slot`` gave to readers so far, as far as the server counted (PostgreSQL 14)."""
-    if connection.info.server_version < _COUNTED_SINCE:
-        return 0
-    query = "SELECT total_txns FROM pg_stat_replication_slots WHERE slot_name = %s"
-    return sum(int(row[0]) for row in fetch(connection, query, [slot]))
+def end_reader(connection: Connection, slot: str, pid: int) -> None:
+    """End the walsender ``pid`` where it still reads ``slot``: one of our own, whose connection is lost.
+
+    It may not know that for long, for ever with ``wal_sender_timeout = 0``, and keep the slot. A role may end its own
+    processes; one that may not waits until the server notices.
+    """
+    query = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = %s AND active_pid = %s"
+    with suppress(ReplicationError):
+        fetch(connection, query, [slot, pid])
 
 
 def _create(connection: Connection, slot: str, arguments: Iterable[str]) -> Lsn:

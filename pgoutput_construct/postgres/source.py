@@ -12,6 +12,7 @@ from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import connect, describe_error
 from pgoutput_construct.postgres.waiting import Patience
+from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire.messages import RelationColumn
 
 __all__ = ["fetch_table"]
@@ -38,7 +39,7 @@ def fetch_table(dsn: str, namespace: str, name: str, columns: pa.Schema) -> pa.T
         try:
             result = connection.execute(query).pgresult
         except psycopg.Error as error:
-            raise _cannot_be_read(error, f"{namespace or 'pg_catalog'}.{name}") from error
+            raise _cannot_be_read(error, qualified_name(namespace, name)) from error
         assert result is not None
         readers = [
             ColumnReader(RelationColumn(0, field.name, result.ftype(index), -1), {}, field.type)

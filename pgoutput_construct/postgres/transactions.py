@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from pgoutput_construct.columnar.headers import read_columns
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.rows import RowError
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.postgres.gaps import LogGapError
+from pgoutput_construct.postgres.overlap import Overlap
 from pgoutput_construct.stream.state import INSIDE_ONLY, StreamState
 from pgoutput_construct.wire import (
     Begin,
@@ -26,6 +28,8 @@ from pgoutput_construct.wire import (
     RollbackPrepared,
     StreamCommit,
     StreamPrepare,
+    StreamStart,
+    StreamStop,
 )
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.protocol import DESCRIPTIONS, MessageFlags
@@ -34,6 +38,8 @@ __all__ = ["Admission", "TransactionTracker"]
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+_Ending: TypeAlias = Commit | StreamCommit | CommitPrepared | RollbackPrepared | Prepare | StreamPrepare
 
 _INSIDE_ONLY: Final = tag_table(INSIDE_ONLY)
 _DESCRIPTIONS: Final = tag_table(DESCRIPTIONS)
@@ -76,10 +82,15 @@ class TransactionTracker:
     """Follows one connection's payloads through the messages that begin and end transactions and streams.
 
     Rows are not looked at: their tag says that they change no state. ``position`` is how far the log was
-    complete when the connection began: a server that keeps to the protocol sends nothing again from before it.
+    complete when the connection began: a server that keeps to the protocol sends nothing again from before it, but for
+    the ``overlap`` that it was asked for, which is compared with the log.
     """
 
-    def __init__(self, position: Position) -> None:
+    def __init__(self, position: Position, overlap: Overlap | None = None) -> None:
+        self._overlap = overlap
+        self._xid = 0
+        self.gap: LogGapError | None = None
+        """Why the server's history is not that of the log; nothing that was sent belongs into it then."""
         self._resume_lsn = position.complete_lsn
         self._state = StreamState(exact=True)
         self._skipping = False
@@ -96,6 +107,16 @@ class TransactionTracker:
     def position(self) -> Position:
         """How far the log is complete with all that was admitted."""
         return Position(self.complete_lsn, dict(self._prepared), tuple(self._finished))
+
+    @property
+    def compared(self) -> bool:
+        """True once all was sent that is compared with the log: the server's history is the log's."""
+        return self._overlap is None and self.gap is None
+
+    @property
+    def proved(self) -> bool:
+        """True once the server has sent the last transaction of the log, or where none must come again."""
+        return self.compared or (self._overlap is not None and self._overlap.witness is None)
 
     @property
     def between(self) -> bool:
@@ -122,6 +143,7 @@ class TransactionTracker:
 
     def keepalive(self, wal_end: Lsn) -> None:
         """Take a keepalive that came between transactions into account: all before its position was sent."""
+        self._pass_over(wal_end)
         self.complete_lsn = max(self.complete_lsn, wal_end)
 
     def _runs(self, index: BatchIndex, controls: Numbers) -> Iterator[tuple[Numbers, bool]]:
@@ -138,12 +160,15 @@ class TransactionTracker:
 
     def _skip(self, index: BatchIndex, kept: Flags, first: int) -> None:
         """Leave out what is inside a transaction that the log has, from the payload ``first`` on."""
-        if self._skipping:
+        if self._skipping and self._state.stream_xid is not None:
+            kept[:] = False  # what a stream describes counts for others only once it is committed
+        elif self._skipping:
             # A server sends a table's Relation once a connection: later transactions need it, too.
             kept[:] = look_up(index.tags[first : first + len(kept)], _DESCRIPTIONS)
 
     def _plain(self, index: BatchIndex, rows: Numbers) -> Flags:
         """Take in Begins and Commits of transactions that the log does not have; tell behind which nothing is open."""
+        self._pass_over(self._resume_lsn)
         commits: Flags = index.tags[rows] == _COMMIT
         ends = _fields(index, rows[commits], Commit)["end_lsn"]
         last_begin = rows[~commits][-1:].tolist()
@@ -168,9 +193,16 @@ class TransactionTracker:
         self._state.follow(message)
         match message:
             case Begin() as begin:
+                self._xid = begin.xid
+                if begin.final_lsn >= self._resume_lsn:
+                    self._pass_over(begin.final_lsn)
                 admitted = self._begin(begin.final_lsn < self._resume_lsn)
             case BeginPrepare() as begin:
                 admitted = self._begin(self._has(begin))
+            case StreamStart() as start:
+                admitted = self._begin(self._overlap is not None and start.xid in self._overlap.streams)
+            case StreamStop():
+                admitted, self._skipping = not self._skipping, False
             case Commit() | StreamCommit() | CommitPrepared() | RollbackPrepared() as end:
                 admitted = self._end(end)
             case Prepare() | StreamPrepare() as prepare:
@@ -189,9 +221,11 @@ class TransactionTracker:
         skipped = self._skipping
         self._skipping = False
         end_lsn = end.rollback_end_lsn if isinstance(end, RollbackPrepared) else end.end_lsn
-        if skipped or end_lsn <= self._resume_lsn:
+        if (skipped or end_lsn <= self._resume_lsn) and not self._was_streamed_first(end):
+            self._compare(end)
             self.dropped += 1
             return False
+        self._pass_over(end_lsn)
         if isinstance(end, CommitPrepared | RollbackPrepared):
             self._finish(end.gid)
         self.transactions += not isinstance(end, RollbackPrepared)
@@ -201,11 +235,39 @@ class TransactionTracker:
     def _prepare(self, prepare: Prepare | StreamPrepare) -> bool:
         self._skipping = False
         if self._has(prepare):
+            self._compare(prepare)
             self.dropped += 1
             return False
         self._prepared[prepare.gid] = int(prepare.end_lsn)
         self.complete_lsn = max(self.complete_lsn, prepare.end_lsn)
         return True
+
+    def _was_streamed_first(self, end: _Ending) -> bool:
+        """Return whether streams were admitted that now end before the end of the log.
+
+        The log has nothing of them: nothing in them is visible, or else the server's history is another one, which is
+        about to show.
+        """
+        if self._overlap is None or not isinstance(end, StreamCommit) or end.end_lsn <= self._overlap.start_lsn:
+            return False
+        return end.xid not in self._overlap.streams
+
+    def _compare(self, end: _Ending) -> None:
+        if self._overlap is not None:
+            try:
+                self._overlap.compare(end, self._xid if isinstance(end, Commit) else end.xid)
+            except LogGapError as gap:
+                self.gap = self.gap or gap
+
+    def _pass_over(self, lsn: Lsn) -> None:
+        """Note that all that ended up to a position was sent; beyond the end of the log nothing is compared."""
+        if self._overlap is not None:
+            try:
+                self._overlap.pass_over(lsn)
+            except LogGapError as gap:
+                self.gap = self.gap or gap
+            if lsn >= self._resume_lsn:
+                self._overlap = None
 
     def _finish(self, gid: str) -> None:
         prepare_end = self._prepared.pop(gid, None)
@@ -225,6 +287,7 @@ class TransactionTracker:
         if message.lsn <= self._resume_lsn:
             self.dropped += 1
             return False
+        self._pass_over(message.lsn)
         self.complete_lsn = max(self.complete_lsn, message.lsn)
         return True
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import pq
+from psycopg.abc import PQGen
 from psycopg.waiting import Ready, Wait
 
 __all__ = ["ANSWER_SECONDS", "Asked", "Patience", "PatientConnection", "Stopped", "in_background", "result_of"]
@@ -66,15 +67,19 @@ class PatientConnection(psycopg.Connection[Any]):
     patience = Patience()
     """How long an answer is waited for; set it on the object."""
 
-    def wait(self, gen: Any, interval: float = _SLICE, timeout: float | None = None) -> Any:
-        """Run what psycopg does on the connection; the deadline begins again whenever the server sends something."""
+    def wait(self, gen: PQGen[Result], interval: float = _SLICE, timeout: float | None = None) -> Result:
+        """Return what psycopg gets from the server; the deadline begins again whenever the server sends something.
+
+        Raises psycopg.Error, also when the server has not answered in time, and Stopped.
+        """
         patience = Patience(timeout, self.patience.asked) if timeout is not None else self.patience
         try:
             wanted = next(gen)
             while True:
                 wanted = gen.send(patience.wait(self.pgconn.socket, wanted))
         except StopIteration as end:
-            return end.value
+            result: Result = end.value
+            return result
         except psycopg.OperationalError as error:
             if error.sqlstate is None:  # or else the server said so, as of a lock that was not to be had
                 self._abandon(gen)
@@ -86,7 +91,7 @@ class PatientConnection(psycopg.Connection[Any]):
             self._abandon(gen)
             raise
 
-    def _abandon(self, gen: Any) -> None:
+    def _abandon(self, gen: PQGen[Result]) -> None:
         gen.close()
         self.pgconn.finish()  # an answer that comes later must not be taken for the next one's
 

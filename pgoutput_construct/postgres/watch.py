@@ -15,7 +15,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.health import SlotHealth, slot_health
-from pgoutput_construct.postgres.notices import lost_publication
+from pgoutput_construct.postgres.notices import LostPublicationError
 from pgoutput_construct.postgres.publications import missing_publications
 from pgoutput_construct.postgres.queries import Connection, fetch
 from pgoutput_construct.postgres.waiting import Patience, Stopped
@@ -26,6 +26,11 @@ _LOG = logging.getLogger("pgoutput_construct")
 
 _CATALOG_SECONDS = 1.0
 _PAUSES = 10  # times as long as a look took is paused after it: a catalog of many tables is not looked at all the time
+# Where it waits for its client or for WAL it could answer; all other waits, and none, are work. A process of another
+# role has no state here.
+_SENDER = """SELECT coalesce(r.sync_state IN ('sync', 'quorum'), false),
+        coalesce(a.state = 'active' AND coalesce(a.wait_event_type, '') NOT IN ('Activity', 'Client'), false)
+    FROM pg_stat_activity a LEFT JOIN pg_stat_replication r USING (pid) WHERE a.pid = %s"""
 _SHORTEST = 0.02  # seconds between two looks, however much they are hurried
 
 HEARTBEAT_PREFIX = "pgoutput_construct"
@@ -72,8 +77,10 @@ class Watch:
         """Commits wait for what the slot's reader confirms (synchronous_standby_names)."""
         self.health: SlotHealth | None = None
         """The slot at the last look."""
+        self._looked = self._seen_working = 0.0
         self._dsn, self._slot, self._publications = dsn, slot, tuple(publications)
-        self._tasks: list[_Task] = [_Task(self._look, interval)]
+        self._health = _Task(self._look, interval)
+        self._tasks = [self._health]
         if heartbeat is not None:
             self._tasks.append(_Task(heartbeat.write, heartbeat.seconds))
         self._hurried = threading.Event()
@@ -86,6 +93,16 @@ class Watch:
         self._connection: Connection | None = None
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch of slot {slot}", daemon=True)
+
+    def seen_working(self) -> float:
+        """Return when the walsender of the slot was last seen at work, in seconds of ``time.monotonic``.
+
+        Who asks has a stream that is silent: the next look comes after one interval, however long the last one took.
+        """
+        if time.monotonic() - self._looked >= self._health.interval:
+            self._health.due = 0.0
+            self._hurried.set()
+        return self._seen_working
 
     def check(self) -> None:
         """Raise what keeps the capture from going on, if there is something: a ReplicationError or ChangeLogError."""
@@ -143,16 +160,17 @@ class Watch:
             self._problem = error
 
     def _look(self, connection: Connection) -> str | None:
+        self._looked = time.monotonic()
         if missing := missing_publications(connection, self._publications):
             names = ", ".join(map(repr, missing))
-            self._problem = ReplicationError(lost_publication(f"there is no publication {names} any more"))
+            self._problem = LostPublicationError(f"there is no publication {names} any more")
         self.health = next(iter(slot_health(connection, self._slot)), None)
         problem = self.health.problem if self.health else None
         if self.health and self.health.lost and not self._renews:
             self._problem = ReplicationError(str(problem))
-        query = "SELECT FROM pg_stat_replication WHERE pid = %s AND sync_state IN ('sync', 'quorum')"
         pid = self.health.active_pid if self.health else None
-        self.synchronous = bool(fetch(connection, query, [pid]))
+        self.synchronous, works = next(iter(fetch(connection, _SENDER, [pid])), (False, False))
+        self._seen_working = self._looked if works else self._seen_working
         return problem
 
     def _stopped(self) -> str | None:

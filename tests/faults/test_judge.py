@@ -92,7 +92,8 @@ def evidence(attacked18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactor
     with attacked18.connect(dbname="judge") as connection, ThreadPoolExecutor(1) as pool:
         create_tables(connection)
         create_slot(connection, SLOT, two_phase=True)
-        run = partial(capture, connection.info.dsn, SLOT, [PUBLICATION], directory, two_phase=True, messages=True)
+        options: Any = {"two_phase": True, "messages": True, "new_log": True}
+        run = partial(capture, connection.info.dsn, SLOT, [PUBLICATION], directory, **options)
         done = Event()
         running = pool.submit(run, limits=SegmentLimits(seconds=0.05), stop=done.is_set)
         try:

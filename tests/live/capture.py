@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import psycopg
+import pytest
 from psycopg.pq import ExecStatus
 
+from pgoutput_construct.demo.server import VERSIONS
+from tools.postgres19 import RELEASE, missing_postgres19
+
 __all__ = [
+    "EACH_VERSION",
     "MODES",
     "SERVER_SETTINGS",
     "UNASKED",
@@ -29,6 +34,10 @@ SERVER_SETTINGS: Mapping[str, str] = {
     "lock_timeout": "20s",  # a workload that waits for itself fails instead of hanging
 }
 """What the tests' servers need on top of the defaults."""
+
+_NO_19 = missing_postgres19()
+EACH_VERSION = [*VERSIONS, pytest.param(RELEASE, marks=pytest.mark.skipif(bool(_NO_19), reason=_NO_19))]
+"""The major versions that tests open servers of their own of; one that was not fetched is skipped."""
 
 XLOG_DATA_HEADER = 25
 TIMEOUT = 60.0

@@ -1,16 +1,18 @@
 """Record what a server really sends: the workload once, through one slot for each mode."""
 
 import json
+import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
+from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.wire.protocol import OPTIONS
 from tests.live import workload
 from tests.live.capture import MODES, SERVER_SETTINGS, Capture, Mode, emit_marker, slots, wait_for
+from tools.servers import SERVERS, open_server
 
 if TYPE_CHECKING:
     import psycopg
@@ -85,14 +87,14 @@ def record_all(server: EmbeddedServer, modes: Iterable[Mode] = MODES) -> dict[st
 
 def record(version: int) -> dict[str, Recording]:
     """Start a server, record the workload in every mode, and throw the server away."""
-    with EmbeddedServer(version, SERVER_SETTINGS) as server:
+    with open_server(version, SERVER_SETTINGS) as server:
         return record_all(server)
 
 
 def main() -> None:
-    """Write the recordings that the tests without a server read."""
+    """Write the recordings that the tests without a server read: of all servers, or the versions given."""
     STORE.mkdir(parents=True, exist_ok=True)
-    for version in VERSIONS:
+    for version in map(int, sys.argv[1:] or SERVERS):
         for recording in record(version).values():
             path = recording.save()
             print(f"{path.name}: {len(recording.payloads)} payloads, {path.stat().st_size} bytes")

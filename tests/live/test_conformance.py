@@ -2,13 +2,13 @@
 
 import pytest
 
-from pgoutput_construct.demo.server import VERSIONS
 from tests.live import checks
 from tests.live.capture import MODES
 from tests.live.items import KINDS
 from tests.live.recording import Recording
+from tools.servers import SERVERS
 
-NAMES = [f"{version}-{mode.name}" for version in VERSIONS for mode in MODES]
+NAMES = [f"{version}-{mode.name}" for version in SERVERS for mode in MODES]
 each_recording = pytest.mark.parametrize("name", NAMES)
 Recordings = dict[str, Recording]
 

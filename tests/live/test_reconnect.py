@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
+from pgoutput_construct.demo.server import EmbeddedServer
 from tests.live.capture import (
+    EACH_VERSION,
     MODES,
     SERVER_SETTINGS,
     UNASKED,
@@ -21,6 +22,7 @@ from tests.live.capture import (
 )
 from tests.live.items import Item, items
 from tests.live.recording import Recording, record_all
+from tools.servers import open_server
 
 pytestmark = pytest.mark.server
 
@@ -109,10 +111,10 @@ def bench(server: EmbeddedServer, request: pytest.FixtureRequest) -> Iterator[Be
         yield made
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=EACH_VERSION)
 def mortal(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     """A server that the test may stop or kill."""
-    with EmbeddedServer(request.param, SERVER_SETTINGS) as server:
+    with open_server(request.param, SERVER_SETTINGS) as server:
         yield server
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer, ServerError
+from pgoutput_construct.demo.server import EmbeddedServer, ServerError
+from tests.live.capture import EACH_VERSION
+from tools.servers import open_server
 
 
 @pytest.fixture
@@ -18,10 +20,10 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EACH_VERSION)
 def test_a_server_survives_and_leaves_nothing(version: int, folder: Path) -> None:
     """Data outlive a restart and a kill; afterwards directory and processes are gone."""
-    with EmbeddedServer(version, {"application_name": "it's\\ours"}, folder) as server:
+    with open_server(version, {"application_name": "it's\\ours"}, folder) as server:
         with server.connect() as connection:
             connection.execute("CREATE TABLE t AS SELECT current_setting('application_name') AS name")
         server.restart()

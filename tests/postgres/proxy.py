@@ -29,6 +29,7 @@ class Proxy:
         self._ended = False
         self.silent = False
         """Take in what comes, which TCP acknowledges, and pass nothing on."""
+        self._stalled: set[socket.socket] = set()
         self.stuck = False
         """Take in nothing, so that whoever sends cannot go on."""
         self.pause = 0.0
@@ -44,6 +45,10 @@ class Proxy:
     def connections(self) -> int:
         """How many clients are connected."""
         return len(self._pairs) // 2
+
+    def stall(self) -> None:
+        """Let the connections of now fall silent for ever: neither end hears that the other one is gone."""
+        self._stalled |= set(self._pairs)
 
     def cut(self) -> None:
         """Close every connection."""
@@ -85,12 +90,14 @@ class Proxy:
     def _pass(self, end: socket.socket) -> None:
         try:
             data = end.recv(65536)
-            if data and not self.silent:
+            if data and not self.silent and end not in self._stalled:
                 self._pairs[end].sendall(data)
                 time.sleep(self.pause)
         except OSError:
             data = b""
-        if not data:
+        if not data and end in self._stalled:
+            self._selector.unregister(end)
+        elif not data:
             other = self._pairs.pop(end)
             self._pairs.pop(other)
             for closed in (end, other):

@@ -61,7 +61,9 @@ class Shop:
         """Make the database, and drop it afterwards."""
         with server.connect() as admin:
             admin.execute(f"CREATE DATABASE {dbname}")
-        shop = cls(server, dbname, directory, f"slot_{dbname}", {"messages": True, "two_phase": two_phase})
+        shop = cls(
+            server, dbname, directory, f"slot_{dbname}", {"messages": True, "two_phase": two_phase, "new_log": True}
+        )
         with shop.connect() as connection:
             connection.execute("CREATE TABLE item (id bigint PRIMARY KEY, name text)")
             name = psycopg.sql.Identifier(PUBLICATION).as_string(connection)
@@ -108,10 +110,11 @@ class Shop:
             yield capturing
 
     @contextmanager
-    def capturing_process(self, **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
-        """Capture in a process of its own, which is killed when the block ends."""
+    def capturing_process(self, before: str = "", **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
+        """Capture in a process of its own, which runs ``before`` first, and is killed when the block ends."""
         arguments = (self.path(self.dsn), self.slot, [PUBLICATION], str(self.directory))
         program = (
+            f"{before}\n"
             "from pgoutput_construct.postgres import capture, SegmentLimits\n"
             f"capture(*{arguments!r}, **{self.options!r}, "
             f"{', '.join(f'{key}={value}' for key, value in options.items())})"

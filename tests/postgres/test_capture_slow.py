@@ -45,7 +45,7 @@ def test_a_slow_disk_and_slow_callbacks_do_not_starve_the_stream(shop: Shop, mon
 
     limits = SegmentLimits(payload_bytes=2**20)
     result = capture_function(
-        dsn, shop.slot, [PUBLICATION], shop.directory, until_lsn=end, limits=limits, on_progress=report
+        dsn, shop.slot, [PUBLICATION], shop.directory, until_lsn=end, limits=limits, on_progress=report, new_log=True
     )
     assert len(calls) > 2 and reports[-1] == result.rows
     assert (result.reconnects, result.transactions, result.confirmed_lsn >= end) == (0, 1, True)

@@ -17,7 +17,7 @@ from pgoutput_construct.postgres.timeline import parse_history
 from pgoutput_construct.wire import Lsn
 from tests.postgres.lost import ids, oid_of
 from tests.postgres.shop import Shop, committed_ids, wait_until
-from tests.postgres.standby import Standby
+from tools.faults.standby import Standby
 
 pytestmark = pytest.mark.server
 
@@ -79,6 +79,64 @@ def test_a_synchronized_slot_goes_on_after_a_failover(shop: Shop) -> None:
         shop.execute(ROWS.format(31, 1030))
         with pytest.raises(ChangeLogError, match="timeline 2, from which the server's timeline 1 does not descend"):
             shop.capture()
+
+
+def test_two_standbys_that_take_the_same_timeline(shop: Shop) -> None:
+    """Both were promoted to timeline 2, one after the other, and wrote: the log of one is not of the other."""
+    with Standby.of(shop.server) as first, Standby.of(shop.server, "other") as second:
+        here, there = _on(shop, first), _on(shop, second)
+        for standby in (here, there):
+            _create_on_standby(shop, standby)
+        shop.execute(ROWS.format(1, 10))
+        shop.capture()
+        for standby in (first, second):
+            standby.catch_up()
+        second.cut_off()
+        shop.execute(ROWS.format(11, 20))
+        first.catch_up()
+        shop.server.stop()
+        first.promote()
+        here.execute(ROWS.format(21, 320))
+        here.capture()
+        first.stop()
+        second.promote()
+        for number in range(2001, 4001, 500):
+            there.execute(ROWS.format(number, number + 499))
+        assert there.execute() > shop.log().complete_lsn
+        with pytest.raises(ChangeLogError, match=r"timeline 2 that left timeline 1 at .*another standby was promoted"):
+            there.capture()
+        assert committed_ids(shop.log()) == [*range(1, 321)]
+        there.capture(on_lost_slot="snapshot")
+        there.execute(ROWS.format(21, 30))
+        there.capture()
+        assert ids(there.log(), oid_of(there)) == [*range(1, 11), *range(21, 31), *range(2001, 4001)]
+        assert not lineage_of(there.log().index).stale
+        first.start()
+        shop.server.start()
+
+
+def test_a_timeline_without_its_history_file(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """The log goes on with a warning while the timeline is the log's, and is refused where it is another one."""
+    with Standby.of(shop.server) as standby:
+        there = _on(shop, standby)
+        _create_on_standby(shop, there)
+        shop.execute(ROWS.format(1, 10))
+        shop.capture()
+        standby.catch_up()
+        standby.promote()
+        history = standby.data_directory / "pg_wal" / "00000002.history"
+        away = history.rename(history.with_suffix(".away"))
+        with pytest.raises(ReplicationError, match="history of timeline 2 cannot be read"):
+            there.capture()
+        away.rename(history)
+        there.execute(ROWS.format(11, 20))
+        there.capture()
+        assert not [line for line in caplog.messages if "cannot be read" in line]
+        history.rename(away)
+        there.execute(ROWS.format(21, 30))
+        there.capture()
+        assert [line for line in caplog.messages if "cannot be read" in line]
+        assert committed_ids(shop.log()) == [*range(1, 31)]
 
 
 def test_a_standby_is_a_source_across_restarts(shop: Shop) -> None:

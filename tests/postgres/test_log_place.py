@@ -2,7 +2,10 @@
 
 import json
 import shutil
+import signal
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +13,21 @@ from pgoutput_construct.changelog import ChangeLog, LogWriter
 from pgoutput_construct.changelog.note import NOTE_NAME
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.postgres import ReplicationError, create_slot, drop_slot, slot_health
+from pgoutput_construct.wire import Lsn
 from tests.postgres.shop import Shop, committed_ids, is_active, wait_until
 
 pytestmark = pytest.mark.server
+
+_KILLED_ONCE_CREATED = """
+import os, signal
+from pgoutput_construct.postgres import slots
+create = slots.create_slot
+def create_and_die(*arguments, **options):
+    create(*arguments, **options)
+    os.kill(os.getpid(), signal.SIGKILL)
+slots.create_slot = create_and_die
+"""
 
 
 def test_the_note_of_an_idle_server_does_not_replace_the_last_segment(shop: Shop) -> None:
@@ -58,12 +73,86 @@ def test_an_empty_log_of_a_slot_that_was_read_is_refused(shop: Shop) -> None:
     shop.directory.rename(shop.directory.with_name("away"))
     shop.execute("INSERT INTO item VALUES (2, 'b')")
     for _ in range(2):
-        with pytest.raises(ChangeLogError, match=r"gave 1 transaction to a reader before.*--new-log"):
-            shop.capture()
+        with pytest.raises(ChangeLogError, match=r"is empty, but slot .* exists already.*--new-log"):
+            shop.capture(new_log=False)
     assert shop.confirmed() == before
     shop.capture(new_log=True)
     shop.capture()
     assert committed_ids(shop.log()) == [2]
+
+
+@pytest.mark.parametrize("forget", ["reset", "crash"])
+def test_the_statistics_of_a_slot_prove_nothing(shop: Shop, forget: str) -> None:
+    """A slot that was read counts no transactions after its statistics were reset, or its server was killed."""
+    shop.execute("INSERT INTO item VALUES (1, 'a')")
+    shop.capture()
+    if forget == "reset":
+        shop.execute(f"SELECT pg_stat_reset_replication_slot('{shop.slot}')")
+    else:
+        shop.execute("CHECKPOINT")  # which saves where the slot is
+        shop.server.kill()
+        shop.server.start()
+    query = "SELECT total_txns FROM pg_stat_replication_slots WHERE slot_name = %s"
+    with shop.connect() as connection:
+        assert connection.execute(query, [shop.slot]).fetchall() == [(0,)]
+    shop.directory.rename(shop.directory.with_name("away"))
+    shop.execute("INSERT INTO item VALUES (2, 'b')")
+    with pytest.raises(ChangeLogError, match=r"is empty, but slot .* exists already.*--new-log"):
+        shop.capture(new_log=False)
+
+
+@pytest.mark.parametrize("killed", ["waiting", "created"])
+def test_a_capture_killed_while_its_slot_is_created(shop: Shop, killed: str) -> None:
+    """The log says that the slot is its own: the next start of the same command begins it, and lacks nothing."""
+    slot = f"{shop.slot}_own"
+    own = replace(shop, slot=slot, options={"create_slot": True, "messages": True})
+    try:
+        if killed == "waiting":  # the server creates the slot all the same
+            with shop.connect() as writer, writer.transaction():
+                writer.execute("INSERT INTO item VALUES (1, 'before')")
+                with own.capturing_process():
+                    wait_until(lambda: bool(slot_health(shop.dsn, slot)), 60)
+            wait_until(lambda: _is_free(shop, slot))
+        else:
+            with own.capturing_process(before=_KILLED_ONCE_CREATED) as process:
+                assert process.wait(60) == -signal.SIGKILL
+        assert not list(own.directory.glob("segment*"))
+        shop.execute("INSERT INTO item VALUES (2, 'a')")
+        own.capture()
+        own.capture()
+        assert committed_ids(own.log()) == [2]
+    finally:
+        wait_until(lambda: _is_free(shop, slot))
+        shop.execute(f"SELECT pg_drop_replication_slot('{slot}')")
+
+
+def test_a_slot_that_could_not_be_created_is_not_the_logs(shop: Shop) -> None:
+    """Who creates it by hand later, and reads it, is asked whether the log is to begin there."""
+    own = replace(shop, slot=f"{shop.slot}_own", options={"create_slot": True, "slot_timeout": 0.3})
+    with shop.connect() as writer, writer.transaction():
+        writer.execute("INSERT INTO item VALUES (1, 'before')")
+        with pytest.raises(ReplicationError, match=r"was not created in 0\.3 seconds"):
+            own.capture(until=Lsn(1))
+    with shop.connect() as connection:
+        create_slot(connection, own.slot)
+        with pytest.raises(ChangeLogError, match="exists already"):
+            own.capture()
+        drop_slot(connection, own.slot)
+
+
+def test_a_second_capture_names_the_first(shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Another directory for a slot that is read: the reader is reported, and waited for; the slot is not blamed."""
+    second = replace(shop, directory=tmp_path / "second")
+    with shop.capturing():
+        end = shop.execute("INSERT INTO item VALUES (1, 'a')")
+        wait_until(lambda: shop.confirmed() >= end)
+        with second.capturing() as waiting:
+            wait_until(lambda: "is being read by process" in caplog.text)
+            end = shop.execute("INSERT INTO item VALUES (2, 'b')")
+            wait_until(lambda: shop.confirmed() >= end)
+            assert not waiting.done()
+    assert "user postgres" in caplog.text and "re-created" not in caplog.text
+    assert committed_ids(shop.log()) == [1, 2] and not list(second.directory.glob("segment*"))
 
 
 def test_a_log_that_has_begun_is_no_empty_one(shop: Shop) -> None:
@@ -74,7 +163,7 @@ def test_a_log_that_has_begun_is_no_empty_one(shop: Shop) -> None:
         wait_until(lambda: bool(connection.execute(query, [shop.slot]).fetchall()))
     assert not list(shop.directory.glob("segment*"))
     wait_until(lambda: not is_active(shop))
-    shop.capture()
+    shop.capture(new_log=False)
     assert committed_ids(shop.log()) == [1]
 
 
@@ -106,10 +195,14 @@ def test_a_second_capture_into_an_object_store_waits_for_the_slot(
             end = shop.execute("INSERT INTO item VALUES (1, 'a')")
             wait_until(lambda: shop.confirmed() >= end)
             second = later.enter_context(shop.capturing())
-            wait_until(lambda: "is active for PID" in caplog.text)
+            wait_until(lambda: "is being read by process" in caplog.text)
             end = shop.execute("INSERT INTO item VALUES (2, 'b')")
             wait_until(lambda: shop.confirmed() >= end)
             assert not first.done() and not second.done()
         end = shop.execute("INSERT INTO item VALUES (3, 'c')")
         wait_until(lambda: shop.confirmed() >= end, 30)
     assert committed_ids(shop.log()) == [1, 2, 3] and verify(s3_address).problems == ()
+
+
+def _is_free(shop: Shop, slot: str) -> bool:
+    return all(health.active_pid is None and health.confirmed_lsn for health in slot_health(shop.dsn, slot))

@@ -1,18 +1,32 @@
 """A slot that is gone, moved or invalidated, and another history: refused with the remedy, or begun anew."""
 
+import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.changelog.events import BEGUN_ANEW
+from pgoutput_construct.changelog.events import BEGUN_ANEW, COPIED_TABLE
 from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.options import LogOptions, StreamOptions
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.postgres import ReplicationError, create_slot, drop_slot, slot_health
+from pgoutput_construct.postgres import (
+    ReplicationError,
+    ReplicationStream,
+    capturing,
+    connect,
+    create_slot,
+    drop_slot,
+    slot_health,
+)
+from pgoutput_construct.postgres.copying.copier import Copier
+from pgoutput_construct.wire import Lsn
 from tests.postgres.lost import ids, oid_of
-from tests.postgres.shop import Shop, is_active, wait_until
+from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
+from tools.faults.obstacles import break_decoding
 
 pytestmark = pytest.mark.server
 
@@ -96,6 +110,79 @@ def test_a_slot_that_was_invalidated(shop: Shop, running: bool) -> None:
     shop.execute(ROWS.format(13 if running else 12, 20))
     shop.capture()
     check(shop, oid, 20)
+
+
+def test_a_slot_that_cannot_be_decoded(either: Shop) -> None:
+    """The server never says that it is lost: after a few attempts the error names the remedy, or a new one is made."""
+    oid = oid_of(either)
+    break_decoding(either.server, either.dbname, 11)
+    either.execute(ROWS.format(13, 20))
+    with pytest.raises(ReplicationError, match=r"could not map filenumber.*each time.*--on-lost-slot snapshot") as said:
+        either.capture()
+    assert said.value.sqlstate == "XX000" and not said.value.transient
+    assert committed_ids(either.log()) == [*range(1, 11)]
+    either.capture(on_lost_slot="snapshot")
+    check(either, oid, 20)
+    (event,) = (event for event in either.log().events() if event.name == BEGUN_ANEW)
+    assert "could not map filenumber" in str(event.details["reason"])
+    either.execute(ROWS.format(21, 30))
+    either.capture()
+    check(either, oid, 30)
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["empty", "running"])
+def test_a_slot_that_cannot_be_decoded_and_a_new_log(either: Shop, tmp_path: Path, running: bool) -> None:
+    """A log may also be empty when its slot cannot be decoded, or the capture run for long: the log then goes on."""
+    oid, either.directory = oid_of(either), tmp_path / "new"
+    if not running:
+        break_decoding(either.server, either.dbname, 11)
+        either.capture(on_lost_slot="snapshot", new_log=True, snapshot=True)
+    else:
+        with either.capturing(on_lost_slot="snapshot", new_log=True, snapshot=True) as outcome:
+            wait_until(lambda: outcome.done() or logged(either, COPIED_TABLE))
+            break_decoding(either.server, either.dbname, 11)
+            wait_until(lambda: outcome.done() or logged(either, BEGUN_ANEW))
+    either.execute(ROWS.format(13, 20))
+    either.capture(snapshot=True)
+    check(either, oid, 20)
+
+
+def test_the_servers_reason_is_raised_after_its_end(either: Shop) -> None:
+    """A status that is due when the server has ended the stream does not hide why it did."""
+    either.execute(ROWS.format(11, 20))
+    break_decoding(either.server, either.dbname, 21)
+    options = StreamOptions(slot=either.slot, publications=(PUBLICATION,), proto_version=1, streaming="off")
+    with ReplicationStream(connect(either.dsn), options) as stream:
+        time.sleep(1)  # so that the frames and the end come together
+        with pytest.raises(ReplicationError, match="could not map filenumber"):
+            while stream.drain(5):
+                stream.send_status()
+
+
+def test_a_server_that_decodes_nothing_is_not_copied_for_ever(either: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each slot that replaces another one cannot be decoded either the capture ends."""
+    either.execute("CREATE TABLE other (LIKE item)", "CREATE PUBLICATION without FOR TABLE item")
+    either.capture()
+    whole = Copier.start
+
+    def start(copier: Copier, options: LogOptions) -> None:
+        break_decoding(either.server, either.dbname, next(numbers), "other")
+        whole(copier, options)
+
+    numbers = itertools.count()
+    monkeypatch.setattr(Copier, "start", start)
+    monkeypatch.setattr(capturing, "_MOST_REPLACED", 2)
+    with pytest.raises(ReplicationError, match=r"could not map filenumber.*the same with 2 before it"):
+        either.capture(on_lost_slot="snapshot", publications=["without"], until=Lsn("FFFFFFFF/0"))
+    assert sum(event.name == BEGUN_ANEW for event in either.log().events()) == 2
+
+
+def logged(shop: Shop, name: str) -> bool:
+    """Return whether the log has an event already."""
+    try:
+        return any(event.name == name for event in shop.log().events())
+    except ChangeLogError:  # it has no segment yet
+        return False
 
 
 def invalidate(shop: Shop) -> None:

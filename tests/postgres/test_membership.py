@@ -27,6 +27,11 @@ PUBLICATIONS = {
     "a_part": "FOR TABLE zoo.middle, leaf WHERE (a > 1) WITH (publish_via_partition_root)",
     "nothing": "",
 }
+SINCE_19 = {
+    "excepted": "FOR ALL TABLES EXCEPT (TABLE plain, root)",
+    "excepted_as_roots": "FOR ALL TABLES EXCEPT (TABLE root), ALL SEQUENCES WITH (publish_via_partition_root)",
+    "sequences": "FOR ALL SEQUENCES",
+}
 VIEW = """SELECT schemaname || '.' || tablename, attnames::text[], rowfilter IS NOT NULL
     FROM pg_publication_tables WHERE pubname = %s ORDER BY 1"""
 
@@ -39,11 +44,12 @@ def test_the_view_says_the_same(server: EmbeddedServer) -> None:
     with server.connect(dbname="membership") as source:
         source.execute(TABLES)
         dsn = f"{server.dsn}".replace("/postgres?", "/membership?")
-        for name, what in PUBLICATIONS.items():
+        publications = PUBLICATIONS | (SINCE_19 if server.version >= 19 else {})
+        for name, what in publications.items():
             source.execute(f"CREATE PUBLICATION {name} {what}".encode())
         with connect(dsn, replication=False) as connection:
-            found = read_catalog(connection, [*PUBLICATIONS], "none")
-            for name in PUBLICATIONS:
+            found = read_catalog(connection, [*publications], "none")
+            for name in publications:
                 expected = source.execute(VIEW, [name]).fetchall()
                 names = {
                     table["oid"]: f"{table['schema']}.{table['name']}" for table in found.publications[name]["tables"]
@@ -60,9 +66,9 @@ def test_the_view_says_the_same(server: EmbeddedServer) -> None:
             with source.transaction():
                 source.execute("LOCK TABLE plain, root, leaf, zoo.other IN ACCESS EXCLUSIVE MODE")
                 assert len(locked_tables(connection)) == 6  # a partitioned table is locked with its partitions
-                again = read_catalog(connection, [*PUBLICATIONS], "none")
+                again = read_catalog(connection, [*publications], "none")
                 assert (again.tables, again.publications) == (found.tables, found.publications)
-                assert len(read_publications(connection, [*PUBLICATIONS])) == len(PUBLICATIONS)
+                assert len(read_publications(connection, [*publications])) == len(publications)
                 assert catalog_digest(connection) == before
             source.execute("ALTER TABLE plain RENAME b TO label")
             assert catalog_digest(connection) != before

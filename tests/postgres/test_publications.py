@@ -1,15 +1,23 @@
 """Publications: what they lack is said, and one that is dropped under a capture loses no change in silence."""
 
 import logging
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from psycopg import sql
 
+from pgoutput_construct.changelog.copies import latest_copies
 from pgoutput_construct.changelog.events import OPTIONS_CHANGED
+from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import (
+    NewPublication,
     ReplicationError,
     capture,
     create_slot,
@@ -18,7 +26,8 @@ from pgoutput_construct.postgres import (
     read_publications,
     slot_health,
 )
-from tests.postgres.shop import Shop, committed_ids, is_active, wait_until
+from pgoutput_construct.wire import Delete, Insert, Lsn, Update
+from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, messages, wait_until
 
 pytestmark = pytest.mark.server
 
@@ -56,6 +65,42 @@ def test_a_dropped_publication_ends_the_capture_before_changes_are_lost(either: 
     assert changed.details == {"publications": [["p"], ["q"]]}
 
 
+def test_a_publication_that_is_younger_than_what_is_left_to_send(either: Shop) -> None:
+    """The error gives the arguments of a capture that comes past that; then it is known, and no change is lost."""
+    either.execute("CREATE TABLE late (id bigint PRIMARY KEY, name text)", "INSERT INTO item VALUES (1, 'a')")
+    either.capture(publications=["p"])
+    with either.server.connect(dbname=either.dbname, autocommit=False) as writer:
+        writer.execute("INSERT INTO item VALUES (2, 'begun before')")
+        either.execute("INSERT INTO item VALUES (3, 'c')", """CREATE PUBLICATION "p's" FOR TABLE late""")
+        either.execute("INSERT INTO late VALUES (4, 'd')")
+        follow(either, ["p", "p's"])
+    either.execute("INSERT INTO late VALUES (5, 'e')")
+    follow(either, ["p", "p's"])
+    either.execute("INSERT INTO late VALUES (6, 'f')", "INSERT INTO item VALUES (7, 'g')")
+    either.capture(publications=["p", "p's"], snapshot=True)
+    assert sorted(set(committed_ids(either.log()))) == [1, 2, 3, 6, 7]
+    assert {copy.name: copy.rows for copy in latest_copies(either.log().index).values()} == {"item": 4, "late": 3}
+    either.execute("INSERT INTO late VALUES (8, 'h')", """CREATE PUBLICATION r FOR TABLE late""")
+    follow(either, ["r"], before=["p", "p's"])
+    either.execute("INSERT INTO late VALUES (9, 'i')")
+    either.capture(publications=["r"])
+    assert committed_ids(either.log())[-2:] == [8, 9]
+
+
+def follow(shop: Shop, publications: list[str], before: list[str] | None = None) -> None:
+    """Have a capture fail, and run what its error gives, as a shell and as Python would read it."""
+    with pytest.raises(ReplicationError, match="is younger than changes that the slot has yet to send") as error:
+        shop.capture(publications=publications)
+    found = re.search(r"first with .*? with (--.*?) \((.*)\), and then with", str(error.value))
+    assert found is not None
+    called = eval(f"dict({found[2]})", {"Lsn": Lsn})
+    assert called["publications"] == (before or ["p"])
+    arguments = ["capture", shop.dsn, str(shop.directory), "--slot", shop.slot, *shlex.split(found[1])]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.output
+    assert shop.confirmed() >= called["until_lsn"]
+
+
 def test_publications_say_what_is_probably_not_meant(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     """Tables without a replica identity and operations that are not published are named when a capture starts."""
     shop.execute(
@@ -73,7 +118,7 @@ def test_publications_say_what_is_probably_not_meant(shop: Shop, caplog: pytest.
         loud, quiet = read_publications(connection, ["quiet", "loud", "none"])
     assert loud.without_identity == ('public."Odd name"', "public.bare")
     assert quiet.operations == ("insert",) and quiet.warnings()[0].startswith("publication 'quiet' publishes insert, ")
-    capture(shop.dsn, shop.slot, ["loud"], shop.directory, until_lsn=shop.execute())
+    capture(shop.dsn, shop.slot, ["loud"], shop.directory, until_lsn=shop.execute(), new_log=True)
     assert 'refuses UPDATE and DELETE: public."Odd name", public.bare;' in caplog.text
 
 
@@ -82,22 +127,74 @@ def test_a_publication_is_made_for_tables_that_it_does_not_break(shop: Shop) -> 
     shop.execute("CREATE SCHEMA s", 'CREATE TABLE s."A.b" (a int PRIMARY KEY)', "CREATE TABLE bare (a int)")
     with shop.connect() as connection:
         for tables, words in {
-            ("bare",): "'bare' has no replica identity",
-            ("item", "none"): "no table 'none'",
-            ("a..b",): "not the name of a table",
+            ("bare",): r"public\.bare without a replica identity.*--publish insert,truncate",
+            ("item", "Nothing"): r"there is no table public\.nothing in",
+            ("nowhere.*",): "there is no schema nowhere in",
             (): "name the tables",
         }.items():
             with pytest.raises(ReplicationError, match=words):
-                ensure_publication(connection, "made", tables)
+                ensure_publication(connection, "made", NewPublication.parse(tables))
+        for name in ("a..b", "a.b.c", "a.b.*", '"a', ""):
+            with pytest.raises(PgoutputError, match="does not name a table"):
+                NewPublication.parse([name])
+        with pytest.raises(PgoutputError, match="does not publish 'inserts', but insert, update"):
+            NewPublication.parse(["item"], ["inserts"])
         assert not read_publications(connection, ["made"])
-        assert ensure_publication(connection, "made", ["item", 's."A.b"'])
-        assert not ensure_publication(connection, "made", ["public.item"])
+        assert ensure_publication(connection, "made", NewPublication.parse(["ITEM", 'S . "A.b"']))
+        assert not ensure_publication(connection, "made", NewPublication.parse(["public.item"]))
         shop.execute("CREATE TABLE later (a int PRIMARY KEY)")
         shop.execute("CREATE TABLE parts (a int PRIMARY KEY) PARTITION BY LIST (a)")
-        assert ensure_publication(connection, "split", ["parts"])
-        assert not ensure_publication(connection, "split", ["parts"])
+        assert ensure_publication(connection, "split", NewPublication.parse(["parts"]))
+        assert not ensure_publication(connection, "split", NewPublication.parse(["parts"]))
         with pytest.raises(ReplicationError, match=r"'made' exists without public.later.*ADD TABLE"):
-            ensure_publication(connection, "made", ["item", "later"])
+            ensure_publication(connection, "made", NewPublication.parse(["item", "later"]))
+
+
+def test_a_publication_of_a_schema(shop: Shop) -> None:
+    """It has the tables of the schema, those that come later included; keyless ones where rows are only inserted."""
+    shop.execute(
+        'CREATE SCHEMA "Sales"',
+        'CREATE TABLE "Sales".orders (id int PRIMARY KEY)',
+        'CREATE TABLE "Sales".events (note text)',
+        "CREATE SCHEMA other",
+    )
+    of_schema, both = ['"Sales".*'], ["item", '"Sales".*']
+    with shop.connect() as connection:
+        with pytest.raises(ReplicationError, match=r'^"Sales"\.events without a replica identity'):
+            ensure_publication(connection, "sold", NewPublication.parse(both))
+        assert not read_publications(connection, ["sold"])
+        inserts = NewPublication.parse(both, ["truncate", "insert"])
+        assert ensure_publication(connection, "sold", inserts) and not ensure_publication(connection, "sold", inserts)
+        assert [facts.operations for facts in read_publications(connection, ["sold"])] == [("insert", "truncate")]
+        for wanted, words in {
+            NewPublication.parse(["other.*"]): "exists without the schema other; .*ADD TABLES IN SCHEMA",
+            NewPublication.parse(of_schema, ["insert"]): "exists, and publishes insert, truncate, not insert",
+        }.items():
+            with pytest.raises(ReplicationError, match=words):
+                ensure_publication(connection, "sold", wanted)
+        assert not ensure_publication(connection, "sold", NewPublication.parse(of_schema))
+        shop.execute("CREATE PUBLICATION whole FOR ALL TABLES")
+        assert not ensure_publication(connection, "whole", NewPublication.parse(["other.*"]))
+
+
+def test_a_capture_of_a_schema_whose_tables_have_no_key(shop: Shop) -> None:
+    """Rows of keyless tables arrive, and of a later one; the application may still change them."""
+    everything = sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(PUBLICATION)).as_string(None)
+    shop.execute(everything, "CREATE SCHEMA sales", "CREATE TABLE sales.events (note text)")
+    options: dict[str, Any] = {"create_slot": True, "create_publication": ["sales.*"], "publish": "insert"}
+    slot = f"{shop.slot}_schema"
+    capture(shop.dsn, slot, ["sold"], shop.directory, until_lsn=shop.execute(), **options)
+    shop.execute(
+        "INSERT INTO sales.events VALUES ('one')",
+        "UPDATE sales.events SET note = 'two'",
+        "CREATE TABLE sales.later (n int)",
+        "INSERT INTO sales.later VALUES (1)",
+        "DELETE FROM sales.events",
+    )
+    capture(shop.dsn, slot, ["sold"], shop.directory, until_lsn=shop.execute(), **options)
+    rows = [message for _, message in messages(shop.log()) if isinstance(message, Insert | Update | Delete)]
+    assert [message.new for message in rows if isinstance(message, Insert)] == [(b"one",), (b"1",)]
+    assert len(rows) == 2
 
 
 def test_a_capture_makes_what_is_missing(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:

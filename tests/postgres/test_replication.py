@@ -8,6 +8,7 @@ import pytest
 
 from pgoutput_construct.postgres import ReplicationError, ReplicationStream, StreamOptions, connect
 from pgoutput_construct.wire import (
+    Commit,
     Lsn,
     PrimaryKeepalive,
     StandbyStatusUpdate,
@@ -46,23 +47,21 @@ def test_frames_from_a_server_are_built_back_byte_for_byte(shop: Shop, monkeypat
     assert parse_frame(build_frame(status)) == status
 
 
-def test_a_keepalive_that_asks_is_answered_before_the_timeout(shop: Shop) -> None:
-    """With wal_sender_timeout of one second and no periodic status, the stream stays up for more than two."""
+def test_statuses_go_out_though_nobody_reads(shop: Shop) -> None:
+    """The client is busy for twice wal_sender_timeout, and its interval is longer: the server goes on sending."""
     dsn = psycopg.conninfo.make_conninfo(shop.dsn, options="-c wal_sender_timeout=1s")
-    asked = 0
     with ReplicationStream(connect(dsn), _options(shop), status_interval=3600) as stream:
-        deadline = time.monotonic() + 2.3
-        while time.monotonic() < deadline:
-            frame = stream.read(0.2)
-            asked += isinstance(frame, PrimaryKeepalive) and bool(frame.reply_requested)
-    assert asked >= 2
+        shop.execute("INSERT INTO item SELECT g, repeat('x', 1000) FROM generate_series(1, 2000) g")
+        time.sleep(2.3)
+        assert any(isinstance(frame, XLogData) and frame.data[:1] == Commit.TAG for frame in stream)
 
 
 def test_a_client_that_does_not_answer_is_dropped(shop: Shop) -> None:
     """The counterpart: the server does end a silent stream, and that is an error that may pass."""
     dsn = psycopg.conninfo.make_conninfo(shop.dsn, options="-c wal_sender_timeout=500ms")
     with ReplicationStream(connect(dsn), _options(shop), status_interval=3600) as stream:
-        time.sleep(1.2)
+        with stream._lock:  # nothing is sent meanwhile
+            time.sleep(1.2)
         with pytest.raises(ReplicationError) as caught:
             while True:
                 stream.read(1)

@@ -3,20 +3,21 @@
 import pytest
 
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres.failures import DecodingError
 from pgoutput_construct.postgres.retry import Retry
 
 
 def test_an_internal_error_may_pass_a_few_times() -> None:
-    """It is tried again three times; another one counts for itself."""
+    """It is tried again three times; another one counts for itself, and so does one after another transaction."""
     retry = Retry()
     for number in (1, 2):
-        error = ReplicationError(f"could not map filenumber {number}", sqlstate="XX000", transient=True)
-        for _ in range(3):
-            retry.begin()
-            assert retry.failed(error) > 0
-    retry.begin()
-    with pytest.raises(ReplicationError, match="filenumber 2"):
-        retry.failed(error)
+        error = DecodingError(f"could not map filenumber {number}", sqlstate="XX000", transient=True)
+        for transactions in (5, 6):
+            for _ in range(3):
+                retry.begin()
+                assert not retry.recurs(error, transactions) and retry.failed(error) > 0
+    assert not retry.recurs(ReplicationError("broken", sqlstate="08006", transient=True), 6)
+    assert retry.recurs(error, 6)
 
 
 def test_what_passes_is_tried_for_ever() -> None:

@@ -1,17 +1,26 @@
 """Servers that do not answer, and those that are away: no wait is for ever, and each gives way."""
 
 import logging
+import math
+import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
+from pytest import LogCaptureFixture as Caplog
 
 from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import ReplicationError, ReplicationStream, capture, connect
 from pgoutput_construct.postgres.silence import Silence
 from pgoutput_construct.postgres.waiting import Patience, Stopped
+from pgoutput_construct.wire import Lsn
 from tests.postgres.proxy import Proxy
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 
@@ -26,14 +35,14 @@ def proxy(shop: Shop) -> Iterator[Proxy]:
         yield proxy
 
 
-def test_a_path_that_falls_silent_is_left(shop: Shop, proxy: Proxy, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_path_that_falls_silent_is_left(shop: Shop, proxy: Proxy, caplog: Caplog) -> None:
     """TCP acknowledges, and nobody answers: the capture connects again, and goes on when there is a path."""
     caplog.set_level(logging.INFO, "pgoutput_construct")
     with shop.capturing(status_interval=0.2):
         wait_until(lambda: is_active(shop))
         shop.execute("INSERT INTO item VALUES (1, 'a')")
         proxy.silent = True
-        wait_until(lambda: "said nothing for 0.6 seconds" in caplog.text)
+        wait_until(lambda: "sent nothing for 0.6" in caplog.text)
         shop.execute("INSERT INTO item VALUES (2, 'b')")
         proxy.silent = False
         proxy.cut()
@@ -97,7 +106,7 @@ def test_a_statement_has_a_deadline(shop: Shop, proxy: Proxy) -> None:
     assert caught.value.transient and connection.closed
 
 
-def test_a_server_that_is_away_at_the_start_is_waited_for(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_is_away_at_the_start_is_waited_for(shop: Shop, caplog: Caplog) -> None:
     """The first connection is tried again like any other; the reason is logged once, the end may be asked for."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.server.stop()
@@ -125,16 +134,101 @@ def test_what_cannot_pass_ends_at_once(shop: Shop) -> None:
 def test_silence_is_allowed_longer_after_silence() -> None:
     """A server that is silent since it is busy is not interrupted for ever; each question is asked once."""
     limits = [Silence(10, silent_before=number).limit for number in (0, 1, 2, 20)]
-    assert limits == [30, 60, 120, 600]
+    assert limits == [30, 60, 120, 30 * 2**20]
     silence = Silence(0)
     assert silence.asks()
-    with pytest.raises(ReplicationError, match="said nothing"):
+    with pytest.raises(ReplicationError, match="sent nothing"):
         silence.check()
+
+
+@pytest.mark.parametrize(("setting", "limit"), [("0", math.inf), ("5s", 30), ("20min", 1200)])
+def test_a_stream_alone_is_as_patient_as_its_server(shop: Shop, setting: str, limit: float) -> None:
+    """``wal_sender_timeout`` says how long a server may be silent; without one, TCP says whether it is there."""
+    options = StreamOptions(slot=shop.slot, publications=(PUBLICATION,), proto_version=1, streaming="off")
+    with ReplicationStream(connect(with_sender_timeout(shop.dsn, setting)), options) as stream:
+        assert stream.silence.limit == limit
+
+
+@pytest.mark.parametrize("setting", ["0", "1h"])
+def test_a_server_at_work_is_waited_for(server: EmbeddedServer, tmp_path: Path, setting: str, caplog: Caplog) -> None:
+    """A walsender that decodes what is not published sends nothing, here since it is stopped meanwhile."""
+    with Shop.create(server, "working", tmp_path / "log", two_phase=False) as shop:
+        shop.execute("CREATE TABLE other (id bigint)", "CREATE PUBLICATION without FOR TABLE item")
+        shop.path = lambda dsn: with_sender_timeout(dsn, setting)
+        shop.capture()
+        options: Any = {"publications": ["without"], "status_interval": 0.3, "until": Lsn("FFFFFFFF/0")}
+        with shop.capturing(**options) as outcome:
+            wait_until(lambda: is_active(shop))
+            end = shop.execute(
+                "INSERT INTO other SELECT generate_series(1, 500000)", "INSERT INTO item VALUES (1, 'a')"
+            )
+            with stopped_at_work(shop):
+                wait_until(lambda: outcome.done() or "is at work for the slot" in caplog.text)
+                time.sleep(1.5)
+            wait_until(lambda: outcome.done() or shop.confirmed() >= end)
+        assert outcome.result().reconnects == 0 and committed_ids(shop.log()) == [1]
+
+
+def test_a_walsender_that_hangs_while_it_waits_is_left(shop: Shop, caplog: Caplog) -> None:
+    """It is not at work, and keeps the slot until it runs again; then it is ended, and the capture resumes."""
+    with shop.capturing(status_interval=0.1):
+        wait_until(lambda: is_active(shop))
+        pid = walsender(shop)[0]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            wait_until(lambda: "is being read by process" in caplog.text)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        end = shop.execute("INSERT INTO item VALUES (1, 'a')")
+        wait_until(lambda: shop.confirmed() >= end)
+        assert walsender(shop)[0] != pid
+    assert committed_ids(shop.log()) == [1]
+
+
+def test_a_path_that_died_does_not_keep_the_slot(shop: Shop, proxy: Proxy) -> None:
+    """A server without ``wal_sender_timeout`` never finds that its client is gone: that ends its own walsender."""
+    end = shop.execute("INSERT INTO item VALUES (1, 'a')")
+    shop.path = lambda dsn: with_sender_timeout(proxy.dsn(dsn), "0")
+    with shop.capturing(status_interval=0.2) as outcome:
+        wait_until(lambda: shop.confirmed() >= end)
+        proxy.stall()
+        end = shop.execute("INSERT INTO item VALUES (2, 'b')")
+        wait_until(lambda: outcome.done() or shop.confirmed() >= end)
+    assert committed_ids(shop.log()) == [1, 2]
+
+
+def with_sender_timeout(dsn: str, setting: str) -> str:
+    """Return a connection string under which a walsender has a ``wal_sender_timeout`` of its own."""
+    return psycopg.conninfo.make_conninfo(dsn, options=f"-c wal_sender_timeout={setting}")
+
+
+def walsender(shop: Shop) -> tuple[int, bool]:
+    """Ask for the process that reads the shop's slot, and whether it waits for its client or for WAL."""
+    query = """SELECT pid, coalesce(wait_event_type IN ('Activity', 'Client'), false)
+        FROM pg_stat_activity JOIN pg_replication_slots ON active_pid = pid WHERE slot_name = %s"""
+    with shop.connect() as connection:
+        (row,) = connection.execute(query, [shop.slot]).fetchall()
+        return row
+
+
+@contextmanager
+def stopped_at_work(shop: Shop) -> Iterator[None]:
+    """Stop the walsender of the shop's slot while it decodes, for a block."""
+    pid, _ = walsender(shop)
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        while walsender(shop)[1]:
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.01)
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def test_capture_ends_after_a_time_or_when_idle(shop: Shop) -> None:
     """``duration`` and ``until_idle`` end it with what was there in the log; the reason is told."""
     shop.execute("INSERT INTO item SELECT g, 'a' FROM generate_series(1, 2000) g")
-    result = capture(shop.dsn, shop.slot, [PUBLICATION], shop.directory, until_idle=0.2)
+    result = capture(shop.dsn, shop.slot, [PUBLICATION], shop.directory, until_idle=0.2, new_log=True)
     assert result.ended_by == "until_idle" and len(committed_ids(shop.log())) == 2000
     assert capture(shop.dsn, shop.slot, [PUBLICATION], shop.directory, duration=0.3).ended_by == "duration"

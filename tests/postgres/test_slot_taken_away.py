@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
+from tests.live.capture import EACH_VERSION
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
+from tools.servers import open_server
 
 pytestmark = pytest.mark.server
 
 
-@pytest.fixture(scope="module", params=[16, 18], ids="pg{}".format)
+@pytest.fixture(scope="module", params=EACH_VERSION, ids="pg{}".format)
 def forgetful_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     """A server that keeps hardly any WAL for slots."""
-    with EmbeddedServer(request.param, {"max_slot_wal_keep_size": "1MB"}) as server:
+    with open_server(request.param, {"max_slot_wal_keep_size": "1MB"}) as server:
         yield server
 
 
@@ -69,5 +71,5 @@ def test_a_slot_taken_away_ends_its_capture(forgetful: Shop, take_away: Callable
 
 def _capture(shop: Shop) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "pgoutput_construct.cli", "capture", shop.dsn, str(shop.directory)]
-    options = ["--slot", shop.slot, "--publication", PUBLICATION]
+    options = ["--slot", shop.slot, "--publication", PUBLICATION, "--new-log"]
     return subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)

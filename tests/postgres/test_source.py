@@ -81,7 +81,12 @@ def test_an_empty_table(dsn: str, server: EmbeddedServer) -> None:
 @pytest.mark.parametrize(
     ("namespace", "name", "columns", "said"),
     [
-        ("Odd", "gone", {"id": pa.int32()}, r"^Odd\.gone cannot be read: .* dropped or renamed since the log was read"),
+        (
+            "Odd",
+            "gone",
+            {"id": pa.int32()},
+            r'^"Odd"\.gone cannot be read: .* dropped or renamed since the log was read',
+        ),
         ("gone", "t", {"id": pa.int32()}, r"^gone\.t cannot be read: .* since the log was read"),
         ("Odd", 't "x', {"gone": pa.int32()}, r"cannot be read: .* altered since the log was read; open the log again"),
     ],

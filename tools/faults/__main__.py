@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
+from pgoutput_construct.demo.server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
-from tools.faults import altered, replicated, snapshot, upkeep, upkeep_tables
+from tools.faults import altered, lost_histories, obstacles, replicated, snapshot, starvation, upkeep, upkeep_tables
 from tools.faults.attack import SERVER_SETTINGS, Round, RoundReport
 from tools.faults.counts import Counts, Faults
 from tools.faults.modes import MODES, Mode
 from tools.faults.report import line, progress, verdict_line
+from tools.servers import RELEASES, open_server
 
 __all__ = ["main"]
 
@@ -29,6 +30,10 @@ examples:
   python -m tools.faults snapshot --rows 1000000            tables are copied while they change, and that is killed
   python -m tools.faults altered --rounds 100               columns are altered, and the log knows which is which
   python -m tools.faults spark --kills 50                   tables are replicated, and whatever does it is killed
+  python -m tools.faults histories --rounds 3               servers come back with another past, at positions that fit
+  python -m tools.faults undecodable --slots 100            slots that the server cannot decode are replaced
+  python -m tools.faults timeouts                           the role has every timeout, and nothing ends of it
+  python -m tools.faults starved --loops 4                  a first capture amid processes that want the processors
 
 exit status: 0 the log says the truth, 1 it does not or cannot be read, or a capture gave up, 2 wrong arguments,
              130 interrupted
@@ -41,6 +46,10 @@ _OTHERS = {
     "snapshot": snapshot.main,
     "altered": altered.main,
     "spark": replicated.main,
+    "histories": lost_histories.main,
+    "undecodable": obstacles.undecodable,
+    "timeouts": obstacles.timeouts,
+    "starved": starvation.main,
 }
 
 
@@ -84,7 +93,7 @@ def _rounds(options: argparse.Namespace, modes: Sequence[Mode], directory: Path)
     chance = random.Random(options.seed)
     parts = len(options.versions) * len(modes)
     for index, version in enumerate(options.versions):
-        with EmbeddedServer(version, SERVER_SETTINGS) as server:
+        with open_server(version, SERVER_SETTINGS) as server:
             for place, mode in enumerate(modes):
                 share = faults.share(index * len(modes) + place, parts)
                 name = f"{version}-{mode.name}"
@@ -104,11 +113,19 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("snapshot", help="copy tables while writers change and alter them, and kill the capture")
     commands.add_parser("tables", help="compact and prune a log while it is written and read, and compare its tables")
     commands.add_parser("altered", help="alter columns while a capture runs, or is away")
+    commands.add_parser("histories", help="put volumes back, promote twins, reset statistics: another past is noticed")
+    commands.add_parser("starved", help="start a capture for the first time amid processes that want the processors")
     commands.add_parser("spark", help="kill capture, Spark and server while tables are replicated")
+    commands.add_parser("undecodable", help="capture from slots that the server cannot decode")
+    commands.add_parser("timeouts", help="capture, verify and tail as a role that has every timeout")
     _add_faults(capture)
     add = capture.add_argument
     add(
-        "--versions", type=_versions, default=VERSIONS, metavar="16,18", help="PostgreSQL's, each attacked in each mode"
+        "--versions",
+        type=_versions,
+        default=VERSIONS,
+        metavar="16,18,19",
+        help="PostgreSQL's, each attacked in each mode",
     )
     names = [mode.name for mode in MODES]
     add("--modes", nargs="+", choices=names, metavar="NAME", help=f"only these: {', '.join(names)}")
@@ -140,8 +157,8 @@ def _add_faults(parser: argparse.ArgumentParser) -> None:
 
 def _versions(text: str) -> tuple[int, ...]:
     versions = tuple(map(int, text.split(",")))
-    if unknown := set(versions) - set(VERSIONS):
-        raise argparse.ArgumentTypeError(f"not embedded: {unknown}")
+    if unknown := set(versions) - set(RELEASES):
+        raise argparse.ArgumentTypeError(f"no such servers: {unknown}; choose from {', '.join(map(str, RELEASES))}")
     return versions
 
 

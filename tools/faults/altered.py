@@ -25,6 +25,7 @@ from pgoutput_construct.changelog.planning import committed_spans, relation_hist
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.postgres import capture
 from pgoutput_construct.wire import Insert, parse
+from tools.servers import RELEASES, open_server
 
 __all__ = ["Alterations", "main"]
 
@@ -42,13 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--rounds", type=int, default=20, help="on each server, each with a log of its own (default 20)"
     )
-    parser.add_argument("--versions", type=int, nargs="+", choices=VERSIONS, default=VERSIONS, help="PostgreSQL's")
+    parser.add_argument("--versions", type=int, nargs="+", choices=RELEASES, default=VERSIONS, help="PostgreSQL's")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
     good = True
     for version in options.versions:
-        with EmbeddedServer(version, {"autovacuum": "off"}) as server:
+        with open_server(version, {"autovacuum": "off"}) as server:
             for number in range(options.rounds):
                 found = Alterations(server, f"altered{number}", random.Random(f"{options.seed} {number}"))
                 problems = found.run()

@@ -52,6 +52,7 @@ class CapturedLog:
         others = {
             "directory": str(self.directory),
             "status_interval": 0.5,
+            "new_log": True,
             "limits": _LIMITS[-1] if until_lsn else chance.choice(_LIMITS),
         }
         given = {**names, **others, "until_lsn": until_lsn, **self.mode.drawn(chance)}
@@ -63,6 +64,7 @@ class CapturedLog:
             "slot": self.slot,
             "publication": self.publication,
             "until-lsn": until_lsn,
+            "new-log": True,
             **self.mode.drawn(chance),
         }
         flags = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is True]

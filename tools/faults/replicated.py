@@ -52,7 +52,17 @@ class _Attack:
 
     def __post_init__(self) -> None:
         log, warehouse = str(self.directory / "log"), str(self.directory / "warehouse")
-        captured = ["capture", self.bank.dsn, log, "--slot", SLOT, "--publication", PUBLICATION, "--snapshot"]
+        captured = [
+            "capture",
+            self.bank.dsn,
+            log,
+            "--slot",
+            SLOT,
+            "--publication",
+            PUBLICATION,
+            "--snapshot",
+            "--new-log",
+        ]
         self.capture = Supervised(captured, self.directory / "capture.txt")
         replicated = ["replicate", log, "--into", self.into, "--warehouse", warehouse]
         self.replica = Supervised([*replicated, "--continuous"], self.directory / "replicate.txt")

@@ -22,12 +22,13 @@ from psycopg import errors
 from pgoutput_construct.changelog import ChangeLog, SegmentLimits
 from pgoutput_construct.changelog.copies import copies_of
 from pgoutput_construct.changelog.verify import verify
-from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
+from pgoutput_construct.demo.server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, snapshot
 from tools.beside import beside
 from tools.faults.errors import FaultsError
 from tools.faults.snapshot_tables import ALTERATIONS, LATER, TABLES, WRITES, differences, published
+from tools.servers import RELEASES, open_server
 
 __all__ = ["Attack", "Server", "attack", "main"]
 
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=defaults.kills, help=f"of the capture (default {defaults.kills})")
     parser.add_argument("--workers", type=int, default=defaults.workers, help="connections that copy")
     parser.add_argument("--seconds", type=float, default=defaults.seconds, help="how long a capture lives in the mean")
-    parser.add_argument("--versions", type=int, nargs="+", choices=VERSIONS, default=VERSIONS, help="PostgreSQL's")
+    parser.add_argument("--versions", type=int, nargs="+", choices=RELEASES, default=VERSIONS, help="PostgreSQL's")
     parser.add_argument("--dsn", help="of a server of another version, instead: it gets a database, and a slot")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")
     options = parser.parse_args(arguments)
@@ -107,7 +108,7 @@ def _servers(versions: Sequence[int], dsn: str | None) -> Iterator[Server]:
         yield _Given(dsn)
         return
     for version in versions:
-        with EmbeddedServer(version, _SETTINGS) as server:
+        with open_server(version, _SETTINGS) as server:
             yield server
 
 

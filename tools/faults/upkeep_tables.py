@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.registry import register
@@ -100,7 +100,8 @@ class _Attack:
         for _ in range(_LONG):
             self.bank.work(max(2, segments // _LONG))
         moment, captured = self.bank.moment(), self.directory / "captured"
-        capture(self.bank.dsn, SLOT, [PUBLICATION], captured, until_lsn=moment.lsn, handle_signals=False)
+        given: dict[str, Any] = {"until_lsn": moment.lsn, "handle_signals": False, "new_log": True}
+        capture(self.bank.dsn, SLOT, [PUBLICATION], captured, **given)
         self.say(f"cutting it into {segments:,} segments")
         self.report.segments = len(recut(ChangeLog(captured), self.log, segments).segments)
         return moment

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import psycopg
+from psycopg import sql
 
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.columnar.copied import CopiedRows
 from pgoutput_construct.postgres.copying.jobs import Chunk, Piece
 from pgoutput_construct.postgres.copying.rows import Bytes, Numbers, copy_format, copy_statement, read_rows, selected
-from pgoutput_construct.postgres.copying.tables import Leaf, PublishedTable, qualified
+from pgoutput_construct.postgres.copying.tables import Leaf, PublishedTable
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.postgres.waiting import PatientConnection
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire import Timestamp
 
 __all__ = ["ChangedTableError", "ChunkReader", "was_changed"]
@@ -79,17 +81,17 @@ class ChunkReader:
 
         The server finds the rows in the file that the table has now, and the columns by the names that they have now.
         """
-        name = qualified(leaf.namespace, leaf.name)
+        name = sql.Identifier(leaf.namespace, leaf.name).as_string(None)
         connection.execute(f"LOCK TABLE ONLY {name} IN ACCESS SHARE MODE".encode())
         found = connection.execute(_UNCHANGED.encode(), [name, leaf.oid]).fetchone()
         if found is None or not found[0]:
-            raise ChangedTableError(f"{leaf.namespace}.{leaf.name} was rewritten")
+            raise ChangedTableError(f"{full_name(leaf)} was rewritten")
         result = connection.execute(f"{selected(table, leaf, False)} LIMIT 0".encode()).pgresult
         assert result is not None
         now = [(result.ftablecol(i), result.ftype(i)) for i in range(result.nfields)]
         # The server names the type below a domain here. Modifiers change what a value is only when it is rewritten.
         if now != [(number, column.base_oid) for number, column in zip(leaf.numbers, table.columns, strict=True)]:
-            raise ChangedTableError(f"{leaf.namespace}.{leaf.name} was altered")
+            raise ChangedTableError(f"{full_name(leaf)} was altered")
 
     def _hand_over(self, chunk: Chunk, rows: CopiedRows, is_last: bool) -> None:
         lsn = chunk.job.snapshot.lsn

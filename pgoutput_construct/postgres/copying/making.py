@@ -16,6 +16,7 @@ from pgoutput_construct.postgres.copying.wanted import Wanted, WantedTable
 from pgoutput_construct.postgres.copying.workers import Workers, copying_error
 from pgoutput_construct.postgres.slots import ExportedSnapshot
 from pgoutput_construct.postgres.waiting import Asked, PatientConnection
+from pgoutput_construct.stream.identifiers import full_name
 
 __all__ = ["CopyMaker"]
 
@@ -78,14 +79,14 @@ class CopyMaker:
             with begin_alone(connection, wanted.namespace, wanted.name, wanted.after) as snapshot:
                 tables = read_tables(connection, self._publications, [wanted.oid])
                 if not tables:
-                    raise ChangedTableError(f"{wanted.namespace}.{wanted.name} is not published as it was")
+                    raise ChangedTableError(f"{full_name(wanted)} is not published as it was")
                 job = self._begin(tables[0], snapshot, wanted.requests)
                 self._copy(connection, job)
         except BaseException as error:
             if job is not None:
                 self._discard(job)
             if not was_changed(error) or self._tries.get(wanted.oid, 0) >= _MOST_TRIES:
-                raise copying_error(error, f"{wanted.namespace}.{wanted.name}", connection, wanted.oid) from error
+                raise copying_error(error, full_name(wanted), connection, wanted.oid) from error
             self._tried(wanted.oid)
 
     def _copy(self, connection: PatientConnection, job: TableJob) -> None:

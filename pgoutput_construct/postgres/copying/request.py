@@ -24,6 +24,7 @@ from pgoutput_construct.postgres.membership import read_published
 from pgoutput_construct.postgres.publications import find_table
 from pgoutput_construct.postgres.pump import CaptureProgress
 from pgoutput_construct.postgres.queries import Connection
+from pgoutput_construct.stream.identifiers import qualified_name
 
 __all__ = ["snapshot"]
 
@@ -101,12 +102,13 @@ def _find(connection: Connection, names: list[str], options: LogOptions) -> list
         raise ReplicationError("name the tables to copy")
     published = set(read_published(connection, options.publications).values())
     found = [find_table(connection, name) for name in names]
-    for name, table in zip(names, found, strict=True):
+    for table in found:
         if table not in published:
+            publications = ", ".join(map(repr, options.publications))
             raise ReplicationError(
-                f"table {name!r} is not published by {', '.join(map(repr, options.publications))}, with which the log "
-                "was captured: run ALTER PUBLICATION ... ADD TABLE ..., or name the partitioned table that it is of, "
-                "or the partitions"
+                f"table {qualified_name(*table)} is not published by {publications}, with which the log was captured: "
+                "run ALTER PUBLICATION ... ADD TABLE ..., or name the partitioned table that it is of, or the "
+                "partitions"
             )
     return list(dict.fromkeys(found))
 

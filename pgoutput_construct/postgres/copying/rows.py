@@ -6,10 +6,10 @@ from typing import Any, Final
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from psycopg import pq
+from psycopg import pq, sql
 
 from pgoutput_construct.columnar.copied import CopyFormat, binary_copy_start
-from pgoutput_construct.postgres.copying.tables import Leaf, PublishedTable, qualified
+from pgoutput_construct.postgres.copying.tables import Leaf, PublishedTable
 from pgoutput_construct.postgres.frames import FrameReader
 from pgoutput_construct.postgres.waiting import ANSWER_SECONDS, PatientConnection, result_of
 
@@ -35,9 +35,9 @@ def selected(table: PublishedTable, leaf: Leaf, binary: bool) -> str:
     # output function, as it does. IS NULL would be true of a row of NULLs.
     columns = [
         name if column.has_send or not binary else f"CASE WHEN num_nulls({name}) = 0 THEN format('%s', {name}) END"
-        for column, name in ((column, _quoted(column.name)) for column in table.columns)
+        for column, name in ((column, sql.Identifier(column.name).as_string(None)) for column in table.columns)
     ]
-    return f"SELECT {', '.join(columns)} FROM ONLY {qualified(leaf.namespace, leaf.name)}"
+    return f"SELECT {', '.join(columns)} FROM ONLY {sql.Identifier(leaf.namespace, leaf.name).as_string(None)}"
 
 
 def copy_statement(table: PublishedTable, leaf: Leaf, pages: tuple[int | None, int | None], binary: bool) -> bytes:
@@ -104,7 +104,3 @@ def _finish(connection: PatientConnection, result: pq.abc.PGresult | None) -> No
         result = result_of(connection.pgconn, connection.patience)
     if failed is not None:
         raise psycopg.errors.error_from_result(failed, encoding="utf-8")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -1,19 +1,13 @@
-"""Connections that copy: they read all or fail, in one order, and nobody ends their transactions."""
+"""Connections that copy: they read all or fail, and in one order."""
 
-from typing import Any, Final
+from typing import Final
 
 from pgoutput_construct.postgres.connection import connect
-from pgoutput_construct.postgres.queries import Connection, fetch, run
+from pgoutput_construct.postgres.queries import run
 from pgoutput_construct.postgres.waiting import Asked, Patience, PatientConnection
 
-__all__ = ["connect_to_copy", "connect_to_keep", "keep_transactions"]
+__all__ = ["connect_to_copy"]
 
-_ENDLESS: Final = (
-    "statement_timeout",
-    "idle_in_transaction_session_timeout",
-    "idle_session_timeout",
-    "transaction_timeout",
-)
 _SETTINGS: Final = {
     # Who waits for a lock gives way to another table; and others wait behind who waits.
     "lock_timeout": "10s",
@@ -31,20 +25,6 @@ _SETTINGS: Final = {
 def connect_to_copy(dsn: str, asked: Asked | None) -> PatientConnection:
     """Open an ordinary connection that copies; ``asked`` ends its waits. Raises ReplicationError."""
     connection = connect(dsn, replication=False, patience=Patience(asked=asked))
-    keep_transactions(connection)
     for name, value in _SETTINGS.items():
         run(connection, f"SET {name} = '{value}'")
     return connection
-
-
-def connect_to_keep(dsn: str, patience: Patience) -> PatientConnection:
-    """Open a replication connection that keeps a snapshot for as long as that takes. Raises ReplicationError."""
-    connection = connect(dsn, patience=patience)
-    keep_transactions(connection)
-    return connection
-
-
-def keep_transactions(connection: Connection) -> None:
-    """Set no limit to how long statements and transactions of a connection may take."""
-    names: list[Any] = [list(_ENDLESS)]
-    fetch(connection, "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY(%s)", names)

@@ -7,14 +7,15 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 import psycopg
+from psycopg import sql
 
 from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.copying.holders import writers
-from pgoutput_construct.postgres.copying.tables import qualified
 from pgoutput_construct.postgres.queries import Connection, fetch_row, run
 from pgoutput_construct.postgres.server import current_lsn, is_standby
 from pgoutput_construct.postgres.waiting import PatientConnection
+from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["LostSnapshotError", "begin_alone", "check_can_copy", "export", "imported", "next_xid", "read_snapshot"]
@@ -90,7 +91,9 @@ def begin_alone(connection: PatientConnection, namespace: str, name: str, after:
         older = writers(connection, [xid % 2**32 for xid in snapshot.xip if xid < after])
         if older != told and time.monotonic() - began >= _TOLD_AFTER:
             told = older
-            _LOG.warning("the copy of %s.%s waits for %s", namespace, name, older or "transactions that write")
+            _LOG.warning(
+                "the copy of %s waits for %s", qualified_name(namespace, name), older or "transactions that write"
+            )
         connection.patience.look_up(float("inf"))
         time.sleep(_PAUSE)
         snapshot = _begin(connection, namespace, name)
@@ -117,7 +120,9 @@ def _begin(connection: PatientConnection, namespace: str, name: str) -> Snapshot
     try:
         connection.execute(b"SAVEPOINT locked")
         # Before the snapshot: what was rewritten is complete, and is seen as a whole.
-        connection.execute(f"LOCK TABLE {qualified(namespace, name)} IN ACCESS SHARE MODE".encode())
+        connection.execute(
+            f"LOCK TABLE {sql.Identifier(namespace, name).as_string(None)} IN ACCESS SHARE MODE".encode()
+        )
         return read_snapshot(connection, lsn)
     except BaseException:
         _end(connection)

@@ -10,12 +10,13 @@ from pgoutput_construct.postgres.known import Shape
 from pgoutput_construct.postgres.membership import AS_ITSELF, is_published, published_tables
 from pgoutput_construct.postgres.queries import Connection, fetch
 from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
+from pgoutput_construct.stream.identifiers import full_name, qualified_name
 from pgoutput_construct.wire import Relation, Type, build
 from pgoutput_construct.wire.messages import PgoutputMessage, RelationColumn
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
-__all__ = ["Column", "Leaf", "PublishedTable", "qualified", "read_tables"]
+__all__ = ["Column", "Leaf", "PublishedTable", "read_tables"]
 
 _FILTERS_SINCE: Final = 150000
 
@@ -104,7 +105,7 @@ class PublishedTable:
     leaves: tuple[Leaf, ...]
 
     def __str__(self) -> str:
-        return f"{self.namespace}.{self.name}"
+        return full_name(self)
 
     @property
     def shape(self) -> Shape:
@@ -158,11 +159,6 @@ class _Published:
     filter: str | None
 
 
-def qualified(namespace: str, name: str) -> str:
-    """Return a table's name as SQL writes it."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in (namespace, name))
-
-
 def read_tables(
     connection: Connection, publications: Sequence[str], oids: Iterable[int], locked: Collection[int] = ()
 ) -> list[PublishedTable]:
@@ -200,8 +196,9 @@ def _read_published(
         lists, conditions = {numbers for numbers, _ in said}, [condition for _, condition in said]
         if len(lists) > 1:
             raise ReplicationError(
-                f"cannot use different column lists for table {namespace}.{name} in different publications, which the "
-                "server refuses as soon as it is changed: give it one list in all of them (ALTER PUBLICATION)"
+                f"cannot use different column lists for table {qualified_name(namespace, name)} in different "
+                "publications, which the server refuses as soon as it is changed: give it one list in all of them "
+                "(ALTER PUBLICATION)"
             )
         # Whoever publishes all of its rows decides (fetch_remote_table_info).
         condition = None if None in conditions else " OR ".join(f"({one})" for one in sorted(set(conditions)))

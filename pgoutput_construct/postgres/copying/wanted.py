@@ -19,6 +19,7 @@ from pgoutput_construct.postgres.copying.snapshots import next_xid
 from pgoutput_construct.postgres.membership import read_published
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.postgres.server import is_standby
+from pgoutput_construct.stream.identifiers import qualified_name
 
 __all__ = ["Wanted", "WantedTable"]
 
@@ -146,7 +147,7 @@ class Wanted:
                 self._refuse(request, table, reason)
 
     def _refuse(self, request: CopyRequest, table: TableName, reason: str) -> None:
-        _LOG.warning("no copy is made of table %s.%s, for which somebody asked: %s", *table, reason)
+        _LOG.warning("no copy is made of table %s, for which somebody asked: %s", qualified_name(*table), reason)
         self._serve(request, table)
 
     def _serve(self, request: CopyRequest, table: TableName) -> None:

@@ -54,7 +54,7 @@ def test_same_bytes(server: EmbeddedServer, database: str, binary: bool, tmp_pat
     dsn = psycopg.conninfo.make_conninfo(server.dsn, dbname=database)
     with server.connect(dbname=database) as connection:
         until = current_lsn(connection)
-    given = {"binary": binary, "handle_signals": False}
+    given = {"binary": binary, "handle_signals": False, "new_log": True}
     capture(dsn, f"{database}_before", workload.PUBLICATIONS, tmp_path / "sent", until_lsn=until, **given)  # type: ignore[arg-type]
     capture(
         dsn,

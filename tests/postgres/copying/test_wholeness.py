@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from pgoutput_construct.changelog.copies import latest_copies
-from pgoutput_construct.changelog.wholeness import lacks_of
+from pgoutput_construct.changelog.wholeness import lacks_of, whole_tables
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
 
@@ -64,3 +64,25 @@ def test_a_table_whose_creation_was_seen(source: Source) -> None:
     source.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")
     source.capture(**given)
     assert [said.partition(":")[0] for said in lacks(source)] == ["the log has no snapshot of public.before"]
+
+
+def test_a_partition_that_comes_as_its_root(source: Source) -> None:
+    """One publication has it, another one the root, and publishes via that: it has no rows of its own to lack."""
+    source.execute(
+        "CREATE TABLE top (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF top FOR VALUES FROM (0) TO (100)",
+        "CREATE TABLE mid PARTITION OF top FOR VALUES FROM (100) TO (200) PARTITION BY RANGE (id)",
+        "CREATE TABLE deep PARTITION OF mid FOR VALUES FROM (100) TO (200)",
+        "INSERT INTO top VALUES (1), (101)",
+        "CREATE PUBLICATION leaves FOR TABLE low, deep",
+        "CREATE PUBLICATION between FOR TABLE mid WITH (publish_via_partition_root)",
+        "CREATE PUBLICATION above FOR TABLE top WITH (publish_via_partition_root)",
+    )
+    given = {"publications": ["leaves", "between", "above"]}
+    source.capture(**given)
+    source.execute("INSERT INTO low VALUES (2)", "INSERT INTO deep VALUES (102)")
+    source.capture(**given)
+    index = source.log().index
+    assert lacks(source) == []
+    assert {copy.name: copy.rows for copy in latest_copies(index).values()} == {"top": 2}
+    assert whole_tables(index, []) == {copy.relation_oid for copy in latest_copies(index).values()}

@@ -1,0 +1,97 @@
+"""Kernels are compiled when a connection has shown that they are needed, and before a stream waits for them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from tests.postgres.shop import Shop
+
+pytestmark = pytest.mark.server
+
+_REFUSED = """
+import sys
+from pgoutput_construct.postgres import ReplicationError, capture
+try:
+    capture(sys.argv[1], "s", ["p"], sys.argv[2], reconnect_seconds=0)
+except ReplicationError as error:
+    print(error)
+"""
+
+_ALL = """
+import gc, sys
+from numba.core.registry import CPUDispatcher
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.postgres import capture
+from pgoutput_construct.postgres.compilation import compile_kernels
+
+def compiled():
+    kernels = (each for each in gc.get_objects() if isinstance(each, CPUDispatcher))
+    return {(kernel.py_func.__qualname__, str(given)) for kernel in kernels for given in kernel.signatures}
+
+assert not compiled(), "importing alone compiles"
+compile_kernels()
+before = compiled()
+print(len(before))
+STATEMENTS = '''
+    INSERT INTO a SELECT i, md5(i::text), i, now() FROM generate_series(6000, 6100) i
+    INSERT INTO b VALUES (1, repeat('x', 1000000)::bytea)
+    UPDATE a SET v = 'z' WHERE id < 100
+    DELETE FROM a WHERE id < 10
+    UPDATE b SET id = 2
+    TRUNCATE a
+    SELECT pg_logical_emit_message(true, 'a', 'b'), pg_logical_emit_message(false, 'a', 'b')
+    ALTER TABLE a ADD more text DEFAULT 'x'
+    BEGIN; INSERT INTO b SELECT generate_series(1, 3000); SAVEPOINT s; DELETE FROM b WHERE id = 3; ROLLBACK TO s; COMMIT
+    BEGIN; INSERT INTO a VALUES (1); PREPARE TRANSACTION 'g'
+    COMMIT PREPARED 'g'
+'''
+SETUP = '''
+    CREATE TABLE a (id int PRIMARY KEY, v text, n numeric, t timestamptz)
+    INSERT INTO a SELECT i, md5(i::text), i, now() FROM generate_series(1, 500) i
+    CREATE TABLE b (id int, v bytea); ALTER TABLE b REPLICA IDENTITY FULL; ALTER TABLE b ALTER v SET STORAGE EXTERNAL
+    CREATE PUBLICATION p FOR ALL TABLES
+'''
+with EmbeddedServer(18, {"max_prepared_transactions": "5"}) as server, server.connect() as admin:
+    modes = {}, {"binary": True, "two_phase": True}, {"proto_version": 1, "streaming": "off"}
+    for number, options in enumerate(modes):
+        database = f"d{number}"
+        admin.execute(f"CREATE DATABASE {database}")
+        dsn = f"{server.dsn}?dbname={database}" if "?" not in server.dsn else f"{server.dsn}&dbname={database}"
+        given = {"create_slot": True, "snapshot": True, "messages": True, "until_idle": 0.5, **options}
+        with server.connect(dbname=database) as connection:
+            for statement in filter(None, map(str.strip, SETUP.splitlines())):
+                connection.execute(statement)
+            for statements in ([], STATEMENTS.splitlines()):
+                for statement in filter(None, map(str.strip, statements)):
+                    connection.execute(statement)
+                capture(dsn, f"s{number}", ["p"], f"{sys.argv[1]}/{number}", **given)
+print(*sorted(compiled() - before), sep="\\n")
+"""
+
+
+@pytest.mark.parametrize("wrong", [{"user": "nobody_of_this_name"}, {"host": "127.0.0.1", "port": "1"}])
+def test_the_connection_is_tried_first(shop: Shop, wrong: dict[str, str], tmp_path: Path) -> None:
+    """Who may not connect is told before anything is compiled, also where there is a log already."""
+    shop.execute("INSERT INTO item VALUES (1, 'a')")
+    shop.capture()
+    kernels = tmp_path / "kernels"
+    kernels.mkdir()
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(kernels)}
+    for log in (tmp_path / "new", shop.directory):
+        command = [sys.executable, "-c", _REFUSED, make_conninfo(shop.dsn, **wrong), str(log)]
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        assert "cannot connect to" in done.stdout, done
+        assert not [*kernels.rglob("*.nb*")], log
+
+
+def test_a_capture_compiles_nothing_while_a_server_waits(tmp_path: Path) -> None:
+    """All that is called while streams are read and tables copied was called with such arrays before."""
+    command = [sys.executable, "-c", _ALL, str(tmp_path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    count, *new = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert int(count) > 20 and not [*filter(None, new)], new

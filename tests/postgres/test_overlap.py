@@ -1,0 +1,318 @@
+"""What a slot sends again is compared with the log: a server that was put back is not the one that was captured."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pgoutput_construct.changelog.compact import CompactionLimits, compact
+from pgoutput_construct.changelog.events import BEGUN_ANEW, OPTIONS_CHANGED
+from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.prune import prune
+from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.postgres import SegmentLimits
+from pgoutput_construct.postgres.overlap import Overlap, find_overlap
+from pgoutput_construct.wire import Lsn
+from tests.postgres.lost import ids, oid_of
+from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
+from tools.faults.lost_histories import Volume
+
+pytestmark = pytest.mark.server
+
+_NUMBERS = itertools.count()
+ROWS = "INSERT INTO item SELECT g, 'x' FROM generate_series({}, {}) g"
+QUOTED = '"' + PUBLICATION.replace('"', '""') + '"'
+PUT_BACK = "the server was put back to an earlier state"
+BIG = "INSERT INTO unpublished SELECT g, repeat('y', 100) FROM generate_series(1, 2000) g"
+LAST = {
+    "a plain one": (ROWS.format(11, 20),),
+    "a streamed one": (ROWS.format(11, 3010),),
+    "a streamed one with a savepoint": (f"BEGIN; {ROWS.format(11, 3010)}; SAVEPOINT s; {BIG}; ROLLBACK TO s; COMMIT",),
+    "a prepared one": (ROWS.format(11, 20), f"BEGIN; {ROWS.format(21, 30)}; PREPARE TRANSACTION 'last'"),
+    "a streamed prepared one": (ROWS.format(11, 20), f"BEGIN; {ROWS.format(21, 3020)}; PREPARE TRANSACTION 'last'"),
+    "one that was prepared": (f"BEGIN; {ROWS.format(11, 20)}; PREPARE TRANSACTION 'last'", "COMMIT PREPARED 'last'"),
+    "one that was rolled back": (
+        ROWS.format(11, 20),
+        f"BEGIN; {ROWS.format(21, 30)}; PREPARE TRANSACTION 'last'",
+        "ROLLBACK PREPARED 'last'",
+    ),
+    "streams without a row": (ROWS.format(11, 20), BIG),
+    "streams of which nothing is left": (
+        ROWS.format(11, 20),
+        f"BEGIN; SAVEPOINT s; {ROWS.format(21, 3020)}; ROLLBACK TO s; {BIG}; COMMIT",
+    ),
+    "a message": (ROWS.format(11, 20), "SELECT pg_logical_emit_message(true, 'a', 'b')"),
+}
+"""What the log has last, by what it is."""
+CERTAIN = [name for name in LAST if name != "streams of which nothing is left"]
+
+
+@pytest.fixture(scope="module", params=[16, 18], ids="pg{}".format)
+def volatile(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
+    """A server that is stopped, killed, and put back."""
+    with EmbeddedServer(request.param, {"autovacuum": "off", "wal_keep_size": "1GB"}) as server:
+        yield server
+
+
+@pytest.fixture
+def shop(volatile: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
+    """A shop there, with ten rows in its log, and a table that is not published."""
+    with Shop.create(volatile, f"overlap{next(_NUMBERS)}", tmp_path / "log") as shop:
+        shop.execute("CREATE TABLE unpublished (id bigint, name text)")
+        publish_items(shop)
+        shop.execute(ROWS.format(1, 10))
+        shop.capture()
+        yield shop
+        with suppress(Exception):
+            shop.execute("ROLLBACK PREPARED 'last'")
+
+
+def publish_items(shop: Shop) -> None:
+    """Let the publication have one of the tables."""
+    shop.execute(f"DROP PUBLICATION {QUOTED}", f"CREATE PUBLICATION {QUOTED} FOR TABLE item")
+
+
+def pass_the_end(shop: Shop) -> list[int]:
+    """Write what the lost history does not have, until positions are beyond the log's end; return the ids."""
+    first = 100_001
+    while True:
+        end = shop.execute(ROWS.format(first, first + 99))
+        first += 100
+        if end > shop.log().complete_lsn:
+            return [*range(100_001, first)]
+
+
+def saved(shop: Shop) -> bytes:
+    """Return the slot as a checkpoint saves it."""
+    shop.execute("CHECKPOINT")
+    return _state(shop).read_bytes()
+
+
+def crash(shop: Shop, slot: bytes) -> None:
+    """Kill the server, and have it forget where the slot was since it was saved; all else is as it was."""
+    shop.server.kill()
+    _state(shop).write_bytes(slot)
+    shop.server.start()
+    assert shop.confirmed() < shop.log().complete_lsn
+
+
+def overlap(shop: Shop) -> Overlap:
+    """Return what the slot is about to send again."""
+    log = shop.log()
+    found = find_overlap(log.store, shop.confirmed(), log.segments[-1].position)
+    assert found is not None
+    return found
+
+
+def _state(shop: Shop) -> Path:
+    return shop.server.data_directory / "pg_replslot" / shop.slot / "state"
+
+
+@pytest.mark.parametrize("last", LAST)
+def test_a_crash_is_no_other_history(shop: Shop, last: str) -> None:
+    """The slot is before the log's end, and what comes again is what the log has, whatever it is: nothing is twice."""
+    slot = saved(shop)
+    shop.execute(*LAST[last])
+    shop.capture()
+    before = committed_ids(shop.log())
+    crash(shop, slot)
+    assert (overlap(shop).witness is not None) == (last in CERTAIN)
+    assert last not in CERTAIN[-2:] or overlap(shop).known
+    assert shop.capture().dropped or last == "streams of which nothing is left"
+    crash(shop, slot)
+    shop.execute(ROWS.format(100_001, 100_010))
+    shop.capture()
+    log = shop.log()
+    assert committed_ids(log) == [*before, *range(100_001, 100_011)] and verify(log.store).problems == ()
+    assert not [row for row in log.open_transactions().to_pylist() if row["gid"] is None]
+    if "prepared" in last and shop.server.connect().execute("SELECT FROM pg_prepared_xacts").fetchall():
+        shop.execute("COMMIT PREPARED 'last'")
+        shop.capture()
+        assert committed_ids(shop.log())[-10:] != [*range(100_001, 100_011)]
+
+
+def test_a_transaction_that_is_streamed_again_at_its_commit(shop: Shop) -> None:
+    """Its commit gives a new snapshot of the catalog to others that run, and the server streams what it has by then.
+
+    The commit record is where the stream begins, and so no longer before it (ReorderBufferCanStartStreaming()).
+    """
+    slot = saved(shop)
+    other = shop.server.connect(dbname=shop.dbname, autocommit=False)
+    other.execute("INSERT INTO unpublished VALUES (1, 'open')")
+    shop.execute(f"BEGIN; CREATE TABLE made (id int); {ROWS.format(11, 3010)}; COMMIT")
+    shop.capture()
+    before = committed_ids(shop.log())
+    shop.execute(f"ALTER DATABASE {shop.dbname} SET debug_logical_replication_streaming = 'immediate'")
+    crash(shop, slot)
+    shop.execute(ROWS.format(100_001, 100_010))
+    shop.capture()
+    assert committed_ids(shop.log()) == [*before, *range(100_001, 100_011)] and verify(shop.log().store).problems == ()
+
+
+@pytest.mark.parametrize("last", CERTAIN)
+def test_a_server_that_was_put_back(shop: Shop, last: str) -> None:
+    """It has written past the log's end since: refused, and nothing is confirmed, whatever the log has last."""
+    with Volume.of(shop.server) as volume:
+        shop.execute(*LAST[last])
+        shop.capture()
+        shop.capture()
+        before = committed_ids(shop.log())
+        volume.put_back()
+        new, confirmed = pass_the_end(shop), shop.confirmed()
+        for options in ({}, {}, {"streaming": "off"}, {"until_idle": 0.1, "until": Lsn(1)}):
+            with pytest.raises(ChangeLogError, match=PUT_BACK):
+                shop.capture(**options)
+        assert shop.confirmed() == confirmed and committed_ids(shop.log()) == before
+        shop.capture(on_lost_slot="snapshot")
+        shop.execute(ROWS.format(11, 15))
+        shop.capture()
+        log, oid = shop.log(), oid_of(shop)
+        assert ids(log, oid) == [*range(1, 16), *new]
+        assert sum(event.name == BEGUN_ANEW for event in log.events()) == 1
+        assert not lineage_of(log.index).stale and verify(log.store).problems == ()
+
+
+def test_only_what_is_new_differs(shop: Shop) -> None:
+    """The log has nothing of the lost history but its position: the server has a transaction before that."""
+    with Volume.of(shop.server) as volume:
+        with shop.capturing(status_interval=0.1, limits=SegmentLimits(seconds=0.1)):
+            shop.execute(ROWS.format(11, 20))
+            shop.execute("CREATE SEQUENCE nothing", "DROP SEQUENCE nothing", *[BIG] * 20)
+            end = shop.execute("SELECT pg_logical_emit_message(false, 'a', 'b')")
+            wait_until(lambda: shop.log().complete_lsn >= end)
+        volume.put_back()
+        shop.execute(ROWS.format(11, 20))
+        pass_the_end(shop)
+        with pytest.raises(ChangeLogError, match=PUT_BACK):
+            shop.capture()
+
+
+def test_put_back_under_a_capture(shop: Shop) -> None:
+    """The same capture connects again, finds another history, and continues with copies of the tables."""
+    with Volume.of(shop.server) as volume, shop.capturing(on_lost_slot="snapshot", status_interval=0.2) as outcome:
+        end = shop.execute(ROWS.format(11, 3010))
+        wait_until(lambda: shop.confirmed() >= end)
+        volume.put_back()
+        new = pass_the_end(shop)
+        wait_until(lambda: outcome.done() or BEGUN_ANEW in [event.name for event in shop.log().events()], 60)
+        shop.execute(ROWS.format(11, 15))
+    shop.capture()
+    log = shop.log()
+    assert ids(log, oid_of(shop)) == [*range(1, 16), *new]
+    assert not lineage_of(log.index).stale and verify(log.store).problems == ()
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["crashed", "put back"])
+def test_under_other_options(shop: Shop, back: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """The log's end is compared under the options with which it was captured; then the others are in force."""
+    shop.execute("CREATE PUBLICATION others FOR TABLE unpublished")
+    slot = saved(shop)
+    with Volume.of(shop.server) as volume:
+        shop.execute(ROWS.format(11, 20), BIG)
+        shop.capture()
+        if back:
+            volume.put_back()
+            pass_the_end(shop)
+        else:
+            crash(shop, slot)
+        given = {"publications": [PUBLICATION, "others"], "messages": False}
+        if back:
+            with pytest.raises(ChangeLogError, match=PUT_BACK):
+                shop.capture(**given)
+            return
+        shop.execute("INSERT INTO unpublished VALUES (0, 'published')")
+        shop.capture(**given)
+        (changed,) = (event for event in shop.log().events() if event.name == OPTIONS_CHANGED)
+        assert changed.details["messages"] == [True, False]
+        log = shop.log()
+        assert committed_ids(log) == [*range(1, 21), 0] and verify(log.store).problems == ()
+        assert "positions alone" not in caplog.text
+
+
+def test_a_former_publication_that_was_dropped(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """The server ends a stream of it after what the log has, from PostgreSQL 18 on before that is compared."""
+    shop.execute("CREATE PUBLICATION others FOR TABLE item")
+    slot = saved(shop)
+    shop.execute(ROWS.format(11, 20))
+    shop.capture()
+    crash(shop, slot)
+    shop.execute(f"DROP PUBLICATION {QUOTED}", ROWS.format(21, 30))
+    shop.capture(publications=["others"])
+    assert committed_ids(shop.log()) == [*range(1, 31)]
+    assert ("by positions alone" in caplog.text) == (shop.server.version >= 18)
+
+
+def test_a_log_that_was_compacted_and_pruned(shop: Shop) -> None:
+    """What is left of the log is compared."""
+    with Volume.of(shop.server) as volume:
+        for first in (11, 21, 31, 41):
+            shop.execute(ROWS.format(first, first + 9))
+            shop.capture()
+        compact(shop.directory, CompactionLimits(least=2, grace=0))
+        prune(shop.directory, shop.log().complete_lsn, states=False)
+        assert shop.log().segments[0].first_seq
+        volume.put_back()
+        pass_the_end(shop)
+        with pytest.raises(ChangeLogError, match=PUT_BACK):
+            shop.capture()
+
+
+def test_a_crash_after_a_prune(shop: Shop) -> None:
+    """What the slot sends again was pruned, and no transaction is left to compare it with: it is known all the same."""
+    slot = saved(shop)
+    shop.execute(ROWS.format(11, 20))
+    shop.capture()
+    shop.capture()  # has no transaction, but that there was a connection
+    prune(shop.directory, shop.log().complete_lsn, states=False)
+    assert not len(shop.log().transactions())
+    crash(shop, slot)
+    shop.execute(ROWS.format(21, 30))
+    shop.capture()
+    assert committed_ids(shop.log()) == [*range(21, 31)]
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["new", "after a gap"])
+def test_a_crash_after_a_log_has_begun(shop: Shop, is_new: bool, tmp_path: Path) -> None:
+    """The slot is put before the position at which the log began, and the log has no transaction from there yet."""
+    slot = saved(shop)
+    shop.execute(ROWS.format(11, 20))
+    before = [] if is_new else [*range(1, 11)]
+    if is_new:
+        shop.capture()
+        shop.directory = tmp_path / "another"
+    else:
+        shop.execute(f"SELECT pg_replication_slot_advance('{shop.slot}', pg_current_wal_flush_lsn())")
+    shop.capture(on_lost_slot="snapshot")
+    shop.execute("SELECT pg_logical_emit_message(false, 'a', 'b')", "INSERT INTO unpublished VALUES (0, 'flushed')")
+    shop.capture()
+    crash(shop, slot)
+    shop.execute(ROWS.format(21, 30))
+    shop.capture()
+    assert committed_ids(shop.log()) == [*before, *range(21, 31)]
+
+
+@pytest.mark.parametrize("is_added", [True, False], ids=["added", "removed"])
+def test_a_crash_after_a_table_was_published_amid_a_transaction(
+    shop: Shop, is_added: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """How a transaction is decoded that was running meanwhile depends on where the stream began."""
+    shop.execute("CREATE TABLE late (id bigint PRIMARY KEY, name text)")
+    if not is_added:
+        shop.execute(f"ALTER PUBLICATION {QUOTED} ADD TABLE late")
+    shop.capture()
+    slot = saved(shop)
+    with shop.connect() as running, running.transaction():
+        running.execute("INSERT INTO late VALUES (1000, 'before')")
+        shop.execute(f"ALTER PUBLICATION {QUOTED} {'ADD' if is_added else 'DROP'} TABLE late")
+        shop.execute("INSERT INTO late VALUES (1001, 'after')", ROWS.format(11, 20))
+    shop.capture()
+    before = committed_ids(shop.log())
+    crash(shop, slot)
+    shop.execute(ROWS.format(21, 30))
+    shop.capture()
+    assert committed_ids(shop.log()) == [*before, *range(21, 31)]
+    assert "is not compared with the log" in caplog.text

@@ -1,0 +1,62 @@
+"""Processes that want the processors, too, and what a server sees of a client amid them."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pgoutput_construct.demo.server import EmbeddedServer
+from tools.beside import beside
+
+__all__ = ["Statuses", "busy_loops", "watched_statuses"]
+
+_SECONDS = 0.02
+"""Between two looks at the server."""
+# A client that has sent nothing yet has been connected since then.
+_SILENT = """SELECT pid, extract(epoch FROM clock_timestamp() - greatest(reply_time, backend_start))::float8
+    FROM pg_stat_replication WHERE state = 'streaming' OR reply_time IS NOT NULL OR state = 'catchup'"""
+
+
+@contextmanager
+def busy_loops(per_core: int) -> Iterator[None]:
+    """Run so many processes for each processor that never wait, until the block ends."""
+    count = per_core * (os.cpu_count() or 1)
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+        for loop in loops:
+            loop.wait()
+
+
+@dataclass
+class Statuses:
+    """What a server saw of the statuses of its clients."""
+
+    longest: float = 0.0
+    """Seconds for which one said nothing, at most."""
+    walsenders: set[int] = field(default_factory=set)
+    """The process IDs of those that streamed: one for each connection."""
+
+
+@contextmanager
+def watched_statuses(server: EmbeddedServer) -> Iterator[Statuses]:
+    """Look at the walsenders of a server until the block ends (pg_stat_replication.reply_time)."""
+    found = Statuses()
+
+    def look(done: threading.Event) -> None:
+        with server.connect() as connection:
+            while not done.is_set():
+                for pid, seconds in connection.execute(_SILENT).fetchall():
+                    found.walsenders.add(pid)
+                    found.longest = max(found.longest, seconds)
+                time.sleep(_SECONDS)
+
+    with beside(look):
+        yield found
