@@ -8,11 +8,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from pgoutput_construct.publisher.asking import Answer, Asker, Rows, known, listed
+from pgoutput_construct.publisher.asking import ESCAPING, TEXT, TEXTS, Answer, Asker, Rows, known, listed, unescaped
 from pgoutput_construct.publisher.catalog_answers import CATALOG_ANSWERS
+from pgoutput_construct.publisher.encodings import UTF8, find_encoding
+from pgoutput_construct.publisher.published_tables import ListedTable, without_partitions
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.results import Result
 from pgoutput_construct.publisher.slot_answers import SLOT_ANSWERS
+from pgoutput_construct.publisher.slots import ClientTable
 
 __all__ = ["answer", "show", "statements"]
 
@@ -20,7 +23,9 @@ __all__ = ["answer", "show", "statements"]
 _SHOWN: Final = {"data_directory_mode": "0700", "wal_level": "logical", "wal_segment_size": "16MB"}
 """What replication clients ask for beside the settings that each client is told (``streamutil.c``)."""
 _MOST_SETTINGS: Final = 200
-_STATEMENT: Final = re.compile(r"""(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^;'"])+""")
+_QUOTED: Final = rf"""{TEXT}|"[^"]*(?:""[^"]*)*\""""
+_STATEMENT: Final = re.compile(rf"""(?:{ESCAPING}|{_QUOTED}|[^;'"])+""", re.DOTALL)
+_WORDS: Final = re.compile(rf"(?P<escaping>{ESCAPING})|(?P<quoted>{_QUOTED})|\s+", re.DOTALL)
 
 
 def statements(text: str) -> list[str]:
@@ -38,7 +43,7 @@ def statements(text: str) -> list[str]:
 
 def answer(asker: Asker, statement: str) -> Result:
     """Return the result of a statement; raise Refusal for one that is not known."""
-    words = " ".join(statement.split())
+    words = _WORDS.sub(_plain, statement).strip()
     for pattern, reply in (*_ANSWERS, *CATALOG_ANSWERS, *SLOT_ANSWERS):
         if match := pattern.fullmatch(words):
             return reply(asker, match)
@@ -49,10 +54,17 @@ def answer(asker: Asker, statement: str) -> Result:
     )
 
 
+def _plain(match: re.Match[str]) -> str:
+    """Return a word as the forms have it: quotes stay as they are, without escapes, and white space is one space."""
+    return unescaped(match["escaping"]) if match["escaping"] else match["quoted"] or " "
+
+
 def _keep(asker: Asker, name: str, value: str) -> None:
     """Keep a setting; of invented ones (PostgreSQL knows those with a dot) only so many, so that memory is bounded."""
     if name not in asker.settings and len(asker.settings) >= _MOST_SETTINGS:
         raise Refusal("54000", f"this publisher keeps {_MOST_SETTINGS} settings of a session at most")
+    if name == "client_encoding":
+        value = find_encoding(UTF8.name if value.upper() == "DEFAULT" else value).name
     asker.settings[name] = value
 
 
@@ -63,6 +75,11 @@ def _set_config(asker: Asker, match: re.Match[str]) -> Result:
 
 def _set(asker: Asker, match: re.Match[str]) -> Result:
     _keep(asker, match["name"].lower(), match["value"].strip("'\""))
+    return Result("SET")
+
+
+def _set_names(asker: Asker, match: re.Match[str]) -> Result:
+    _keep(asker, "client_encoding", match["value"].strip("'\""))
     return Result("SET")
 
 
@@ -85,26 +102,63 @@ def _publications(asker: Asker, match: re.Match[str]) -> Result:
 
 
 def _tables_by_names(asker: Asker, match: re.Match[str]) -> Result:
-    """Answer servers before 16: the view pg_publication_tables, with the columns where 15 asks for them."""
+    """Answer for servers before 16: the view pg_publication_tables, with the columns where 15 and later ask."""
     with_columns = "attnames" in match[0]
-    columns = [("schemaname", "name"), ("tablename", "name"), *[("attnames", "_name")] * with_columns]
-    rows: Rows = [[schema, table, *[_array(names)] * with_columns] for schema, table, names in _tables(asker, match)]
-    return Result("SELECT", columns, rows)
+    columns = [("schemaname", "name"), ("tablename", "name"), *_kind(match), *[("attnames", "_name")] * with_columns]
+    found = (
+        (
+            table.namespace,
+            table.name,
+            *("r" for _ in _kind(match)),
+            *[_array([column.name for column in table.columns])] * with_columns,
+        )
+        for table in _tables(asker, match)
+    )
+    return Result("SELECT", columns, [*dict.fromkeys(found)])
 
 
 def _tables_by_numbers(asker: Asker, match: re.Match[str]) -> Result:
-    """Answer servers from 16 on: pg_get_publication_tables(), with the numbers of the columns."""
-    columns = [("nspname", "name"), ("relname", "name"), ("attrs", "int2vector")]
-    rows: Rows = [
-        [schema, table, " ".join(str(number) for number, _ in enumerate(names, 1))]
-        for schema, table, names in _tables(asker, match)
-    ]
-    return Result("SELECT", columns, rows)
+    """Answer for servers from 16 on: pg_get_publication_tables() of all publications, with the columns' numbers."""
+    columns = [("nspname", "name"), ("relname", "name"), *_kind(match), ("attrs", "int2vector")]
+    found = (
+        (
+            table.namespace,
+            table.name,
+            *("r" for _ in _kind(match)),
+            " ".join(str(column.number) for column in table.columns),
+        )
+        for table in without_partitions(_tables(asker, match))
+    )
+    return Result("SELECT", columns, [*dict.fromkeys(found)])
 
 
-def _tables(asker: Asker, match: re.Match[str]) -> Sequence[tuple[str, str, Sequence[str]]]:
+def _kind(match: re.Match[str]) -> list[tuple[str, str]]:
+    """Return the column with the kind of relation, for which subscribers ask since 19: the stream has no sequences."""
+    return [("relkind", "char")] * ("relkind" in match[0])
+
+
+def _tables(asker: Asker, match: re.Match[str]) -> Sequence[ListedTable]:
+    """Return the tables of the publications that a query names, as they are now: a capture may have written more."""
+    asker.feed.refresh()
     there = asker.feed.about.publications
-    return asker.feed.tables() if not there or set(listed(match["names"])) & set(there) else ()
+    names = [name for name in dict.fromkeys(listed(match["names"])) if not there or name in there]
+    asker.feed.scope(names)
+    tables = asker.feed.published(names)
+    if asker.feed.repeats:
+        described = asker.feed.described_names()
+        noted = {ClientTable(each.relation_oid, (each.namespace, each.name)) for each in tables}
+        listing = {table: described.get(table.relation_oid, ()) for table in noted}
+        asker.slots.listed(asker.settings.get("application_name", ""), listing)
+    return tables
+
+
+def _foreign_origins(asker: Asker, match: re.Match[str]) -> Result:
+    """Answer check_publications_origin(): which publications have tables that are subscribed to from elsewhere.
+
+    It warns of copies of rows that have an origin. There are no copies here but those of the stream, and a log does not
+    say which subscriptions its server has.
+    """
+    return Result("SELECT", [("pubname", "name")], [])
 
 
 def _array(names: Sequence[str]) -> str:
@@ -120,6 +174,7 @@ _SCHEMA = r"(?:pg_catalog\.)?"
 _ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
     (known(rf"SELECT {_SCHEMA}set_config\('(?P<name>[^']*)', '(?P<value>[^']*)', (?:true|false)\)"), _set_config),
     (known(r"SET (?:SESSION |LOCAL )?\"?(?P<name>[\w.]+)\"?(?: TO |\s?=\s?)(?P<value>.*)"), _set),
+    (known(r"SET (?:SESSION |LOCAL )?NAMES (?P<value>.*)"), _set_names),
     (known(r"SHOW (?P<name>[\w.]+)"), _show),
     (known(r"(?P<command>BEGIN|COMMIT|ROLLBACK)\b.*"), lambda _, match: Result(match["command"].upper())),
     (known(r"SELECT 1"), _one("?column?", "int4", lambda _: "1")),
@@ -129,22 +184,26 @@ _ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
         _one("current_database", "name", lambda a: a.feed.about.database),
     ),
     (
-        known(r"SELECT t\.pubname FROM pg_catalog\.pg_publication t WHERE t\.pubname IN \((?P<names>.*)\)"),
+        known(rf"SELECT t\.pubname FROM pg_catalog\.pg_publication t WHERE t\.pubname IN \((?P<names>{TEXTS})\)"),
         _publications,
     ),
     (
         known(
             r"SELECT DISTINCT t\.schemaname, t\.tablename.* FROM pg_catalog\.pg_publication_tables t"
-            r" WHERE t\.pubname IN \((?P<names>.*)\)"
+            rf" WHERE t\.pubname IN \((?P<names>{TEXTS})\)"
         ),
         _tables_by_names,
     ),
     (
         known(
-            r"SELECT DISTINCT n\.nspname, c\.relname, gpt\.attrs.*pg_get_publication_tables\("
-            r".* WHERE pubname IN \((?P<names>[^)]*)\).*"
+            r"SELECT DISTINCT n\.nspname, c\.relname,(?: c\.relkind,)? gpt\.attrs.*pg_get_publication_tables\("
+            rf".* WHERE pubname IN \((?P<names>{TEXTS})\).*"
         ),
         _tables_by_numbers,
+    ),
+    (
+        known(r"SELECT DISTINCT P\.pubname AS pubname FROM pg_publication P, .* JOIN pg_subscription_rel .*"),
+        _foreign_origins,
     ),
 )
 """The queries that are known, by their form with single spaces, and what answers each."""

@@ -3,15 +3,26 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pgoutput_construct.publisher.feed import Feed
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.results import Result
 from pgoutput_construct.publisher.slots import Slots
 
-__all__ = ["Answer", "Asker", "Rows", "known", "listed"]
+__all__ = ["ESCAPING", "TEXT", "TEXTS", "Answer", "Asker", "Rows", "known", "listed", "unescaped"]
 
-_NAMES = re.compile(r"'((?:[^']|'')*)'")
+TEXT: Final = r"'[^']*(?:''[^']*)*'"
+"""Form of a text literal without escapes."""
+TEXTS: Final = rf" ?{TEXT}(?: ?, ?{TEXT})* ?"
+"""Form of a list of such literals. A form that ended at the first parenthesis would cut a name that has one."""
+_TEXT: Final = re.compile(TEXT)
+ESCAPING: Final = r"(?<![\w$])[eE]'(?:[^'\\]|\\.|'')*'"
+"""Form of a literal with escapes, as libpq and quote_literal_cstr() write texts that have a backslash (with DOTALL)."""
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "''"}
+_NUMBERS: Final = frozenset("01234567xuU")
+"""What follows a backslash that stands for a character by its number: no client writes a name so."""
 
 
 @dataclass
@@ -24,6 +35,8 @@ class Asker:
     user: str
     process_id: int = 0
     """Of the client's connection."""
+    wal_sender_timeout: float = 60
+    """Seconds after which a silent client of replication is disconnected; 0 for never."""
 
 
 Rows: TypeAlias = Sequence[Sequence[str | None]]
@@ -31,10 +44,24 @@ Answer: TypeAlias = Callable[[Asker, re.Match[str]], Result]
 
 
 def known(pattern: str) -> re.Pattern[str]:
-    """Return the form of a query that is known, written with single spaces."""
+    """Return the form of a query that is known, with single spaces outside of quotes and no E before a literal."""
     return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
 def listed(text: str) -> list[str]:
-    """Return the texts of a list of SQL's literals."""
-    return [name.replace("''", "'") for name in _NAMES.findall(text)]
+    """Return the texts of a list of literals, which has the form TEXTS."""
+    return [literal[1:-1].replace("''", "'") for literal in _TEXT.findall(text)]
+
+
+def unescaped(literal: str) -> str:
+    """Return a literal with escapes (ESCAPING) as one without (TEXT), read as scan.l does.
+
+    Raises Refusal for a character that is written as its number.
+    """
+
+    def meant(escape: re.Match[str]) -> str:
+        if escape[1] in _NUMBERS:
+            raise Refusal("0A000", f"this publisher does not read the escape {escape[0]}: write the character itself")
+        return _ESCAPES.get(escape[1], escape[1])
+
+    return "'" + _ESCAPE.sub(meant, literal[2:-1]) + "'"

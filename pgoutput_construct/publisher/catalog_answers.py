@@ -9,10 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pgoutput_construct.publisher.asking import Answer, Asker, Rows, known, listed
+from pgoutput_construct.publisher.asking import TEXT, Answer, Asker, Rows, known, listed
+from pgoutput_construct.publisher.published_tables import ListedTable, described_tables
 from pgoutput_construct.publisher.refusals import no_copies
 from pgoutput_construct.publisher.results import Result
-from pgoutput_construct.wire.messages import Relation
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["CATALOG_ANSWERS"]
@@ -21,49 +21,70 @@ _OLD: Final = 2
 """FrozenTransactionId: what wrote all rows of the catalog."""
 
 
-def _relations(asker: Asker) -> dict[int, Relation]:
-    return {each.relation.relation_oid: each.relation for each in list(asker.feed.history.descriptions)}
-
-
 def _publications(asker: Asker, match: re.Match[str]) -> Result:
-    return _select({"pubname": "name"}, [[name] for name in asker.feed.about.publications])
+    return _select({"pubname": "name"}, [[name] for name in _wanted(asker, match)])
 
 
 def _operations(asker: Asker, match: re.Match[str]) -> Result:
     columns = {"pubname": "name", "operations": "_text", "without_identity": "_text", "unsent": "_text"}
-    return _select(columns, [[name, _ALL, "{}", "{}"] for name in _wanted(asker, match)])
+    columns |= {"with_sequences": "bool", "without_tables": "bool"}
+    return _select(
+        columns, [[name, _published_operations(asker, name), "{}", "{}", "f", "f"] for name in _wanted(asker, match)]
+    )
+
+
+def _published_operations(asker: Asker, name: str) -> str:
+    return "{" + ",".join(asker.feed.operations(name)) + "}"
 
 
 def _publication_facts(asker: Asker, match: re.Match[str]) -> Result:
     columns = {"pubname": "name", "operations": "_text", "via_root": "bool", "puballtables": "bool"}
-    tables = json.dumps([_member(relation) for _, relation in sorted(_relations(asker).items())])
-    rows = [[name, _ALL, "f", "t", tables, None] for name in _wanted(asker, match)]
-    return _select({**columns, "tables": "json", "unsent": "json"}, rows)
+    rows = [_publication_row(asker, name) for name in _wanted(asker, match)]
+    return _select({**columns, "with_generated": "bool", "tables": "json", "unsent": "json", "excluded": "json"}, rows)
 
 
-def _member(relation: Relation) -> dict[str, Any]:
-    numbers = [number for number, _ in enumerate(relation.columns, 1)]
-    named = {"oid": relation.relation_oid, "schema": relation.namespace or "pg_catalog", "name": relation.name}
-    return named | {"member": None, "filter": None, "columns": None, "published": numbers}
+def _publication_row(asker: Asker, name: str) -> Sequence[str | None]:
+    tables = _as_described(asker, asker.feed.published([name]))
+    via_root = "t" if any(table.via_root for table in tables) else "f"
+    operations = _published_operations(asker, name)
+    return [name, operations, via_root, "t", "f", json.dumps([_member(table) for table in tables]), None, None]
+
+
+def _as_described(asker: Asker, tables: Sequence[ListedTable]) -> list[ListedTable]:
+    """Return tables with the columns of their latest descriptions, which a stream may have before the events say it.
+
+    A capture takes the catalog for at least as new as the stream.
+    """
+    described = {table.relation_oid: table for table in described_tables(asker.feed.history, [""])}
+    return [table._replace(columns=described.get(table.relation_oid, table).columns) for table in tables]
+
+
+def _member(table: ListedTable) -> dict[str, Any]:
+    numbers = [column.number for column in table.columns]
+    named = {"oid": table.relation_oid, "schema": table.namespace, "name": table.name}
+    own = {"ancestors": sorted(table.ancestors) or None, "published": numbers}
+    return named | {"member": None, "filter": None, "columns": None} | own
 
 
 def _table_facts(asker: Asker, match: re.Match[str]) -> Result:
     columns = {"oid": "int8", "nspname": "name", "relname": "name", "relreplident": "char", "created": "int8"}
     columns |= dict.fromkeys(("filenodes", "attached", "truncated", "columns"), "json")
-    relations, wanted = _relations(asker), {int(number) for number in re.findall(r"\d+", match["oids"])}
-    return _select(columns, [_facts(relations[oid]) for oid in sorted(wanted & relations.keys())])
+    found = _as_described(asker, asker.feed.published(_there(asker)))
+    tables = {table.relation_oid: table for table in (*described_tables(asker.feed.history, [""]), *found)}
+    asked = {int(number) for number in re.findall(r"\d+", match["oids"])}
+    return _select(columns, [_facts(tables[oid]) for oid in sorted(asked & tables.keys())])
 
 
-def _facts(relation: Relation) -> Sequence[str]:
-    oid, columns = relation.relation_oid, [*enumerate(relation.columns, 1)]
-    facts = [_column(number, each.name, each.type_oid, each.type_modifier) for number, each in columns]
-    named = str(oid), relation.namespace or "pg_catalog", relation.name, relation.replica_identity
+def _facts(table: ListedTable) -> Sequence[str]:
+    oid, columns = table.relation_oid, table.columns
+    facts = [_column(each.number, each.name, each.type, each.modifier) for each in columns]
+    named = str(oid), table.namespace, table.name, table.replica_identity
     return [*named, str(_OLD), json.dumps([[oid, oid]]), "[]", "[]", json.dumps(facts)]
 
 
 def _column(number: int, name: str, kind: int, modifier: int) -> dict[str, Any]:
     described = {"number": number, "name": name, "type": kind, "modifier": modifier, "xmin": _OLD}
-    return described | {"dropped": False, "default": False, "missing": None, "recent": False}
+    return described | {"dropped": False, "generated": None, "default": False, "missing": None, "recent": False}
 
 
 def _tables_to_copy(asker: Asker, match: re.Match[str]) -> Result:
@@ -84,7 +105,7 @@ def _slot(asker: Asker, name: str) -> dict[str, Any]:
     facts = {"slot_name": name, "plugin": slot.plugin, "slot_type": "logical", "database": asker.feed.about.database}
     state = {"temporary": slot.temporary, "active": asker.slots.is_active(name), "active_pid": None}
     places = {"restart_lsn": position, "confirmed_flush_lsn": position, "wal_status": "reserved"}
-    return {**facts, **state, **places, "two_phase": slot.two_phase}
+    return {**facts, **state, **places, "two_phase": slot.two_phase, "failover": slot.failover}
 
 
 def _snapshot(asker: Asker, match: re.Match[str]) -> Result:
@@ -97,13 +118,36 @@ def _position(asker: Asker, match: re.Match[str]) -> Result:
     return _select({"?column?": "numeric"}, [[str(int(asker.feed.position))]])
 
 
+def _timeout(asker: Asker, match: re.Match[str]) -> Result:
+    return _select({"extract": "float8"}, [[str(asker.wal_sender_timeout)]])
+
+
+def _sender(asker: Asker, match: re.Match[str]) -> Result:
+    """Answer that the process which sends is no synchronous one, and at work for nobody."""
+    return _select({"sync": "bool", "active": "bool"}, [["f", "f"]])
+
+
 def _digest(asker: Asker, match: re.Match[str]) -> Result:
-    return _select({"concat_ws": "text"}, [[str(len(asker.feed.history.descriptions))]])
+    found = asker.feed.published(_there(asker))
+    return _select({"concat_ws": "text"}, [[f"{len(asker.feed.history.descriptions)} {hash(tuple(found))}"]])
 
 
 def _wanted(asker: Asker, match: re.Match[str]) -> list[str]:
-    names = listed(match["names"].replace("{", "'").replace("}", "'").replace(",", "','"))
-    return sorted(name for name in asker.feed.about.publications if name in names)
+    names = _array_items(match["names"])
+    there = asker.feed.about.publications
+    return sorted(name for name in names if not there or name in there)
+
+
+def _array_items(literal: str) -> list[str]:
+    """Return the texts of an array that is written as a literal, as psycopg writes lists: '{shop,"a name"}'."""
+    (text,) = listed(literal)
+    found = re.findall(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)', text, re.DOTALL)
+    return [re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) or plain for quoted, plain in found]
+
+
+def _there(asker: Asker) -> Sequence[str]:
+    """Return the publications; of a publisher that has any, one with all tables."""
+    return asker.feed.about.publications or [""]
 
 
 def _select(columns: dict[str, str], rows: Rows) -> Result:
@@ -114,12 +158,13 @@ def _nothing(*columns: str) -> Answer:
     return lambda asker, match: _select(dict.fromkeys(columns, "text"), [])
 
 
-_ALL: Final = "{insert,update,delete,truncate}"
-_ARGUMENT: Final = r"pubname = ANY\((?P<names>[^)]*)\)"
+_ARGUMENT: Final = rf"pubname = ANY\( ?(?P<names>{TEXT})(?:::text\[\])?\)"
 CATALOG_ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
+    (known(r"SELECT extract\(epoch FROM current_setting\('wal_sender_timeout'\)::interval\)::float8"), _timeout),
+    (known(r"SELECT coalesce\(r\.sync_state IN .* FROM pg_stat_activity a LEFT JOIN .*"), _sender),
     (known(r"SELECT pg_is_in_recovery\(\)"), lambda *_: _select({"pg_is_in_recovery": "bool"}, [["f"]])),
     (known(r"SELECT CASE WHEN pg_is_in_recovery\(\) THEN .* - '0/0'::pg_lsn"), _position),
-    (known(r"SELECT pubname FROM pg_publication"), _publications),
+    (known(rf"SELECT pubname FROM pg_publication WHERE {_ARGUMENT}"), _publications),
     (known(rf"WITH RECURSIVE wanted .*{_ARGUMENT}.* json_agg\(json_build_object\('oid'.*"), _publication_facts),
     (known(rf"WITH RECURSIVE wanted .*{_ARGUMENT}.* SELECT DISTINCT c\.oid::bigint, .*"), _tables_to_copy),
     (known(rf"WITH RECURSIVE wanted .*{_ARGUMENT}.* ARRAY\(SELECT format\(.*"), _operations),
@@ -131,6 +176,6 @@ CATALOG_ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
     (known(r"SELECT DISTINCT relation::bigint FROM pg_locks .*"), _nothing("relation")),
     (known(r"SELECT 'transaction ' \|\| xid .*"), _nothing("writer")),
     (known(r"SELECT total_txns FROM pg_stat_replication_slots .*"), _nothing("total_txns")),
-    (known(r"SELECT FROM pg_stat_replication .*"), _nothing("nothing")),
+    (known(r"SELECT coalesce\(r\.sync_state .* FROM pg_stat_activity a .*"), _nothing("is_synchronous", "is_at_work")),
 )
 """The queries, and what answers each."""

@@ -1,11 +1,12 @@
 """What each replication command of a client gives, but for START_REPLICATION, which begins a stream."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.publisher.answers import show
 from pgoutput_construct.publisher.commands import (
+    AlterSlot,
     CreateSlot,
     DropSlot,
     IdentifySystem,
@@ -13,15 +14,21 @@ from pgoutput_construct.publisher.commands import (
     Show,
     TimelineHistory,
 )
+from pgoutput_construct.publisher.conversation import Ended
+from pgoutput_construct.publisher.feed import About
 from pgoutput_construct.publisher.refusals import Refusal, no_copies
 from pgoutput_construct.publisher.results import Result
 from pgoutput_construct.publisher.slots import PLUGIN
-from pgoutput_construct.publisher.switches import OFF_WORDS
 
 if TYPE_CHECKING:
     from pgoutput_construct.publisher.session import Session
 
 __all__ = ["COMMANDS"]
+
+_WAIT_SECONDS: Final = 0.1
+_TWO_PHASE_CREATED, _TWO_PHASE_ALTERED, _FAILOVER = 15, 18, 17
+"""The servers that first have an option of CREATE_REPLICATION_SLOT or ALTER_REPLICATION_SLOT."""
+_SWITCH: Final = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 
 
 async def _identify(session: "Session", command: IdentifySystem) -> Result:
@@ -45,13 +52,55 @@ async def _history(session: "Session", command: TimelineHistory) -> Result:
 async def _create_slot(session: "Session", command: CreateSlot) -> Result:
     if command.plugin != PLUGIN:
         raise Refusal("58P01", f'could not access file "{command.plugin}": the plugin served is {PLUGIN}')
-    if (action := command.options.get("SNAPSHOT") or "nothing") != "nothing":
+    known = ("snapshot", *_altered(session.publisher.feed.about, created=True))
+    _check_options(command.options, known)
+    if (action := command.options.get("snapshot") or "nothing") != "nothing":
         raise no_copies(f"there is no snapshot to {action}")
-    two_phase = "TWO_PHASE" in command.options and command.options["TWO_PHASE"] not in OFF_WORDS
     owner = session.process_id if command.temporary else None
-    session.publisher.slots.create(command.name, command.plugin, two_phase=two_phase, temporary=owner)
+    client = session.asker.settings.get("application_name", "")
+    switches: Any = {name: _switch(name, value) for name, value in command.options.items() if name != "snapshot"}
+    session.publisher.slots.create(command.name, command.plugin, temporary=owner, client=client, **switches)
     columns = [(name, "text") for name in ("slot_name", "consistent_point", "snapshot_name", "output_plugin")]
     return Result("CREATE_REPLICATION_SLOT", columns, [[command.name, "0/0", None, command.plugin]])
+
+
+async def _alter_slot(session: "Session", command: AlterSlot) -> Result:
+    """Alter a slot as ReplicationSlotAlter() does: it waits until nobody reads from it."""
+    known = _altered(session.publisher.feed.about)
+    if not known:
+        raise Refusal("42601", 'syntax error at or near "ALTER_REPLICATION_SLOT"')
+    _check_options(command.options, known)
+    switches: Any = {name: _switch(name, value) for name, value in command.options.items()}
+    await _until_free(session, command.name)
+    session.publisher.slots.alter(command.name, session.process_id, **switches)
+    return Result("ALTER_REPLICATION_SLOT")
+
+
+def _altered(about: About, created: bool = False) -> tuple[str, ...]:
+    """Return the options that a server has for slots that are altered, or created."""
+    since = {"two_phase": _TWO_PHASE_CREATED if created else _TWO_PHASE_ALTERED, "failover": _FAILOVER}
+    return tuple(name for name, server in since.items() if about.server_version // 10000 >= server)
+
+
+def _check_options(options: Mapping[str, str | None], known: Sequence[str]) -> None:
+    for name in options:
+        if name not in known:
+            raise Refusal("XX000", f"unrecognized option: {name}")
+
+
+def _switch(name: str, value: str | None) -> bool:
+    """Read a switch as defGetBoolean() does."""
+    word = "true" if value is None else value.lower()
+    if word not in _SWITCH:
+        raise Refusal("42601", f"{name} requires a Boolean value")
+    return _SWITCH[word]
+
+
+async def _until_free(session: "Session", name: str) -> None:
+    while session.publisher.slots.is_active(name, session.process_id):
+        if session.is_left:
+            raise Ended  # its client waits no more
+        await asyncio.sleep(_WAIT_SECONDS)
 
 
 async def _read_slot(session: "Session", command: ReadSlot) -> Result:
@@ -62,10 +111,9 @@ async def _read_slot(session: "Session", command: ReadSlot) -> Result:
 
 
 async def _drop_slot(session: "Session", command: DropSlot) -> Result:
-    slots = session.publisher.slots
-    while command.wait and slots.is_active(command.name, session.process_id):
-        await asyncio.sleep(0.1)
-    slots.drop(command.name, session.process_id)
+    if command.wait:
+        await _until_free(session, command.name)
+    session.publisher.slots.drop(command.name, session.process_id)
     return Result("DROP_REPLICATION_SLOT")
 
 
@@ -74,6 +122,7 @@ COMMANDS: Final[Mapping[type, Callable[..., Awaitable[Result]]]] = {
     Show: _show,
     TimelineHistory: _history,
     CreateSlot: _create_slot,
+    AlterSlot: _alter_slot,
     ReadSlot: _read_slot,
     DropSlot: _drop_slot,
 }

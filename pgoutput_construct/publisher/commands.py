@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.publisher.asking import ESCAPING, TEXT, unescaped
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = [
+    "AlterSlot",
     "Command",
     "CreateSlot",
     "DropSlot",
@@ -57,6 +59,14 @@ class CreateSlot:
 
 
 @dataclass(frozen=True)
+class AlterSlot:
+    """``ALTER_REPLICATION_SLOT name (options)``."""
+
+    name: str
+    options: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
 class ReadSlot:
     """``READ_REPLICATION_SLOT name``."""
 
@@ -80,11 +90,15 @@ class StartReplication:
     options: Mapping[str, str | None]
 
 
-Command: TypeAlias = IdentifySystem | Show | TimelineHistory | CreateSlot | ReadSlot | DropSlot | StartReplication
+Command: TypeAlias = (
+    IdentifySystem | Show | TimelineHistory | CreateSlot | AlterSlot | ReadSlot | DropSlot | StartReplication
+)
 
 _WORDS: Final = re.compile(
-    r"""\s*(?:(?P<quoted>"(?:[^"]|"")*")|(?P<text>'(?:[^']|'')*')|(?P<lsn>[0-9A-Fa-f]+/[0-9A-Fa-f]+)"""
-    r"""|(?P<word>[A-Za-z_][A-Za-z0-9_$]*)|(?P<number>[0-9]+)|(?P<sign>[(),;.=]))"""
+    rf"""\s*(?:(?P<quoted>"(?:[^"]|"")*")|(?P<escaping>{ESCAPING})|(?P<text>{TEXT})"""
+    r"""|(?P<lsn>[0-9A-Fa-f]+/[0-9A-Fa-f]+)|(?P<word>[A-Za-z_][A-Za-z0-9_$]*)|(?P<number>[0-9]+)"""
+    r"""|(?P<sign>[(),;.=]))""",
+    re.DOTALL,
 )
 _FIRST: Final = (
     "IDENTIFY_SYSTEM",
@@ -99,11 +113,11 @@ _FIRST: Final = (
     "UPLOAD_MANIFEST",
 )
 _BEFORE_15: Final = {
-    "EXPORT_SNAPSHOT": ("SNAPSHOT", "export"),
-    "NOEXPORT_SNAPSHOT": ("SNAPSHOT", "nothing"),
-    "USE_SNAPSHOT": ("SNAPSHOT", "use"),
-    "TWO_PHASE": ("TWO_PHASE", None),
-    "RESERVE_WAL": ("RESERVE_WAL", None),
+    "EXPORT_SNAPSHOT": ("snapshot", "export"),
+    "NOEXPORT_SNAPSHOT": ("snapshot", "nothing"),
+    "USE_SNAPSHOT": ("snapshot", "use"),
+    "TWO_PHASE": ("two_phase", None),
+    "RESERVE_WAL": ("reserve_wal", None),
 }
 """Options of CREATE_REPLICATION_SLOT as clients write them for servers before PostgreSQL 15, without parentheses."""
 
@@ -136,7 +150,9 @@ class _Words:
             match = _WORDS.match(text, at)
             if match is None or match.lastgroup is None:
                 raise Refusal("42601", f'syntax error at or near "{text[at : at + 20].strip()}"')
-            self.words.append((match.lastgroup, match[match.lastgroup]))
+            kind, word = match.lastgroup, match[match.lastgroup]
+            # A subscription asks so for publications with a backslash; repl_scanner.l would refuse it.
+            self.words.append(("text", unescaped(word)) if kind == "escaping" else (kind, word))
             at = match.end()
 
     def next(self, *kinds: str) -> str:
@@ -165,13 +181,23 @@ class _Words:
         if not self.accept(word):
             self.next("")
 
-    def options(self) -> dict[str, str | None]:
-        """Return what stands in parentheses: names, and values where they have one."""
+    def generic_options(self) -> dict[str, str | None]:
+        """Return the options of a command about slots, which has at least one: in lower case, as the grammar has it."""
+        if self.words and self.words[0][1] == ")":
+            self.next("")
+        return self.options(str.lower)
+
+    def options(self, named: Callable[[str], str] = str) -> dict[str, str | None]:
+        """Return what stands in parentheses: names, and values where they have one.
+
+        Args:
+            named: Returns what an option is called, given what it is called in the command.
+        """
         found: dict[str, str | None] = {}
         while not self.accept(")"):
             if found:
                 self.expect(",")
-            name = self.next("word", "quoted")
+            name = named(self.next("word", "quoted"))
             if name in found:
                 raise Refusal("42601", "conflicting or redundant options", detail=f"{name} is given twice")
             has_value = bool(self.words) and self.words[0][0] != "sign"
@@ -201,7 +227,7 @@ def _create(words: _Words) -> CreateSlot:
     words.expect("LOGICAL")
     plugin = words.name()
     if words.accept("("):
-        options = {option.upper(): value for option, value in words.options().items()}
+        options = words.generic_options()
     else:
         options = {}
         while words.words:
@@ -211,6 +237,12 @@ def _create(words: _Words) -> CreateSlot:
             option, value = _BEFORE_15[word]
             options[option] = value
     return CreateSlot(name, plugin, temporary, options)
+
+
+def _alter(words: _Words) -> AlterSlot:
+    name = words.name()
+    words.expect("(")
+    return AlterSlot(name, words.generic_options())
 
 
 def _start(words: _Words) -> StartReplication:
@@ -243,6 +275,7 @@ _READERS: Final[Mapping[str, Callable[[_Words], Command]]] = {
     "SHOW": _show,
     "TIMELINE_HISTORY": _timeline,
     "CREATE_REPLICATION_SLOT": _create,
+    "ALTER_REPLICATION_SLOT": _alter,
     "READ_REPLICATION_SLOT": lambda words: ReadSlot(words.name()),
     "DROP_REPLICATION_SLOT": lambda words: DropSlot(words.name(), words.accept("WAIT")),
     "START_REPLICATION": _start,

@@ -39,12 +39,16 @@ def compare_tables(here: str, source: str, tables: Iterable[TargetTable]) -> Ite
             connection.execute("SET datestyle = ISO; SET timezone = 'UTC'; SET extra_float_digits = 3")
         for table in tables:
             mine, theirs = _checksum(one, table), _checksum(other, table)
-            yield Compared(table.identifier.as_string(one), mine[0], theirs[0], mine == theirs)
+            yield Compared(table.qualified, mine[0], theirs[0], mine == theirs)
 
 
 def _checksum(connection: psycopg.Connection[Any], table: TargetTable) -> tuple[int, int]:
-    """Return the number of rows, and the sum of their hashes, which no order changes."""
-    query = SQL("SELECT count(*), coalesce(sum(hashtextextended(ROW({})::text, 0)::numeric), 0) FROM {}")
+    """Return the number of rows, and the sum of their hashes, which no order changes.
+
+    Hashes are of bytes: those of UTF-8 say the same characters, whatever the encodings of the two databases.
+    """
+    hashed = "hashtextextended(encode(sha256(convert_to(ROW({})::text, 'UTF8')), 'hex'), 0)"
+    query = SQL(f"SELECT count(*), coalesce(sum({hashed}::numeric), 0) FROM {{}}")
     columns = SQL(", ").join(map(Identifier, table.current))
     row = connection.execute(query.format(columns, table.identifier)).fetchone()
     assert row is not None

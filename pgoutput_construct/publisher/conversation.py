@@ -11,7 +11,11 @@ from pgoutput_construct.wire.connection import (
 )
 from pgoutput_construct.wire.connection_messages import ConnectionMessage
 
-__all__ = ["Conversation"]
+__all__ = ["Conversation", "Ended"]
+
+
+class Ended(Exception):  # noqa: N818 - nothing has failed
+    """The other side has closed the connection, or said goodbye."""
 
 
 class Conversation:

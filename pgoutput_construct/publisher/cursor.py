@@ -1,14 +1,18 @@
 """How far a client has been sent what a publisher serves: chunks of bytes, ready for its socket."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.publisher.encodings import UTF8, ClientEncoding, StreamEncoder
 from pgoutput_construct.publisher.feed import Feed
 from pgoutput_construct.publisher.formats import Formats
 from pgoutput_construct.publisher.order import COPIED, Order
 from pgoutput_construct.publisher.pace import Pace
-from pgoutput_construct.publisher.rendering import Outgoing, Renderer
+from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.publisher.rendering import Outgoing, Renderer, Withholding
 from pgoutput_construct.wire.connection import build_connection
 from pgoutput_construct.wire.connection_messages import CopyData
 from pgoutput_construct.wire.engine import build_frame, engine
@@ -55,6 +59,10 @@ class Cursor:
         copied: int = -1,
         two_phase_at: int | None = None,
         pace: Pace | None = None,
+        encoding: ClientEncoding = UTF8,
+        missed: Collection[int] = (),
+        publications: Collection[str] = (),
+        withholding: Withholding | None = None,
     ) -> None:
         """Begin behind what ended at, or before, a position.
 
@@ -65,6 +73,10 @@ class Cursor:
             copied: The client has been served the copies of tables up to this seq that stand before that.
             two_phase_at: What was prepared behind this position is sent as prepared; None: when it has committed.
             pace: When each is due; None: at once.
+            encoding: The encoding of all text that the client gets.
+            missed: The OIDs of tables of which the client has ignored all before that.
+            publications: What the client named; none: it gets all that the feed has.
+            withholding: Which copies the client is not served; None: it is served all.
         """
         self._feed = feed
         self._pace = pace
@@ -75,6 +87,13 @@ class Cursor:
         """Copies that were complete when the client had passed their places."""
         self._out_of_order = set[int]()
         """Their seqs: they are not served at their places, too."""
+        scope = feed.scope(publications) if publications else None
+        own = [oid for oid in missed if after and (scope is None or scope.has_table(oid))]
+        found = [each for oid in own if (each := feed.missed(oid, after, two_phase_at)) is not None]
+        self._missed = [each for each in found if not each.lack]
+        """Tables that the client gets again: before anything else, or as soon as nothing comes by an older name."""
+        self.lacking = [each.lack for each in found if each.lack]
+        """What it does not get again, and why."""
         self._late_ends: list[int] = []
         """Where those end that were sent."""
         self.confirmed = after
@@ -83,7 +102,8 @@ class Cursor:
         """Up to which position the client was told that there is nothing."""
         order = feed.order(two_phase_at)
         # What it had of a table may have been pruned.
-        self._renderer = Renderer(feed, options, two_phase_at, has_pruned=bool(after and order.begins))
+        has_pruned = bool(after and order.begins)
+        self._renderer = Renderer(feed, options, two_phase_at, has_pruned, publications, withholding, after)
         self._two_phase_at = two_phase_at
         self._after = self._end = after
         self._generation = order.generation
@@ -92,6 +112,7 @@ class Cursor:
         self._seq = next((item.seq for item in passed if item.outcome != COPIED), -1)
         """Up to which seq messages outside of transactions have been sent."""
         self._formats = Formats(options.binary)
+        self._encoder = StreamEncoder(encoding, self._formats.relations)
         layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
         self._engines = {inside: engine(**layout, in_stream=inside) for inside in (False, True)}
         self._current: Iterator[Outgoing] = iter(())
@@ -102,7 +123,11 @@ class Cursor:
         """Seconds by which the server's clock is wrong."""
 
     def next_chunk(self, most_changes: int | None = None) -> Chunk | None:
-        """Return what comes next; None where nothing more is there now."""
+        """Return what comes next; None where nothing more is there now.
+
+        Raises Refusal for a value that the client cannot get in the format or encoding that it asked for, once all
+        before it was returned.
+        """
         pieces: list[bytes] = []
         size = changes = 0
         while size < _BYTES and (most_changes is None or changes < most_changes):
@@ -111,7 +136,13 @@ class Cursor:
                 if not self._begin_next():
                     break
                 continue
-            pieces.append(self._encoded(outgoing))
+            try:
+                pieces.append(self._encoded(outgoing))
+            except Refusal:
+                if not pieces:
+                    raise
+                self._current = chain((outgoing,), self._current)
+                break
             size += len(pieces[-1])
             changes += type(outgoing.message) in CHANGES
         (fault, pause), self._fault, self._pause = (self._fault, self._pause), None, 0.0
@@ -164,16 +195,24 @@ class Cursor:
         self.copied = max(self.copied, order.copied_until)
 
     def _begin_late(self, order: Order) -> bool:
-        """Begin a copy whose place the client had passed when it was complete; tell whether there is one.
+        """Begin a copy whose place the client had passed when it was complete, or a table that it had ignored.
+
+        Return whether there is one.
 
         It has the position that was passed, so that it cannot be that of anything else: who confirms one behind it has
         the copy. Who comes back before gets it again, which empties the table once more.
         """
-        if not self._late or order.has_prepared(self._place):
+        passed = self._passed()
+        # Rows that it has by an older name come to the client as those of another table.
+        ready = next((each for each in self._missed if each.renamed_at <= passed), None)
+        if not (ready or self._late) or order.has_prepared(self._place):
             return False
-        late, passed = self._late[0], self._passed()
         self._late_ends.append(passed)  # before it is taken away: others ask has_late meanwhile
-        del self._late[0]
+        if ready is not None:
+            self._missed.remove(ready)
+            self._current = self._renderer.missed(ready, passed)
+            return True
+        late = self._late.pop(0)
         self._current = self._renderer.late(late._replace(commit_lsn=passed, end_lsn=passed), passed)
         return True
 
@@ -183,10 +222,10 @@ class Cursor:
     @property
     def has_late(self) -> bool:
         """Whether copies that come late have not been confirmed yet."""
-        return bool(self._late) or any(end >= self.confirmed for end in self._late_ends)
+        return bool(self._missed or self._late) or any(end >= self.confirmed for end in self._late_ends)
 
     def _encoded(self, outgoing: Outgoing) -> bytes:
-        payload = self._engines[outgoing.in_stream].build(self._formats.asked(outgoing.message))
+        payload = self._engines[outgoing.in_stream].build(self._encoder.encoded(self._formats.asked(outgoing.message)))
         now = Timestamp.from_datetime(datetime.now(UTC) + timedelta(seconds=self.clock))
         frame = XLogData(outgoing.lsn, outgoing.lsn, now, payload)
         return build_connection(CopyData(build_frame(frame)))

@@ -1,11 +1,12 @@
 """What a publisher serves: messages in their order, the transactions among them, and what describes their rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pgoutput_construct.publisher.order import Order
+from pgoutput_construct.publisher.published_tables import ListedTable, PublishedScope, described_tables
 from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.messages import PgoutputMessage
@@ -14,7 +15,7 @@ from pgoutput_construct.wire.types import Lsn
 if TYPE_CHECKING:
     from pgoutput_construct.publisher.faults import Fault
 
-__all__ = ["About", "Fed", "Feed"]
+__all__ = ["About", "Fed", "Feed", "Missed"]
 
 
 class Fed(NamedTuple):
@@ -27,6 +28,34 @@ class Fed(NamedTuple):
     message: PgoutputMessage
     scope: int | None = None
     """Where what describes its rows is looked for: in its stream, by the top-level xid; None outside of streams."""
+
+
+class Missed(NamedTuple):
+    """A table of which a client has ignored what it was sent."""
+
+    relation_oid: int
+    """The table."""
+    copy: EndedTransaction | None
+    """The latest copy of it that was sent; None where all of its rows are in transactions."""
+    lack: str = ""
+    """Why it cannot be served again, with the remedy."""
+    name: tuple[str, str] | None = None
+    """Schema and name that it has now, where it was renamed after rows of it; None where it was not."""
+    renamed_at: int = 0
+    """A position before which all transactions ended that have rows of it by another name."""
+
+
+class CopiedTable(NamedTuple):
+    """One table of what is served as a copy."""
+
+    relation_oid: int
+    """The table."""
+    seq: int
+    """The seq of its copy in the feed."""
+    title: str
+    """The table and the position of its copy, for people."""
+    came_before: bool
+    """Whether rows of the table may have been served before."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +79,8 @@ class Feed(ABC):
     about: About
     history: RelationHistory
     """What describes the rows, at each place."""
+    repeats = False
+    """Whether it can serve again what a client has ignored of a table (``missed``)."""
 
     @abstractmethod
     def order(self, two_phase_at: int | None = None) -> Order:
@@ -77,20 +108,43 @@ class Feed(ABC):
         """Yield the rows of tables that were copied, as Inserts; ``ended`` has the outcome COPIED."""
         yield from ()
 
-    def committed_behind(self, copy: EndedTransaction, passed: int) -> Iterator[EndedTransaction]:
-        """Yield the transactions behind a copy that committed up to a position, in the order of their commits."""
+    def committed_behind(self, copy: EndedTransaction | None, passed: int) -> Iterator[EndedTransaction]:
+        """Yield the transactions behind a copy that committed up to a position, in the order of their commits.
+
+        Where ``copy`` is None, these are all.
+        """
         yield from ()
+
+    def missed(self, relation_oid: int, after: int, two_phase_at: int | None) -> "Missed | None":
+        """Return what a client must get again that has ignored a table up to a position; None for nothing."""
+        return None
 
     def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> Mapping[int, bool]:
         """Return the OIDs of tables that were copied, and whether something of each may have come before its copy."""
         return {}
 
+    def copied_tables(self, ended: EndedTransaction, two_phase_at: int | None) -> Sequence[CopiedTable]:
+        """Return the tables of a copy; ``ended`` has the outcome COPIED."""
+        return ()
+
+    def is_retained(self, relation_oid: int, seq: int, publications: Collection[str]) -> bool:
+        """Return whether the rows of a table outlast those of the source at who subscribes to some publications.
+
+        So it is where these do not publish its deletes and truncates: then no copy may replace the rows either.
+        """
+        return False
+
     def next_fault(self, seq: int) -> "Fault | None":
         """Return a fault that shows before the message of a seq, on purpose."""
         return None
 
-    def is_copied(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> bool:
-        """Tell whether what a transaction did to a table is in a copy of it that was served before."""
+    def is_copied(
+        self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None, without: Collection[int] = ()
+    ) -> bool:
+        """Return whether what a transaction did to a table is in a copy of it that was served before.
+
+        The copies of the seqs in ``without`` were not served.
+        """
         return False
 
     def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:
@@ -98,15 +152,28 @@ class Feed(ABC):
         history = self.history  # which may be exchanged meanwhile
         return history.descriptions[history.index(relation_oid, seq, stream_xid)]
 
-    def tables(self) -> Sequence[tuple[str, str, Sequence[str]]]:
-        """Return the tables that it has: schema, name and columns, as they were described last.
+    def published(self, publications: Collection[str]) -> Sequence[ListedTable]:
+        """Return the tables of some publications, each as often as a publication lists it."""
+        return described_tables(self.history, publications)
 
-        Of tables that had one name one after the other, the last one has it.
+    def described_names(self) -> Mapping[int, Collection[tuple[str, str]]]:
+        """Return by which schemas and names the rows of each OID are described."""
+        found: dict[int, set[tuple[str, str]]] = {}
+        for each in list(self.history.descriptions):
+            relation = each.relation
+            found.setdefault(relation.relation_oid, set()).add((relation.namespace or "pg_catalog", relation.name))
+        return found
+
+    def operations(self, publication: str) -> Sequence[str]:
+        """Return which of insert, update, delete and truncate a publication publishes."""
+        return ("insert", "update", "delete", "truncate")
+
+    def scope(self, publications: Collection[str]) -> PublishedScope | None:
+        """Return what some publications publish of what it has; None for all of it.
+
+        Raises Refusal where it cannot be served as these alone would have it.
         """
-        latest = {each.relation.relation_oid: each for each in self.history.descriptions}
-        in_order = (each.relation for each in sorted(latest.values(), key=lambda each: each.seq))
-        named = {(r.namespace or "pg_catalog", r.name): [column.name for column in r.columns] for r in in_order}
-        return [(namespace, name, columns) for (namespace, name), columns in named.items()]
+        return None
 
     def lacks(self) -> Sequence[str]:
         """Return what its tables lack, in words, with the remedy."""

@@ -16,6 +16,7 @@ from pgoutput_construct.columnar.forms.registry import FORMS
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description, RelationCache
 from pgoutput_construct.stream.values import base_oid
 from pgoutput_construct.wire import messages as m
@@ -40,7 +41,8 @@ class Formats:
         """
         self._other: Any = bytes if binary else m.Binary
         self._make = _to_binary if binary else _to_text
-        self._relations = RelationCache()
+        self.relations = RelationCache()
+        """What describes the rows of the message that comes next."""
         self._columns: dict[int, tuple[Description, list[_Convert]]] = {}
 
     def asked(self, message: m.PgoutputMessage) -> m.PgoutputMessage:
@@ -50,7 +52,7 @@ class Formats:
         """
         fields = _ROWS.get(type(message))
         if fields is None:
-            self._relations.update(message)
+            self.relations.update(message)
             return message
         changed: Any = message
         rows = {name: row for name in fields if (row := getattr(changed, name)) and self._other in map(type, row)}
@@ -74,10 +76,10 @@ class Formats:
         return tuple(convert(value) if type(value) is self._other else value for value, convert in pairs)
 
     def _of(self, relation_oid: int) -> list[_Convert]:
-        described = self._relations.description(relation_oid)
+        described = self.relations.description(relation_oid)
         known, columns = self._columns.get(relation_oid, (None, []))
         if known is not described:
-            types = self._relations.types
+            types = self.relations.types
             columns = [self._make(described.relation, column, types) for column in described.relation.columns]
             self._columns[relation_oid] = described, columns
         return columns
@@ -96,11 +98,11 @@ def _to_text(relation: m.Relation, column: m.RelationColumn, types: _Types) -> _
 
 
 def _no_text(relation: m.Relation, column: m.RelationColumn, types: _Types) -> Refusal:
-    table = f"{relation.namespace or 'pg_catalog'}.{relation.name}"
+    title = f"{full_name(relation)}.{quote_identifier(column.name)}"
     kind = _type_name(column.type_oid, types)
     return Refusal(
         "0A000",
-        f"{table}.{column.name}: a value of the type {kind} is served in binary format, and has no text here",
+        f"{title}: a value of the type {kind} is served in binary format, and has no text here",
         hint="Ask for binary: binary 'true' (CREATE SUBSCRIPTION ... WITH (binary = true)), or capture as text.",
     )
 
@@ -108,7 +110,7 @@ def _no_text(relation: m.Relation, column: m.RelationColumn, types: _Types) -> R
 def _type_name(oid: int, types: _Types) -> str:
     if oid in BUILTIN_TYPES:
         return BUILTIN_TYPES[oid].name
-    return f"{types[oid].namespace or 'pg_catalog'}.{types[oid].name}" if oid in types else f"of OID {oid}"
+    return full_name(types[oid]) if oid in types else f"of OID {oid}"
 
 
 def _to_binary(relation: m.Relation, column: m.RelationColumn, types: _Types) -> _Convert:

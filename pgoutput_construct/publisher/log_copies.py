@@ -1,7 +1,7 @@
 """The copies of tables in a log, and where among its transactions they are served."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from typing import Final
@@ -13,6 +13,7 @@ from pgoutput_construct.changelog.planning import LostEnd
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher.log_order import LogOrder
 from pgoutput_construct.publisher.order import COPIED
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 
 __all__ = ["LogCopies", "settled"]
@@ -52,13 +53,23 @@ class LogCopies:
     confirmed it is not served the copy again.
     """
 
-    def __init__(self, copies: Sequence[TableCopy], order: LogOrder) -> None:
-        """Find the places of the copies, and put them into the order; raises ChangeLogError where one has no room."""
+    def __init__(self, copies: Sequence[TableCopy], order: LogOrder, superfluous: Collection[int] = ()) -> None:
+        """Find the places of the copies, and put them into the order; raises ChangeLogError where one has no room.
+
+        Args:
+            copies: The copies.
+            order: The order.
+            superfluous: The seqs of those that have a place but are not served: transactions have all of their rows. To
+                serve them would empty a table that may have rows which another one had by the same name.
+        """
+        self._superfluous = superfluous
         # Hundreds of tables may be copied under one snapshot.
         of_snapshot = {snapshot: _place(snapshot, order) for snapshot in {copy.snapshot for copy in copies}}
         self._places = {copy.seq: of_snapshot[copy.snapshot] for copy in copies}
         self._behind = {seq: order[place].seq for seq, place in self._places.items() if place < len(order)}
         """The seq of the item behind each copy that has one."""
+        self._before = {seq: order[place - 1].seq if place else -1 for seq, place in self._places.items()}
+        """The seq of the last transaction before each copy."""
         self._of_table = defaultdict[int, list[TableCopy]](list)
         for copy in copies:
             self._of_table[copy.relation_oid].append(copy)
@@ -70,9 +81,20 @@ class LogCopies:
 
     def of(self, ended: EndedTransaction) -> Sequence[TableCopy]:
         """Return the copies that are served as a transaction."""
+        return [copy for copy in self._group(ended) if copy.seq not in self._superfluous]
+
+    def seqs_of(self, ended: EndedTransaction) -> set[int]:
+        """Return the seqs of the copies that stand where a transaction does, served or not."""
+        return {copy.seq for copy in self._group(ended)}
+
+    def _group(self, ended: EndedTransaction) -> Sequence[TableCopy]:
         found = self._together.get(ended.seq)
         # One more may have joined those that had a position meanwhile.
         return found or next(group for group in self._together.values() if ended.seq in {copy.seq for copy in group})
+
+    def tables_of(self, ended: EndedTransaction) -> set[int]:
+        """Return the OIDs of the tables whose copies are served as a transaction."""
+        return {copy.relation_oid for copy in self.of(ended)}
 
     def emptied(self, ended: EndedTransaction) -> Mapping[int, bool]:
         """Return of each table of a transaction whether something of it may have been served before."""
@@ -81,10 +103,25 @@ class LogCopies:
             for copy in self.of(ended)
         }
 
-    def contain(self, relation_oid: int, ended: EndedTransaction) -> bool:
-        """Tell whether a copy that was served before has what a transaction did to a table."""
+    def follows_changes(self, copy: TableCopy, described: int | None) -> bool:
+        """Return whether rows of its table may have been served before a copy.
+
+        Args:
+            copy: The copy.
+            described: The seq at which the stream describes the table first, before its first change; None: never.
+        """
+        is_first = self._of_table[copy.relation_oid][0] is copy
+        return not is_first or (described is not None and described <= self._before[copy.seq])
+
+    def contain(self, relation_oid: int, ended: EndedTransaction, without: Collection[int] = ()) -> bool:
+        """Return whether a copy that was served before has what a transaction did to a table.
+
+        The copies of the seqs in ``without`` were not served.
+        """
         return any(
-            self._behind.get(copy.seq, ended.seq + 1) <= ended.seq
+            copy.seq not in without
+            and copy.seq not in self._superfluous
+            and self._behind.get(copy.seq, ended.seq + 1) <= ended.seq
             and not self._is_invisible(copy.seq, ended.transaction.xid)
             for copy in self._of_table.get(relation_oid, ())
         )
@@ -99,7 +136,7 @@ class LogCopies:
             found, together = _end(copy, before, following), [copy]
             if found is None:  # there is no room for one more: it comes with the one before
                 if not placed or placed[-1][0] != place:
-                    raise ChangeLogError(f"the copy of {copy.namespace}.{copy.name} has no position in the WAL")
+                    raise ChangeLogError(f"the copy of {full_name(copy)} has no position in the WAL")
                 found, together = end, [*self._together.pop(placed.pop()[1].seq), copy]
             end, seq = found, max(each.seq for each in together)
             self._together[seq] = together

@@ -1,7 +1,7 @@
 """A change log as a feed: its transactions from its index, its messages a window of a segment at a time."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -15,13 +15,18 @@ from pgoutput_construct.changelog.planning import lost_ends, relation_history
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
 from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.changelog.wholeness import lacks_of, present_copies
+from pgoutput_construct.changelog.wholeness import begun_without_copy, lacks_of, present_copies, superfluous_copies
+from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.publisher.feed import About, Fed, Feed
+from pgoutput_construct.publisher.feed import About, CopiedTable, Fed, Feed, Missed
 from pgoutput_construct.publisher.log_copies import LogCopies, settled
 from pgoutput_construct.publisher.log_items import LogItems
 from pgoutput_construct.publisher.log_order import LogOrder
+from pgoutput_construct.publisher.published_tables import ListedTable, LogPublications, PublishedScope
+from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction
+from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.wire.engine import engine
 from pgoutput_construct.wire.messages import Prepare, StreamPrepare
 from pgoutput_construct.wire.types import Lsn
@@ -35,11 +40,15 @@ _TABLES: Final = 2
 """How many segments are kept for windows that are to come."""
 _ORDERS: Final = 16
 """How many are kept: clients whose slots know of two phases since different positions have orders of their own."""
+_REMOVING: Final = frozenset({"delete", "truncate"})
+"""The operations of a publication that remove rows."""
 _PREPARES: Final = [cls.TAG[0] for cls in (Prepare, StreamPrepare)]
 
 
 class LogFeed(Feed):
     """Serves a change log, and what a capture adds to it meanwhile."""
+
+    repeats = True
 
     def __init__(self, address: Address, until: int | None = None) -> None:
         """Open a log; raises ChangeLogError where there is none, or where it is damaged.
@@ -56,6 +65,7 @@ class LogFeed(Feed):
         self._table = lru_cache(maxsize=_TABLES)(self._read_table)
         self._items = LogItems(self._prepares, until)
         self._copies: list[TableCopy] = []
+        self._superfluous = frozenset[int]()
         self._generation = 0
         self._open(ChangeLog(address))
 
@@ -71,9 +81,15 @@ class LogFeed(Feed):
         )
         self._log = log
         self.history = relation_history(log.index)
+        self._first_described = _first_described(self.history)
+        self._publications = LogPublications(log.index, self.history, self._until)
         position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))
         self._begins = read_pruned(log.store).lsn
         copies = settled(present_copies(log.index), position, self._begins, lost_ends(log.index))
+        if self._begins:  # what was pruned may be rows that such a copy has
+            self._superfluous = frozenset()
+        elif copies != self._copies:
+            self._superfluous = superfluous_copies(log.index)
         is_other = self._items.update(log)
         self._generation += is_other or copies != self._copies
         self._copies = copies
@@ -93,7 +109,7 @@ class LogFeed(Feed):
             order = self._items.order(two_phase_at)
             order.generation, order.begins = self._generation, self._begins
             order.first_seq = self._log.segments[0].first_seq
-            return order, LogCopies(self._copies, order)
+            return order, LogCopies(self._copies, order, self._superfluous)
 
     @property
     def position(self) -> Lsn:
@@ -105,12 +121,33 @@ class LogFeed(Feed):
         """See Feed."""
         return self._last_seq
 
+    def published(self, publications: Collection[str]) -> Sequence[ListedTable]:
+        """See Feed."""
+        return self._publications.tables(publications)
+
+    def operations(self, publication: str) -> Sequence[str]:
+        """See Feed."""
+        reading = self._publications.latest(publication)
+        return super().operations(publication) if reading is None else sorted(reading.operations)
+
+    def scope(self, publications: Collection[str]) -> PublishedScope | None:
+        """See Feed."""
+        known = self._publications
+        named = frozenset(publications) & {*self.about.publications}
+        if named not in known.scopes:
+            if problem := known.problem(named):
+                told = ", ".join(sorted(named))
+                hint = f"Name all of {', '.join(self.about.publications)}, or capture {told} into a log of its own."
+                raise Refusal("0A000", f"publication {told} cannot be served by itself: {problem}", hint=hint)
+            known.scopes[named] = known.scope(named)
+        return known.scopes[named]
+
     def lacks(self) -> list[str]:
         """See Feed."""
         index, position = self._log.index, self._position
         waiting = (copy for copy in present_copies(index) if copy not in self._copies)
         left_out = (
-            f"{copy.namespace}.{copy.name}: the copy made at {copy.snapshot.lsn} is left out: what is served is what "
+            f"{full_name(copy)}: the copy made at {copy.snapshot.lsn} is left out: what is served is what "
             f"the log has between {self._begins} and {position}, without lost histories"
             for copy in waiting
         )
@@ -138,10 +175,36 @@ class LogFeed(Feed):
                     if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
                         yield row.fed
 
-    def committed_behind(self, copy: EndedTransaction, passed: int) -> Iterator[EndedTransaction]:
+    def missed(self, relation_oid: int, after: int, two_phase_at: int | None) -> Missed | None:
+        """See Feed: where a copy of the table comes, that replaces what was before."""
+        found, published = self._missed(relation_oid, after, two_phase_at), self._publications.named(relation_oid)
+        if found is None or published is None:
+            return found
+        name = published[0].namespace, published[0].name
+        is_renamed = not {name}.issuperset(self.described_names().get(relation_oid, ()))
+        return found._replace(name=name, renamed_at=published[1]) if is_renamed else found
+
+    def _missed(self, relation_oid: int, after: int, two_phase_at: int | None) -> Missed | None:
+        order, copies = self._ordered(two_phase_at)
+        placed = [(place, item) for place, item in order.placed() if relation_oid in copies.tables_of(item)]
+        if placed:
+            place, item = placed[-1]
+            return Missed(relation_oid, item) if place < order.behind(after) else None
+        index = self._log.index
+        if relation_oid not in index.counts["oid"].to_pylist():
+            return None
+        lacks = {lack.relation_oid: lack for lack in lacks_of(index)}
+        if relation_oid in begun_without_copy(index) or relation_oid not in lacks:
+            return Missed(relation_oid, None)
+        lack = lacks[relation_oid]
+        return Missed(relation_oid, None, f"changes of {lack.name} up to {Lsn(after)} are not sent again: {lack}")
+
+    def committed_behind(self, copy: EndedTransaction | None, passed: int) -> Iterator[EndedTransaction]:
         """See Feed."""
         order, copies = self._ordered(None)
-        first = next(place for place, item in order.placed() if copy.seq in {each.seq for each in copies.of(item)})
+        first = 0
+        if copy is not None:
+            first = next(place for place, item in order.placed() if copy.seq in copies.seqs_of(item))
         items = (order[place] for place in range(first, order.behind(passed)))
         return (item for item in items if item.outcome == COMMITTED)
 
@@ -149,9 +212,29 @@ class LogFeed(Feed):
         """See Feed."""
         return self._ordered(two_phase_at)[1].emptied(ended)
 
-    def is_copied(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> bool:
+    def copied_tables(self, ended: EndedTransaction, two_phase_at: int | None) -> list[CopiedTable]:
         """See Feed."""
-        return self._ordered(two_phase_at)[1].contain(relation_oid, ended)
+        copies = self._ordered(two_phase_at)[1]
+        return [
+            CopiedTable(
+                copy.relation_oid,
+                copy.seq,
+                f"{full_name(copy)}, copied at {copy.snapshot.lsn}",
+                copies.follows_changes(copy, self._first_described.get(copy.relation_oid)),
+            )
+            for copy in copies.of(ended)
+        ]
+
+    def is_retained(self, relation_oid: int, seq: int, publications: Collection[str]) -> bool:
+        """See Feed."""
+        operations = self._publications.operations(publications, relation_oid, seq)
+        return bool(operations) and not operations >= _REMOVING
+
+    def is_copied(
+        self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None, without: Collection[int] = ()
+    ) -> bool:
+        """See Feed."""
+        return self._ordered(two_phase_at)[1].contain(relation_oid, ended, without)
 
     def _segments_of(self, copy: TableCopy) -> list[Segment]:
         chunks, places = self._log.index.located("snapshots")
@@ -186,6 +269,15 @@ class LogFeed(Feed):
 
     def _read_table(self, first_seq: int, last_seq: int) -> pa.Table:
         return self._log.table(self._log.segment(first_seq))
+
+
+def _first_described(history: RelationHistory) -> dict[int, int]:
+    """Return the seq at which the stream describes each OID first; what describes copied rows does not count."""
+    found: dict[int, int] = {}
+    for seq, scope, oid, _ in history.changed():
+        if scope is None or scope > OUTSIDE:
+            found[oid] = min(seq, found.get(oid, seq))
+    return found
 
 
 def _extent(log: ChangeLog) -> tuple[int, int]:

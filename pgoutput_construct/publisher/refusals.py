@@ -1,8 +1,8 @@
 """Errors that a publisher tells its client, as PostgreSQL does: severity, SQLSTATE, message, detail and hint."""
 
-from pgoutput_construct.wire.connection_messages import ErrorResponse, NoticeField
+from pgoutput_construct.wire.connection_messages import ErrorResponse, NoticeField, NoticeResponse
 
-__all__ = ["Refusal", "error_response", "no_copies"]
+__all__ = ["Refusal", "error_response", "no_copies", "warning"]
 
 
 class Refusal(Exception):  # noqa: N818 - it refuses a command of a client, nothing has failed here
@@ -34,7 +34,15 @@ def no_copies(refused: str) -> Refusal:
 
 def error_response(refusal: Refusal) -> ErrorResponse:
     """Return the message that tells a client of a refusal."""
-    severity = "FATAL" if refusal.fatal else "ERROR"
-    texts = {"S": severity, "V": severity, "C": refusal.sqlstate, "M": refusal.message}
-    texts |= {code: text for code, text in (("D", refusal.detail), ("H", refusal.hint)) if text}
-    return ErrorResponse(tuple(NoticeField(code, text) for code, text in texts.items()))
+    return ErrorResponse(_fields("FATAL" if refusal.fatal else "ERROR", refusal))
+
+
+def warning(problem: Refusal) -> NoticeResponse:
+    """Return the message that warns a client of what a server does not refuse."""
+    return NoticeResponse(_fields("WARNING", problem))
+
+
+def _fields(severity: str, problem: Refusal) -> tuple[NoticeField, ...]:
+    texts = {"S": severity, "V": severity, "C": problem.sqlstate, "M": problem.message}
+    texts |= {code: text for code, text in (("D", problem.detail), ("H", problem.hint)) if text}
+    return tuple(NoticeField(code, text) for code, text in texts.items())

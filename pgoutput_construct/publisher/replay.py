@@ -1,6 +1,6 @@
 """A change log into a PostgreSQL, by that server's own subscription to a publisher of the log."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from secrets import token_urlsafe
@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
+from pgoutput_construct.changelog.facts import Column
 from pgoutput_construct.changelog.planning import committed, lost_ends
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.publisher.feed import Fed
+from pgoutput_construct.publisher.feed import CopiedTable, Fed
 from pgoutput_construct.publisher.log_feed import LogFeed
+from pgoutput_construct.publisher.published_tables import ListedTable, PublishedScope
 from pgoutput_construct.publisher.rendering import tables_of
 from pgoutput_construct.publisher.server import Settings
 from pgoutput_construct.publisher.tables import TargetTable, create_tables, target_tables
@@ -28,6 +30,9 @@ from pgoutput_construct.wire.types import Lsn, Timestamp
 __all__ = ["ReplayError", "Replayed", "replay"]
 
 _SECONDS: Final = 0.2
+_SUBSCRIBED: Final = """
+    SELECT n.nspname, c.relname FROM pg_subscription s JOIN pg_subscription_rel r ON r.srsubid = s.oid
+        JOIN pg_class c ON c.oid = r.srrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE s.subname = %s"""
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,15 @@ class _ReplayFeed(LogFeed):
         relation = replace(found.relation, namespace=table.namespace, name=table.name, columns=columns)
         return replace(found, relation=relation)
 
-    def tables(self) -> Sequence[tuple[str, str, Sequence[str]]]:
-        return [(table.namespace, table.name, list(table.columns)) for table in self.targets]
+    def published(self, publications: Collection[str]) -> Sequence[ListedTable]:
+        return [
+            ListedTable(name, table.relation_oid, table.namespace, table.name, tuple(_columns(table)), "")
+            for table in self.targets
+            for name in publications
+        ]
+
+    def scope(self, publications: Collection[str]) -> PublishedScope | None:
+        return None  # all that the log has is brought back
 
     def copied(self, ended: EndedTransaction, two_phase_at: int | None) -> Iterator[Fed]:
         return (fed for fed in super().copied(ended, two_phase_at) if self._names.keys() >= {*tables_of(fed.message)})
@@ -74,9 +86,19 @@ class _ReplayFeed(LogFeed):
     def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> Mapping[int, bool]:
         return {oid: each for oid, each in super().emptied(ended, two_phase_at).items() if oid in self._names}
 
-    def is_copied(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> bool:
+    def copied_tables(self, ended: EndedTransaction, two_phase_at: int | None) -> list[CopiedTable]:
+        return [each for each in super().copied_tables(ended, two_phase_at) if each.relation_oid in self._names]
+
+    def is_copied(
+        self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None, without: Collection[int] = ()
+    ) -> bool:
         # Another table has the name now.
-        return relation_oid not in self._names or super().is_copied(relation_oid, ended, two_phase_at)
+        return relation_oid not in self._names or super().is_copied(relation_oid, ended, two_phase_at, without)
+
+
+def _columns(table: TargetTable) -> Iterator[Column]:
+    for number, (name, (column, _)) in enumerate(table.columns.items(), 1):
+        yield Column(number, name, column.type_oid, column.type_modifier)
 
 
 def replay(
@@ -85,6 +107,7 @@ def replay(
     until: Lsn | Timestamp | None = None,
     *,
     host: str = "127.0.0.1",
+    replace_rows: bool = False,
     on_progress: Callable[[Lsn, Lsn], None] | None = None,
 ) -> Replayed:
     """Bring a change log into a PostgreSQL, whose subscription applies it; return what is there then.
@@ -97,6 +120,8 @@ def replay(
         into: The server: a connection string of libpq. Its user may create subscriptions.
         until: Up to which commit: a position in the WAL, or a time; None: up to the end of the log.
         host: The address of this machine as the server sees it: it connects to a port that is opened here.
+        replace_rows: Whether a later copy of a table replaces its rows also where what was published of it has no
+            deletes or no truncates; otherwise it is not served, and ``Replayed.lacks`` names it.
         on_progress: Called with the position that the server has reached, and the one at which it is done.
 
     Raises ReplayError for tables that have rows, or lack columns, for a server that cannot be reached, that cannot
@@ -108,18 +133,21 @@ def replay(
         created = create_tables(connection, feed.targets)
         password, name = token_urlsafe(), SUBSCRIPTION
         settings = Settings(host=host, method="scram-sha-256", user=name, password=password, wal_sender_timeout=0)
+        settings = replace(settings, replaces_rows=replace_rows)
         end = feed.order().end
         publications = feed.about.publications or (name,)
         with (
             ThreadedPublisher(feed, settings) as running,
             _subscription(connection, make_conninfo(running.dsn, password=password), publications, feed.binary),
         ):
+            _check_subscribed(connection, feed.targets)
             while not _is_there(running, end):
                 _check_errors(connection, running.publisher.refused)
                 if on_progress is not None:
                     on_progress(_reached(running), Lsn(end))
-        tables = {table.identifier.as_string(connection): _count(connection, table) for table in feed.targets}
-    return Replayed(Lsn(end), len(feed.order()), tuple(created), tables, tuple(feed.targets), tuple(feed.lacks()))
+        tables = {table.qualified: _count(connection, table) for table in feed.targets}
+    lacks = (*feed.lacks(), *running.publisher.withheld)
+    return Replayed(Lsn(end), len(feed.order()), tuple(created), tables, tuple(feed.targets), lacks)
 
 
 def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
@@ -143,6 +171,16 @@ def _subscription(
         yield
     finally:
         connection.execute(SQL("DROP SUBSCRIPTION {}").format(Identifier(SUBSCRIPTION)))
+
+
+def _check_subscribed(connection: psycopg.Connection[Any], targets: Sequence[TargetTable]) -> None:
+    """Check that the subscription has all tables: it ignores the rows of others without an error."""
+    subscribed = set(connection.execute(_SUBSCRIBED, (SUBSCRIPTION,)).fetchall())
+    if ignored := [table.qualified for table in targets if (table.namespace, table.name) not in subscribed]:
+        raise ReplayError(
+            f"the server's subscription would ignore {', '.join(ignored)}: it was not answered that these are "
+            "published, or this server asks for that in an unknown way. Replay into another release of PostgreSQL"
+        )
 
 
 def _is_there(running: ThreadedPublisher, end: int) -> bool:

@@ -10,7 +10,7 @@ from pgoutput_construct.wire.options import problems
 from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions
 from pgoutput_construct.wire.tables import Option
 
-__all__ = ["asked"]
+__all__ = ["asked", "named_publications", "unknown_publications"]
 
 _ON: Final = frozenset((True, "on"))
 _OFF: Final = frozenset((False, "off"))
@@ -28,12 +28,27 @@ def asked(command: StartReplication, about: About) -> ReplicationOptions:
     for needed in ("proto_version", "publication_names"):
         if needed not in given:
             raise Refusal("22023", f'option "{needed}" missing')
-    publications = _names(str(given.pop("publication_names")))
+    names = _names(str(given.pop("publication_names")))
     _check_version(given["proto_version"], major)
     for problem in problems(given):
         raise Refusal("22023", problem)
-    _check_publications(publications, about)
+    if len(unknown := _unknown(names, about)) == len(names):
+        hint = f"What is served was published by {', '.join(about.publications)}."
+        raise Refusal("42704", f'publication "{unknown[0]}" does not exist', hint=hint)
     return ReplicationOptions(**given)
+
+
+def named_publications(command: StartReplication) -> list[str]:
+    """Return the publications that a client names; raise Refusal for a list that cannot be read."""
+    return _names(command.options.get("publication_names") or "")
+
+
+def unknown_publications(command: StartReplication, about: About) -> list[str]:
+    """Return the publications that a client names, among others, and that do not exist.
+
+    A server looks at them when it decodes the first change, not before (LoadPublications() in ``pgoutput.c``).
+    """
+    return _unknown(named_publications(command), about)
 
 
 def _value(name: str, text: str | None, major: int) -> Any:
@@ -105,8 +120,5 @@ def _end_of_quotes(text: str) -> int:
     raise Refusal("42602", "invalid publication_names syntax")
 
 
-def _check_publications(names: list[str], about: About) -> None:
-    missing = [name for name in names if about.publications and name not in about.publications]
-    if missing:
-        hint = f"What is served was published by {', '.join(about.publications)}."
-        raise Refusal("42704", f'publication "{missing[0]}" does not exist', hint=hint)
+def _unknown(names: list[str], about: About) -> list[str]:
+    return [name for name in names if about.publications and name not in about.publications]

@@ -1,15 +1,16 @@
 """How far a client has been sent a script: message by message, where the client asked for what they are."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.publisher.confirmed import Surroundings, confirmed
 from pgoutput_construct.publisher.cursor import Cursor
+from pgoutput_construct.publisher.encodings import UTF8, ClientEncoding
 from pgoutput_construct.publisher.feed import Fed, Feed
 from pgoutput_construct.publisher.order import FINISHED
 from pgoutput_construct.publisher.pace import Pace
-from pgoutput_construct.publisher.rendering import Outgoing, describing, tables_of
+from pgoutput_construct.publisher.rendering import Outgoing, Withholding, describing, tables_of
 from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction
 from pgoutput_construct.wire import messages as m
@@ -29,11 +30,15 @@ def cursor_of(
     copied: int,
     two_phase_at: int | None,
     pace: Pace | None = None,
+    encoding: ClientEncoding = UTF8,
+    missed: Collection[int] = (),
+    publications: Collection[str] = (),
+    withholding: Withholding | None = None,
 ) -> Cursor:
     """Return what goes through a feed for one client; see ``Cursor``. A script has its pace from who writes it."""
     if isinstance(feed, Script):
-        return ScriptCursor(feed, options, after, copied, two_phase_at)
-    return Cursor(feed, options, after, copied, two_phase_at, pace)
+        return ScriptCursor(feed, options, after, copied, two_phase_at, encoding)
+    return Cursor(feed, options, after, copied, two_phase_at, pace, encoding, missed, publications, withholding)
 
 
 class ScriptCursor(Cursor):
@@ -45,14 +50,23 @@ class ScriptCursor(Cursor):
     _feed: Script
 
     def __init__(
-        self, feed: Script, options: ReplicationOptions, after: int, copied: int = -1, two_phase_at: int | None = None
+        self,
+        feed: Script,
+        options: ReplicationOptions,
+        after: int,
+        copied: int = -1,
+        two_phase_at: int | None = None,
+        encoding: ClientEncoding = UTF8,
     ) -> None:
-        super().__init__(feed, options, after, copied, two_phase_at)
+        super().__init__(feed, options, after, copied, two_phase_at, encoding=encoding)
         self._options = options
         self._at = 0
         """The seq of the next message."""
         self._known: dict[tuple[int | None, int], int] = {}
         self._had = confirmed(feed.read(0, feed.last_seq), after, two_phase_at)
+        streamed = (item.transaction for item in feed.order(two_phase_at) if item.transaction.streamed)
+        self._before = {each.xid for each in streamed if self._renderer.is_before(each)}
+        """The top-level xids of transactions that were streamed, and are not when they come again."""
         self._surroundings = Surroundings()
         self._withheld = set[int]()
         """The top-level xids of transactions that are sent as a whole."""
@@ -100,7 +114,9 @@ class ScriptCursor(Cursor):
             return True
         if isinstance(fed.message, m.BeginPrepare):
             return not self._is_two_phase(fed.message.end_lsn)
-        return isinstance(fed.message, m.StreamStart) and self._options.streaming == "off"
+        if not isinstance(fed.message, m.StreamStart):
+            return False
+        return self._options.streaming == "off" or fed.message.xid in self._before
 
     def _is_two_phase(self, prepared_at: int) -> bool:
         return self._two_phase_at is not None and prepared_at > self._two_phase_at

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.authentication import Method
 from pgoutput_construct.publisher.feed import Feed
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.session import Session
 from pgoutput_construct.publisher.slots import Slot, Slots
 
@@ -20,6 +21,7 @@ __all__ = ["Publisher", "Settings"]
 
 _CLOSING_SECONDS: Final = 5.0
 """How long a client may take to read the last that it is sent."""
+_LEAST_STRANGERS: Final = 20
 _SLOTS_SECONDS: Final = 1.0
 """How often positions of slots are written: after a crash a client is sent again what it confirmed in this time."""
 
@@ -42,6 +44,8 @@ class Settings:
     """Where positions of slots are kept, by one publisher at a time: a path, or a URI; None: nowhere."""
     creates_slots: bool = True
     """Whether a slot is made when a client starts from one that there is not; otherwise it is refused."""
+    replaces_rows: bool = False
+    """Whether a copy may come by TRUNCATE though what the client subscribes to publishes no deletes or truncates."""
     rate: int | None = None
     """Changes a second for each client at most; None: as fast as it reads."""
     own_pace: bool = False
@@ -49,9 +53,9 @@ class Settings:
     wal_sender_timeout: float = 60
     """Seconds after which a silent client is disconnected; 0 for never."""
     authentication_timeout: float = 60
-    """Seconds in which a client must be known."""
+    """Seconds after which a client is disconnected that is not authenticated."""
     max_connections: int = 100
-    """Clients at the same time; more are refused."""
+    """Clients at the same time; more are refused. Those that are not authenticated yet do not count."""
     max_replication_slots: int = 1000
     """Slots that clients can make."""
 
@@ -59,24 +63,33 @@ class Settings:
 class Publisher:
     """Serves a feed as a walsender does."""
 
-    def __init__(self, feed: Feed, settings: Settings | None = None, tell: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, feed: Feed | None, settings: Settings | None = None, tell: Callable[[str], None] | None = None
+    ) -> None:
         """Prepare to serve.
 
         Args:
-            feed: What is served.
+            feed: What is served; None: ``serve`` is called with it later.
             settings: How.
             tell: Called with a line for whoever looks on.
         """
-        self.feed = feed
+        self._feed = feed
         self.settings = settings or Settings()
         self.slots = Slots(self.settings.slots_file, self.settings.max_replication_slots)
         self.told = tell or (lambda line: None)
         self.refused: str | None = None
         """What a client was refused last."""
+        self.withheld: dict[str, None] = {}
+        """What was not served, in words: copies that would have replaced rows which a client retains."""
         self.port = self.settings.port
         """Where it listens, once it does."""
         self._server: asyncio.Server | None = None
         self._sessions: set[asyncio.Task[None]] = set()
+        self._admitted: set[asyncio.Task[None]] = set()
+        """Those of clients that are authenticated."""
+        self._strangers: dict[asyncio.Task[None], asyncio.WriteTransport] = {}
+        """Those of clients that are not, the oldest first, with their transports."""
+        self._is_flooded = False
         self._numbers = count(1)
         self._background: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[bool] | None = None
@@ -97,8 +110,21 @@ class Publisher:
             self.slots.close()
             raise
         self.port = self._server.sockets[0].getsockname()[1]
-        self._target = self.feed.order().end
+        if self._feed is not None:
+            self.serve(self._feed)
         self._background.add(asyncio.create_task(self._keep_slots()))
+
+    @property
+    def feed(self) -> Feed:
+        """What is served; raises Refusal, as a server that is starting does, where that is not known yet."""
+        if self._feed is None:
+            detail = "The change log has no segment yet: a capture writes the first one."
+            raise Refusal("57P03", "the database system is starting up", detail=detail, fatal=True)
+        return self._feed
+
+    def serve(self, feed: Feed) -> None:
+        """Serve a feed from now on, where none was served before."""
+        self._feed, self._target = feed, feed.order().end
 
     async def stop(self) -> None:
         """End all connections, and listen no more."""
@@ -124,6 +150,17 @@ class Publisher:
         """Note that a client was refused something."""
         self.refused = problem
         self.told(f"refused: {problem}")
+
+    def withhold(self, slot: Slot, title: str, seq: int | None) -> None:
+        """Note what a client is not served: a copy by its seq, None for rows that it had ignored."""
+        if seq is not None:
+            self.slots.withhold(slot, seq)
+        told = (
+            f"{title}: not served: what was published of it has no deletes or no truncates, so no copy may replace its "
+            "rows; --replace-rows replaces them all the same"
+        )
+        self.withheld[told] = None
+        self.told(f"warning: slot {slot.name}: {told}")
 
     async def more(self, seconds: float) -> None:
         """Wait a while, and look whether there is more to serve: once for all clients that wait."""
@@ -167,25 +204,52 @@ class Publisher:
         except PgoutputError as error:
             self.told(f"the positions of slots cannot be written: {error}")
 
+    def admit(self) -> None:
+        """Count the client of this task as authenticated; raise Refusal where there are as many as may be."""
+        if len(self._admitted) >= self.settings.max_connections:
+            raise Refusal("53300", "sorry, too many clients already", fatal=True)
+        task = _this_task()
+        self._admitted.add(task)
+        self._strangers.pop(task, None)
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+        task = _this_task()
         self._sessions.add(task)
-        too_many = len(self._sessions) - self.settings.max_connections
+        self._strangers[task] = writer.transport
+        self._drop_strangers()
         try:
-            # As many again are told why they are refused; what comes beside them is cut off, so that a flood of
-            # connections takes no memory (canAcceptConnections() in postmaster.c has the same limit).
-            if too_many > self.settings.max_connections:
-                writer.transport.abort()
-                return
             _notice_dead_peers(writer)
-            await Session(self, reader, writer, next(self._numbers)).run(refused=too_many > 0)
+            await Session(self, reader, writer, next(self._numbers)).run()
             await _close(writer)
         except asyncio.CancelledError:
             pass  # the publisher ends; who called this does not expect to be told
         finally:
             writer.transport.abort()
             self._sessions.discard(task)
+            self._admitted.discard(task)
+            self._strangers.pop(task, None)
+
+    def _drop_strangers(self) -> None:
+        """Drop the oldest connections that are not authenticated, where there are too many.
+
+        PostgreSQL counts them with all others (canAcceptConnections()), so that silent sockets keep its clients out
+        until authentication_timeout. Here they take nothing from clients with a password, whose exchange is over long
+        before as many new connections have come.
+        """
+        most = max(self.settings.max_connections, _LEAST_STRANGERS)
+        while len(self._strangers) > most:
+            oldest = next(iter(self._strangers))
+            self._strangers.pop(oldest).abort()
+            if not self._is_flooded:
+                self._is_flooded = True  # reported once a flood
+                self.told(f"more than {most} connections are not authenticated: the oldest of them are dropped")
+        self._is_flooded = self._is_flooded and len(self._strangers) > most // 2
+
+
+def _this_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

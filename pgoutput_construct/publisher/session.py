@@ -1,8 +1,10 @@
 """One client of a publisher: from its startup message to the end of its connection."""
 
 import asyncio
+import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.errors import DecodeError, PgoutputError
@@ -11,7 +13,9 @@ from pgoutput_construct.publisher.asking import Asker
 from pgoutput_construct.publisher.authentication import Exchange, authenticate
 from pgoutput_construct.publisher.command_results import COMMANDS
 from pgoutput_construct.publisher.commands import Command, StartReplication, is_replication_command, parse_command
-from pgoutput_construct.publisher.conversation import Conversation
+from pgoutput_construct.publisher.conversation import Conversation, Ended
+from pgoutput_construct.publisher.encodings import UTF8, find_encoding
+from pgoutput_construct.publisher.feed import Feed
 from pgoutput_construct.publisher.refusals import Refusal, error_response
 from pgoutput_construct.publisher.walsender import WalSender
 from pgoutput_construct.wire import connection_messages as m
@@ -28,10 +32,7 @@ _QUERY_BYTES: Final = 1 << 14
 _READ_BYTES: Final = 1 << 16
 _NEWEST_MINOR: Final = 0
 _NEWEST_VERSION: Final = 3 << 16
-
-
-class Ended(Exception):  # noqa: N818 - nothing has failed
-    """The client has closed the connection."""
+_LATE: Final = (m.CopyData, m.ClientCopyDone, m.CopyFail)
 
 
 class Session:
@@ -42,21 +43,20 @@ class Session:
     ) -> None:
         self.publisher = publisher
         self.process_id = process_id
-        self.asker = Asker(publisher.feed, publisher.slots, {}, "", process_id)
+        self.asker: Asker
+        """What answers depend on, once the client is authenticated."""
         self._reader = reader
         self._writer = writer
         self._conversation = Conversation("server", _STARTUP_BYTES)
         self._replicates = False
         self._reads = ""
+        self.encoding = UTF8
+        """What the client reads and writes."""
 
-    async def run(self, refused: bool = False) -> None:
-        """Serve the client until it goes; its mistakes end at most its own connection.
-
-        Args:
-            refused: There are too many clients: tell this one so.
-        """
+    async def run(self) -> None:
+        """Serve the client until it goes; its mistakes end at most its own connection."""
         try:
-            await self._known_in_time(refused)
+            await self._authenticated_in_time()
             self._conversation.largest = _QUERY_BYTES
             while True:
                 await self._serve(await self.receive())
@@ -71,6 +71,11 @@ class Session:
             self.publisher.slots.forget_temporary(self.process_id)
             if self._reads:
                 self.publisher.told(f"slot {self._reads}: its client has gone")
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the client has closed its side of the connection, seen also while nothing is received from it."""
+        return self._reader.at_eof()
 
     async def receive(self) -> m.ConnectionMessage:
         """Return the client's next message; raise Refusal for what is none."""
@@ -88,8 +93,22 @@ class Session:
             raise Refusal("08P01", f"protocol violation: {error}", fatal=True) from error
 
     async def send(self, *messages: m.ConnectionMessage) -> None:
-        """Send messages."""
-        await self.write(b"".join(self._conversation.say(message) for message in messages))
+        """Send messages; raise Ended where the client has said goodbye."""
+        encoded = [self._encoded(message) for message in messages]  # all of them before the first is said
+        await self.write(b"".join(self._say(message) for message in encoded))
+
+    def _encoded(self, message: m.ConnectionMessage) -> m.ConnectionMessage:
+        if isinstance(message, m.ErrorResponse):  # it is what a client gets of text that cannot be converted
+            return replace(message, details=tuple(map(self._shown, message.details)))
+        if isinstance(message, m.DataRow):
+            return replace(message, row=tuple(value and self.encoding.encode(value) for value in message.row))
+        # What a client says of itself is not converted when it connects, nor on its way back.
+        return message if isinstance(message, m.ParameterStatus) else self.encoding.message(message)
+
+    def _shown(self, field: m.NoticeField) -> m.NoticeField:
+        codec = self.encoding.codec
+        shown = field.value.encode(codec, "replace").decode("utf-8", "surrogateescape") if codec else field.value
+        return replace(field, value=shown)
 
     async def write(self, data: bytes) -> None:
         """Send bytes, and wait while the client is slow to read."""
@@ -102,20 +121,25 @@ class Session:
 
     def post(self, message: m.ConnectionMessage) -> None:
         """Send a message without waiting for a client that is slow to read: for what is small, and seldom."""
-        self._writer.write(self._conversation.say(message))
+        self._writer.write(self._say(message))
 
-    async def _known_in_time(self, refused: bool) -> None:
+    def _say(self, message: m.ConnectionMessage) -> bytes:
+        # A stream may still be sending when the client's Terminate is read.
+        if self._conversation.state == "closed":
+            raise Ended
+        return self._conversation.say(message)
+
+    async def _authenticated_in_time(self) -> None:
         try:
             async with asyncio.timeout(self.publisher.settings.authentication_timeout):
-                await self._begin(refused)
+                await self._begin()
         except TimeoutError:
             raise Refusal("57014", "canceling authentication due to timeout", fatal=True) from None
 
-    async def _begin(self, refused: bool) -> None:
+    async def _begin(self) -> None:
         """Go from the first bytes to the first ReadyForQuery."""
         startup = await self._startup()
-        if refused:
-            raise Refusal("53300", "sorry, too many clients already", fatal=True)
+        feed = self.publisher.feed  # or it is not known yet (CAC_STARTUP)
         given = {each.name: each.value for each in startup.parameters}
         user = given.get("user", "")
         if not user:
@@ -124,11 +148,12 @@ class Session:
             unknown = tuple(name for name in given if name.startswith("_pq_."))
             await self.send(m.NegotiateProtocolVersion(_NEWEST_VERSION, unknown))
         await self._authenticate(user)
+        self.publisher.admit()
         self._replicates = given.get("replication", "false").lower() in ("database", "true", "on", "yes", "1")
         if given.get("replication", "").lower() in ("true", "on", "yes", "1"):
             problem = "physical replication is not what a publisher of a stream does"
             raise Refusal("0A000", problem, hint="Connect with replication=database.", fatal=True)
-        await self._greet(given, user)
+        await self._greet(feed, given, user)
 
     async def _startup(self) -> m.StartupMessage:
         while True:
@@ -159,13 +184,19 @@ class Session:
             # Deriving keys takes a while, by intention.
             said = await asyncio.to_thread(_following, exchange, answer)
 
-    async def _greet(self, given: Mapping[str, str], user: str) -> None:
+    async def _greet(self, feed: Feed, given: Mapping[str, str], user: str) -> None:
+        try:
+            self.encoding = find_encoding(_asked_encoding(given))
+        except Refusal as refusal:
+            refusal.fatal = True
+            raise
         settings = self.publisher.server_settings() | {
             "application_name": given.get("application_name", ""),
-            "client_encoding": given.get("client_encoding", "UTF8"),
+            "client_encoding": self.encoding.name,
             "session_authorization": user,
         }
-        self.asker = Asker(self.publisher.feed, self.publisher.slots, settings, user, self.process_id)
+        timeout = self.publisher.settings.wal_sender_timeout
+        self.asker = Asker(feed, self.publisher.slots, settings, user, self.process_id, timeout)
         statuses = [m.ParameterStatus(name, value) for name, value in settings.items()]
         key = m.BackendKeyData(self.process_id, self.process_id.to_bytes(4, "big"))
         await self.send(*statuses, key, m.ReadyForQuery("I"))
@@ -177,6 +208,8 @@ class Session:
             await self._query(message.text)
         elif isinstance(message, m.Sync):
             await self.send(m.ReadyForQuery("I"))
+        elif isinstance(message, _LATE):
+            pass  # it was underway when an error ended the stream (PostgresMain())
         else:
             await self._extended(message)
 
@@ -192,6 +225,7 @@ class Session:
 
     async def _query(self, text: str) -> None:
         try:
+            text = self.encoding.read(text)
             if self._replicates and is_replication_command(text):
                 await self._command(parse_command(text))
             else:
@@ -200,17 +234,26 @@ class Session:
             if refusal.fatal:
                 raise
             self.publisher.refuse(refusal.message)
+            self.publisher.slots.forget_temporary(self.process_id)  # WalSndErrorCleanup()
             await self.send(error_response(refusal))
         except PgoutputError as error:
             # What is served is damaged: the client is told where.
             self.publisher.refuse(str(error))
             await self.send(error_response(Refusal("XX001", str(error))))
-        await self.send(m.ReadyForQuery("I"))
+        await self.send(*self._changed_encoding(), m.ReadyForQuery("I"))
+
+    def _changed_encoding(self) -> Iterator[m.ParameterStatus]:
+        """Yield the setting client_encoding where the client has set another one: clients must know of it."""
+        if (name := self.asker.settings["client_encoding"]) != self.encoding.name:
+            self.encoding = find_encoding(name)
+            yield m.ParameterStatus("client_encoding", name)
 
     async def _statements(self, text: str) -> None:
         found = statements(text)
         for statement in found:
-            await self.send(*answer(self.asker, statement).messages())
+            # What is served may have to be read first, to see what is new.
+            result = await asyncio.to_thread(answer, self.asker, statement)
+            await self.send(*result.messages())
         if not found:
             await self.send(m.EmptyQueryResponse())
 
@@ -224,7 +267,7 @@ class Session:
     async def _start(self, command: StartReplication) -> None:
         slots = self.publisher.slots
         if slots.get(command.slot) is None and self.publisher.settings.creates_slots:
-            slots.create(command.slot)
+            slots.create(command.slot, client=self.asker.settings.get("application_name", ""))
             self.publisher.told(f"slot {command.slot} made at its first use")
         with slots.acquired(command.slot, self.process_id) as slot:
             # It looks for what is new in a log, and for two phases searches it for what was prepared.
@@ -239,8 +282,14 @@ class Session:
         try:
             async with asyncio.timeout(5):
                 await self.send(error_response(refusal))
-        except (DecodeError, OSError):
-            pass  # it is gone, or not in a state to be told
+        except (Ended, DecodeError, OSError):
+            pass  # it has gone, or cannot be sent an error in this state
+
+
+def _asked_encoding(given: Mapping[str, str]) -> str:
+    """Return the encoding that a client asks for when it connects: as a parameter, or among its options."""
+    in_options = re.findall(r"(?:-c\s*|--)client[_-]encoding=(\S+)", given.get("options", ""))
+    return given.get("client_encoding") or (in_options[-1] if in_options else "UTF8")
 
 
 def _following(exchange: Exchange, answer: m.ConnectionMessage | None) -> m.ConnectionMessage | None:

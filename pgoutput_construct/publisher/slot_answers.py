@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from pgoutput_construct.publisher.asking import Answer, Asker, known, listed
+from pgoutput_construct.publisher.asking import TEXT, Answer, Asker, known, listed
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.results import Result
 from pgoutput_construct.publisher.slots import PLUGIN
@@ -23,7 +23,7 @@ def _create(asker: Asker, match: re.Match[str]) -> Result:
         raise Refusal("58P01", f'could not access file "{plugin}": the plugin served is {PLUGIN}')
     given = _arguments(match["given"] or "")
     owner = asker.process_id if given["temporary"] else None
-    slot = asker.slots.create(name, plugin, two_phase=given["twophase"], temporary=owner)
+    slot = asker.slots.create(name, plugin, two_phase=given["twophase"], failover=given["failover"], temporary=owner)
     position = Lsn(slot.confirmed)
     if match["form"].startswith("lsn"):
         return Result("SELECT", [("?column?", "numeric")], [[str(int(position))]])
@@ -52,21 +52,20 @@ def _drop(asker: Asker, match: re.Match[str]) -> Result:
     return Result("SELECT", [("pg_drop_replication_slot", "text")], [[""]])
 
 
-_TEXT: Final = r"'(?:[^']|'')*'"
 _FUNCTION: Final = r"(?:pg_catalog\.)?pg_create_logical_replication_slot"
 SLOT_ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
     (
         known(
             rf"SELECT (?P<form>lsn - '0/0'::pg_lsn FROM |\* FROM |){_FUNCTION}\("
-            rf"(?P<texts>{_TEXT}, ?{_TEXT})(?P<given>(?:, ?[\w ':=>]+)*)\)"
+            rf"(?P<texts>{TEXT}, ?{TEXT})(?P<given>(?:,[\w ':=>]+)*)\)"
         ),
         _create,
     ),
-    (known(rf"SELECT (?:pg_catalog\.)?pg_drop_replication_slot\((?P<name>{_TEXT})\)(?P<all>)"), _drop),
+    (known(rf"SELECT (?:pg_catalog\.)?pg_drop_replication_slot\((?P<name>{TEXT})\)(?P<all>)"), _drop),
     (
         known(
             r"SELECT pg_drop_replication_slot\(slot_name\) FROM pg_replication_slots"
-            rf" (?P<all>WHERE) slot_name = (?P<name>{_TEXT})"
+            rf" (?P<all>WHERE) slot_name = (?P<name>{TEXT})"
         ),
         _drop,
     ),

@@ -1,10 +1,10 @@
 """The replication slots of a publisher: one a client, whose confirmed positions are kept in a file."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from threading import Lock
-from typing import Any, Final
+from dataclasses import asdict, dataclass, field, replace
+from threading import Condition, Lock
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import PgoutputError
@@ -12,10 +12,25 @@ from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.slots_file import SlotsFile
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["PLUGIN", "Slot", "Slots"]
+__all__ = ["PLUGIN", "ClientTable", "Slot", "Slots", "TableName"]
 
 PLUGIN: Final = "pgoutput"
 """What decodes for all slots."""
+TableName: TypeAlias = tuple[str, str]
+"""Schema and name of a table."""
+
+
+class ClientTable(NamedTuple):
+    """A table that a client was listed.
+
+    A subscription has tables by name: it takes changes of whichever OID the publisher describes by that name
+    (logicalrep_rel_open()). So a table that was renamed is another one to it, until it asks for its tables again.
+    """
+
+    relation_oid: int
+    """Its OID."""
+    name: TableName | None = None
+    """Its name then; None in a file of slots from before names were noted: the name that it is listed by next."""
 
 
 @dataclass
@@ -27,11 +42,24 @@ class Slot:
     two_phase: bool = False
     two_phase_at: int = 0
     """What is prepared behind this position is sent as prepared, where ``two_phase`` is set."""
+    failover: bool = False
+    """Whether standbys would keep a copy of it; here it says no more than what a client asked for."""
     temporary: bool = False
     confirmed: int = 0
     """The position up to which its client has confirmed everything; it never goes back."""
     copied: int = -1
     """Copies of tables up to this seq of a change log have been served, or will be, at their places."""
+    client: str = ""
+    """The application_name of who read from it last: a subscription's is its name, also where it asks for tables."""
+    tables: list[ClientTable] | None = None
+    """The tables that its client was listed last: it ignores changes of others (should_apply_changes_for_rel()). None:
+    a publisher that did not note it made the slot; its client has all that were listed."""
+    missed: list[int] = field(default_factory=list)
+    """The OIDs of tables that were listed when some of their changes may have been sent: its client gets them again."""
+    withheld: list[int] = field(default_factory=list)
+    """The seqs of copies that its client was not served: what they contain of later transactions it gets with these."""
+    is_fenced: bool = True
+    """Whether a stream of this slot has ended since ``missed`` was noted."""
 
 
 class Slots:
@@ -46,11 +74,14 @@ class Slots:
         """
         self._file = None if file is None else SlotsFile(file)
         self._lock = Lock()
+        self._confirming = Condition(self._lock)
         self._writing = Lock()
         self._active: dict[str, int] = {}
         self._most = most
         self._has_news = False
         self._slots: dict[str, Slot] = {}
+        self._listings: dict[str, Mapping[ClientTable, Collection[TableName]]] = {}
+        """What each client, by its application_name, was listed last."""
 
     def open(self) -> None:
         """Read those of the file, where there is one, and keep other publishers from it; raises PgoutputError."""
@@ -66,23 +97,39 @@ class Slots:
         if self._file is not None:
             self._file.close()
 
-    def create(self, name: str, plugin: str = PLUGIN, *, two_phase: bool = False, temporary: int | None = None) -> Slot:
+    def create(
+        self,
+        name: str,
+        plugin: str = PLUGIN,
+        *,
+        two_phase: bool = False,
+        failover: bool = False,
+        temporary: int | None = None,
+        client: str = "",
+    ) -> Slot:
         """Make a slot that begins with the first transaction; raise Refusal where there is one of this name.
 
         Args:
             name: Its name.
             plugin: What decodes for it.
             two_phase: Whether it was asked to decode prepared transactions.
+            failover: Whether it was asked to have copies at standbys.
             temporary: The process ID of the connection that it ends with; no other can use it. None: it stays.
+            client: The application_name of who creates it.
         """
         _check_name(name)
+        if failover and temporary is not None:
+            raise _no_failover()
         with self._lock:
             if name in self._slots:
                 raise Refusal("42710", f'replication slot "{name}" already exists')
             if len(self._slots) >= self._most:
                 hint = 'Free one or increase "max_replication_slots".'
                 raise Refusal("53400", "all replication slots are in use", hint=hint)
-            self._slots[name] = slot = Slot(name, plugin, two_phase, temporary=temporary is not None)
+            slot = Slot(name, plugin, two_phase, failover=failover, client=client)
+            slot.temporary = temporary is not None
+            slot.tables = sorted(self._listings.get(client, {}))
+            self._slots[name] = slot
             self._has_news = True
             if temporary is not None:
                 self._active[name] = temporary
@@ -103,6 +150,30 @@ class Slots:
             self._check_free(name, process_id)
             del self._slots[self._known(name).name]
             self._active.pop(name, None)
+            self._has_news = True
+        self._save_now()
+
+    def alter(
+        self, name: str, process_id: int = 0, *, two_phase: bool | None = None, failover: bool | None = None
+    ) -> None:
+        """Change a slot; raise Refusal where there is none, or where another client has it.
+
+        As in PostgreSQL, the position from which prepared transactions are sent as such stays what it was: whoever sets
+        ``two_phase`` here rather than by START_REPLICATION may get the end of one whose PREPARE was not sent.
+
+        Args:
+            name: The slot.
+            process_id: The connection that asks.
+            two_phase: Whether it decodes prepared transactions; None: as before.
+            failover: Whether standbys keep a copy of it; None: as before.
+        """
+        with self._lock:
+            slot = self._known(name)
+            self._check_free(name, process_id)
+            if failover and slot.temporary:
+                raise _no_failover()
+            slot.two_phase = slot.two_phase if two_phase is None else two_phase
+            slot.failover = slot.failover if failover is None else failover
             self._has_news = True
         self._save_now()
 
@@ -127,9 +198,102 @@ class Slots:
         """Note what a client has confirmed; a position before the present one changes nothing, as in PostgreSQL."""
         if position <= slot.confirmed:
             return
-        with self._lock:
+        with self._confirming:
             slot.confirmed = position
             self._has_news = True
+            self._confirming.notify_all()
+
+    def wait_confirmed(self, name: str, position: int, timeout: float) -> Slot:
+        """Wait until the client of a slot, which may come yet, has confirmed a position; return the slot.
+
+        Args:
+            name: The slot.
+            position: The position.
+            timeout: Seconds after which TimeoutError is raised, which says what has been confirmed.
+        """
+        with self._confirming:
+            if not self._confirming.wait_for(lambda: self._has_confirmed(name, position), timeout):
+                slot = self._slots.get(name)
+                state = f"has confirmed {Lsn(slot.confirmed)}" if slot else "does not exist"
+                raise TimeoutError(f"slot {name!r} {state}, not {Lsn(position)}, after {timeout:g} seconds")
+            return self._slots[name]
+
+    def _has_confirmed(self, name: str, position: int) -> bool:
+        return name in self._slots and self._slots[name].confirmed >= position
+
+    def listed(self, client: str, tables: Mapping[ClientTable, Collection[TableName]]) -> None:
+        """Note which tables a client was listed: what it was sent of others, it has ignored.
+
+        Args:
+            client: Its application_name.
+            tables: The tables, each with the names by which its rows are described in what is served.
+
+        Raises Refusal where that cannot be written: a client that was listed a table does not ask for it again.
+        """
+        if not client:
+            return
+        with self._lock:
+            self._listings.pop(client, None)
+            self._listings[client] = tables
+            if len(self._listings) > self._most:
+                del self._listings[next(iter(self._listings))]
+            own = [slot for slot in self._slots.values() if client == (slot.client or slot.name)]
+            for slot in own:
+                self._note(slot, tables, is_shared=len(own) > 1)
+        if own:
+            self._save_now()
+
+    def read_by(self, slot: Slot, client: str) -> None:
+        """Note who reads from a slot, by application_name."""
+        with self._lock:
+            if slot.client != client:
+                slot.client, self._has_news = client, True
+                if client in self._listings:
+                    is_shared = sum(client == each.client for each in self._slots.values()) > 1
+                    self._note(slot, self._listings[client], is_shared)
+
+    def end_stream(self, slot: Slot) -> bool:
+        """Return whether a stream must end before its client is sent what it has missed; it is said once.
+
+        A subscription's worker that is started later waits for the REFRESH that asked for the tables: both lock the
+        subscription (InitializeLogRepWorker(), AlterSubscription()). One that is running may not see its result yet.
+        """
+        if slot.is_fenced:
+            return False
+        with self._lock:
+            slot.is_fenced = self._has_news = True
+        return True
+
+    def has_all(self, slot: Slot, tables: Collection[int]) -> None:
+        """Note that a client has what it had missed of some tables."""
+        if any(oid in tables for oid in slot.missed):
+            with self._lock:
+                slot.missed, self._has_news = [oid for oid in slot.missed if oid not in tables], True
+
+    def _note(self, slot: Slot, tables: Mapping[ClientTable, Collection[TableName]], is_shared: bool) -> None:
+        """Note which tables a slot's client was listed.
+
+        Where slots share an application_name, as subscriptions of several databases may that have one name, each of
+        their clients may be the one that asked, or not: it knows for sure what it knew before and was listed now. What
+        was listed beyond that comes again with each such listing, to all of them, and who does not know it ignores it.
+        """
+        new = set() if slot.tables is None else set(_ignored(slot.tables, tables))
+        if is_shared:
+            slot.tables = sorted(table for table in tables if table.relation_oid not in new)
+        else:
+            oids = {table.relation_oid for table in tables}
+            slot.tables = sorted(tables)
+            slot.missed = [oid for oid in slot.missed if oid in oids]
+        self._has_news = True
+        if new and (slot.confirmed or slot.name in self._active):
+            slot.missed, slot.is_fenced = sorted({*slot.missed, *new}), False
+
+    def withhold(self, slot: Slot, seq: int) -> None:
+        """Note that a client is not served a copy, before what follows; raise Refusal where that cannot be saved."""
+        with self._lock:
+            slot.withheld.append(seq)
+            self._has_news = True
+        self._save_now()
 
     def save(self) -> None:
         """Write the positions where they have changed since they were written; raises PgoutputError."""
@@ -149,12 +313,14 @@ class Slots:
     def keep_two_phase(self, slot: Slot, start: int, asked: bool) -> None:
         """Note what a client asked that begins at a position: once one has, its slot sends prepared transactions.
 
-        A subscription asks when its slot is made, and not again (CreateDecodingContext()).
+        A subscription asks when its slot is made, and not again: it is saved at once (CreateDecodingContext()). Raises
+        Refusal where that is not possible.
         """
         if asked and not slot.two_phase:
             with self._lock:
                 slot.two_phase, slot.two_phase_at = True, start
                 self._has_news = True
+            self._save_now()
 
     def forget_temporary(self, process_id: int) -> None:
         """Remove the temporary slots of a connection that ends."""
@@ -178,20 +344,52 @@ class Slots:
             raise Refusal("58030", f"could not write the replication slots: {error}") from error
 
 
+def _no_failover() -> Refusal:
+    return Refusal("0A000", "cannot enable failover for a temporary replication slot")
+
+
+def _ignored(known: Collection[ClientTable], tables: Mapping[ClientTable, Collection[TableName]]) -> Iterator[int]:
+    """Yield the OIDs of the tables of a listing of which a client that knew others has ignored rows.
+
+    It has those that are described by names that it knew, also where an OID is another table's successor.
+    """
+    oids = {table.relation_oid for table in known if table.name is None}
+    names = {table.name for table in known}
+    for table, described in tables.items():
+        has_all = table.name in names and names.issuperset(described)
+        if table.relation_oid not in oids and table not in known and not has_all:
+            yield table.relation_oid
+
+
 def _slots(kept: Any, file: str) -> dict[str, Slot]:
     try:
         found = {name: Slot(**row) for name, row in kept.items()}
         for slot in found.values():
             _check_types(slot)
+            slot.tables = None if slot.tables is None else [_client_table(table) for table in slot.tables]
         return {name: Slot(**asdict(slot) | {"confirmed": Lsn(slot.confirmed)}) for name, slot in found.items()}
     except (ValueError, TypeError, AttributeError) as error:
         raise PgoutputError(f"{file}: no file of slots: {error}. Name another file, or remove it") from error
 
 
 def _check_types(slot: Slot) -> None:
-    for name, value in asdict(Slot("")).items():
+    if slot.tables is None:
+        slot = replace(slot, tables=[])
+    for name, value in asdict(Slot("", tables=[])).items():
         if type(found := getattr(slot, name)) is not type(value):
             raise ValueError(f"{name} of slot {slot.name!r} is {found!r}")
+    if not all(type(oid) is int for oid in slot.missed):
+        raise ValueError(f"missed of slot {slot.name!r} are no OIDs")
+
+
+def _client_table(noted: Any) -> ClientTable:
+    """Read a table of a file of slots: an OID and what is its name, an OID alone where names were not noted yet."""
+    match noted:
+        case int(oid) | [int(oid), None]:
+            return ClientTable(oid)
+        case [int(oid), [str(namespace), str(name)]]:
+            return ClientTable(oid, (namespace, name))
+    raise ValueError(f"{noted!r} is no table")
 
 
 def _check_name(name: str) -> None:

@@ -12,6 +12,7 @@ from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
+from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.messages import RelationColumn
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
@@ -41,6 +42,11 @@ class TargetTable:
     def identifier(self) -> Composable:
         """Its name in SQL."""
         return Identifier(self.namespace, self.name)
+
+    @property
+    def qualified(self) -> str:
+        """Its name as it is printed."""
+        return full_name(self)
 
 
 def target_tables(descriptions: Iterable[Description], index: SegmentIndex) -> list[TargetTable]:
@@ -112,7 +118,7 @@ def create_tables(connection: psycopg.Connection[Any], tables: Iterable[TargetTa
     """
     created = []
     for table in tables:
-        name = table.identifier.as_string(connection)
+        name = table.qualified
         if connection.execute("SELECT to_regclass(%s)", (name,)).fetchone() == (None,):
             for statement in _statements(connection, table):
                 connection.execute(statement)
@@ -142,11 +148,9 @@ def _type(
         row = connection.execute(query, (column.type_oid, column.type_modifier)).fetchone()
         return str(row[0]) if row else ""
     known = description.types.get(column.type_oid)
-    name = Identifier(known.namespace or "pg_catalog", known.name).as_string(connection) if known else ""
+    name = full_name(known) if known else ""
     if not known or connection.execute("SELECT to_regtype(%s)", (name,)).fetchone() == (None,):
         told = name or f"of OID {column.type_oid}"
-        raise PgoutputError(
-            f"{table.namespace}.{table.name}.{column.name}: the server has no type {told}: create it, or the table, "
-            "and begin again"
-        )
+        title = f"{table.qualified}.{quote_identifier(column.name)}"
+        raise PgoutputError(f"{title}: the server has no type {told}: create it, or the table, and begin again")
     return name

@@ -5,10 +5,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.tables import TargetTable
+from pgoutput_construct.stream.identifiers import quote_identifier
 
 __all__ = ["SUBSCRIPTION", "ReplayError", "check_target", "connected"]
 
@@ -19,6 +20,9 @@ _TABLES: Final = ("r", "p")
 _FOUND: Final = """SELECT c.relkind, ARRAY(SELECT attname::text FROM pg_catalog.pg_attribute
     WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped)
     FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass(%s)"""
+# What a role has for its own sessions, such as lock_timeout, must not end a replay, which waits for a subscription.
+_NO_TIMEOUTS: Final = """SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings
+    WHERE name ~ '^(statement|lock|transaction|idle_session|idle_in_transaction_session)_timeout$'"""
 _LEFT: Final = """SELECT FROM pg_catalog.pg_subscription s JOIN pg_catalog.pg_database d ON d.oid = s.subdbid
     WHERE s.subname = %s AND d.datname = pg_catalog.current_database()"""
 
@@ -31,7 +35,9 @@ class ReplayError(PgoutputError):
 def connected(dsn: str) -> Iterator[psycopg.Connection[Any]]:
     """Yield a connection; what psycopg raises in the block is raised as ReplayError, and shows no password."""
     try:
-        with psycopg.connect(dsn, autocommit=True) as connection:
+        # Names and rows of any encoding: the server converts, or says what it cannot.
+        with psycopg.connect(dsn, autocommit=True, client_encoding="UTF8") as connection:
+            connection.execute(_NO_TIMEOUTS)
             yield connection
     except psycopg.ProgrammingError as error:
         if error.diag.message_primary is None:  # its text has a part of the connection string
@@ -52,17 +58,17 @@ def check_target(connection: psycopg.Connection[Any], tables: Iterable[TargetTab
             f"and begin again: {alter} DISABLE; {alter} SET (slot_name = NONE); DROP SUBSCRIPTION {SUBSCRIPTION}"
         )
     for table in tables:
-        found = connection.execute(_FOUND, (table.identifier.as_string(connection),)).fetchone()
+        found = connection.execute(_FOUND, (table.qualified,)).fetchone()
         if found is not None:
             _check(connection, table, *found)
 
 
 def _check(connection: psycopg.Connection[Any], table: TargetTable, kind: str, columns: list[str]) -> None:
-    name = table.identifier.as_string(connection)
+    name = table.qualified
     if kind not in _TABLES:
         raise ReplayError(f"{name} is no table: rename it, or drop it, and the table is created")
     if missing := [column for column in table.columns if column not in columns]:
-        named = ", ".join(Identifier(column).as_string(connection) for column in missing)
+        named = ", ".join(map(quote_identifier, missing))
         raise ReplayError(f"{name} lacks what the log has in it: add {named}, or drop the table, and it is created")
     if connection.execute(SQL("SELECT FROM {} LIMIT 1").format(table.identifier)).fetchone() is not None:
         raise ReplayError(f"{name} has rows: replay into an empty table, or drop it, and it is created")

@@ -7,13 +7,16 @@ import asyncio
 import math
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.publisher.commands import StartReplication
+from pgoutput_construct.publisher.conversation import Ended
 from pgoutput_construct.publisher.pace import Pace
-from pgoutput_construct.publisher.refusals import Refusal
-from pgoutput_construct.publisher.request import asked
+from pgoutput_construct.publisher.refusals import Refusal, warning
+from pgoutput_construct.publisher.rendering import Withholding
+from pgoutput_construct.publisher.request import asked, named_publications, unknown_publications
 from pgoutput_construct.publisher.script_cursor import cursor_of
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.wire import connection_messages as m
@@ -28,6 +31,8 @@ __all__ = ["WalSender"]
 
 _POLL_SECONDS: Final = 0.1
 _WATCH_SECONDS: Final = 1.0
+_SKIPS_SINCE: Final = 180000
+"""The first server that skips a publication that does not exist (LoadPublications() in ``pgoutput.c``)."""
 _RATE_PARTS: Final = 20
 """Into how many parts of a second a rate is divided."""
 
@@ -49,13 +54,24 @@ class WalSender:
             problem = f'can no longer get changes from replication slot "{slot.name}"'
             raise Refusal("55000", problem, hint=hint)
         options = asked(command, self._publisher.feed.about)
+        self._unknown = unknown_publications(command, self._publisher.feed.about)
         self._publisher.slots.keep_two_phase(slot, start, options.two_phase)
         options = replace(options, two_phase=slot.two_phase)
         self._asked = f"proto_version={options.proto_version}, streaming={options.streaming}"
         copied = slot.copied if start else order.copied_until
         two_phase_at = slot.two_phase_at if slot.two_phase else None
         pace = Pace() if self._publisher.settings.own_pace else None
-        self._cursor = cursor_of(self._publisher.feed, options, start, copied, two_phase_at, pace)
+        self._publisher.slots.read_by(slot, session.asker.settings.get("application_name", ""))
+        named = named_publications(command)
+        replaces = self._publisher.settings.replaces_rows
+        withholding = None if replaces else Withholding(named, slot.withheld, partial(self._publisher.withhold, slot))
+        feed, encoding, self._missed = self._publisher.feed, session.encoding, tuple(slot.missed)
+        asked_for = encoding, self._missed, named, withholding
+        self._cursor = cursor_of(feed, options, start, copied, two_phase_at, pace, *asked_for)
+        for lack in self._cursor.lacking:
+            self._publisher.told(f"slot {slot.name}: {lack}")
+        self._has_ended = False
+        """Whether this side has ended the stream."""
         self._heard = time.monotonic()
         self._asked_to_reply = False
         self._is_stalled = False
@@ -85,7 +101,7 @@ class WalSender:
 
     async def keepalive(self, asks: bool) -> None:
         """Send a keepalive, which may ask for a reply at once."""
-        if not self._is_stalled:
+        if not (self._is_stalled or self._has_ended):
             await self._session.send(self._keepalive(asks))
 
     def _keepalive(self, asks: bool) -> m.CopyData:
@@ -103,7 +119,8 @@ class WalSender:
             await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
             task.result()
-        await self._session.send(m.ServerCopyDone(), m.CommandComplete("COPY 0"))
+        done_here = () if self._has_ended else (m.ServerCopyDone(),)
+        await self._session.send(*done_here, m.CommandComplete("COPY 0"))
 
     async def _listen(self) -> None:
         """Take in what the client says, until it says that it is done."""
@@ -115,7 +132,7 @@ class WalSender:
             elif isinstance(message, m.ClientCopyDone | m.CopyFail):
                 return
             else:
-                raise ConnectionResetError("the client has gone")
+                raise Ended
 
     async def _reply(self, data: bytes) -> None:
         try:
@@ -135,22 +152,41 @@ class WalSender:
     async def _send(self) -> None:
         rate = self._publisher.settings.rate
         most = None if rate is None else max(rate // _RATE_PARTS, 1)
-        while True:
+        while not self._publisher.slots.end_stream(self._slot):
             position = self._publisher.feed.position  # asked before: more may come meanwhile
             chunk = await asyncio.to_thread(self._cursor.next_chunk, most)
             if chunk is None:
                 await self._wait(max(self._cursor.position, position))
             else:
+                if chunk.changes and self._unknown:
+                    await self._skip_publications()
                 await self.write(chunk.data)
                 self._sent = max(self._sent, chunk.position)
                 self._keep_copied()
                 if chunk.fault is not None:
                     await chunk.fault.show(self)
                 await asyncio.sleep(chunk.changes / rate if rate else chunk.pause)
+        self._publisher.told(f"slot {self._slot.name}: its client knows more tables now, and is to come back for them")
+        self._has_ended = True
+        await self._session.send(m.ServerCopyDone())
+        await asyncio.Event().wait()  # the client ends its side, too
+
+    async def _skip_publications(self) -> None:
+        """Warn of the publications that do not exist, as PostgreSQL does from 18 on; before, that is an error."""
+        for name in self._unknown:
+            if self._publisher.feed.about.server_version < _SKIPS_SINCE:
+                raise Refusal("42704", f'publication "{name}" does not exist')
+            hint = "Create the publication if it does not exist."
+            detail = "The publication does not exist at this point in the WAL."
+            skipped = Refusal("55000", f'skipped loading publication "{name}"', detail=detail, hint=hint)
+            self._publisher.told(f"slot {self._slot.name}: {skipped.message}")
+            await self._session.send(warning(skipped))
+        self._unknown = []
 
     def _keep_copied(self) -> None:
         """Note in the slot which copies its client has, or gets: not while it may lack one that came late."""
         if not self._cursor.has_late:
+            self._publisher.slots.has_all(self._slot, self._missed)
             self._slot.copied = max(self._slot.copied, self._cursor.copied)
 
     async def _wait(self, position: Lsn) -> None:
@@ -173,6 +209,6 @@ class WalSender:
             silent = time.monotonic() - self._heard
             if silent > timeout:
                 raise Refusal("57P05", "terminating walsender process due to replication timeout", fatal=True)
-            if silent > timeout / 2 and not self._asked_to_reply and not self._is_stalled:
+            if silent > timeout / 2 and not (self._asked_to_reply or self._is_stalled or self._has_ended):
                 self._asked_to_reply = True
                 self._session.post(self._keepalive(asks=True))

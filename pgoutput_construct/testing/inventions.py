@@ -1,12 +1,13 @@
 """Scenarios of a seed as one stream, which a publisher serves, and what it means: for tests in any language."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from pgoutput_construct.publisher.feed import About
+from pgoutput_construct.publisher.published_tables import ListedTable, listed_tables
 from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.testing.invented import text_of
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
@@ -47,9 +48,9 @@ class ScenarioFeed(Script):
         for lsn, message in (each for scenario in found for each in scenario.sent):
             self.add(lsn, message)
 
-    def tables(self) -> Sequence[tuple[str, str, Sequence[str]]]:
+    def published(self, publications: Collection[str]) -> Sequence[ListedTable]:
         """Return the tables as they are in the beginning: a subscriber alters them as the stream says."""
-        return [(table.namespace, table.name, list(table.columns)) for table in self._first]
+        return listed_tables((table.relation for table in self._first), publications)
 
 
 def meaning(found: Sequence[Scenario]) -> dict[str, Any]:

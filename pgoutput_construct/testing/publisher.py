@@ -72,8 +72,21 @@ class TestPublisher(ScriptWriter):
         return self._running.publisher.port
 
     def slot(self, name: str) -> Slot | None:
-        """Return a slot, and in it the position that its client has confirmed; None where there is none."""
+        """Return a slot, and in it the position that its client has confirmed; None where it does not exist."""
         return self._running.publisher.slots.get(name)
+
+    def wait_confirmed(self, slot: str, lsn: Lsn, timeout: float = 30.0) -> Slot:
+        """Wait until a slot's client has confirmed a position; return the slot.
+
+        A client confirms what it has a little later than it has it: PostgreSQL when it is flushed, others every few
+        seconds.
+
+        Args:
+            slot: The slot; a client that begins with it may come yet.
+            lsn: The position, such as ``commit`` returns it.
+            timeout: Seconds after which TimeoutError is raised; it says how far the client has come.
+        """
+        return self._running.publisher.slots.wait_confirmed(slot, lsn, timeout)
 
     def create_slot(self, name: str, **options: Any) -> Slot:
         """Make a slot, as CREATE_REPLICATION_SLOT does; a client that begins with one that there is not makes it."""
@@ -82,7 +95,7 @@ class TestPublisher(ScriptWriter):
     def table(
         self, name: str, columns: Mapping[str, str], key: Sequence[str] = (), namespace: str = "public"
     ) -> InventedTable:
-        """Invent a table.
+        """Create a table: publications have it from now on, and a subscription finds it before its first row.
 
         Args:
             name: Its name.
@@ -91,7 +104,9 @@ class TestPublisher(ScriptWriter):
             namespace: Its schema.
         """
         self._oid += 2
-        return InventedTable(name, columns, key, namespace, self._oid)
+        table = InventedTable(name, columns, key, namespace, self._oid)
+        self._script.create(table.relation)
+        return table
 
     def commit(
         self,

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import Block, LogWriter, Position
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
-from pgoutput_construct.changelog.events import COPIED_TABLE
+from pgoutput_construct.changelog.events import COPIED_TABLE, PUBLICATION_FACTS
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.publisher.cursor import Cursor
 from pgoutput_construct.publisher.log_feed import LogFeed
@@ -66,6 +66,12 @@ class WrittenLog:
         copy = TableCopy(-1, oid, "public", name or f"t{oid}", snapshot, self._chunk, self._chunk, len(rows))
         self.writer.append_event(COPIED_TABLE, pgo.Lsn(lsn), **copy.said())
         self._chunk += 1
+
+    def published(self, operations: str, *oids: int) -> None:
+        """Append what the catalog says of the publication: operations, separated by spaces, of tables."""
+        tables = [{"oid": oid, "schema": "public", "name": f"t{oid}", "member": oid} for oid in oids]
+        details = {"publication": "pub", "operations": operations.split(), "tables": tables, "snapshot": [1, 1, []]}
+        self.writer.append_fact(PUBLICATION_FACTS, pgo.Lsn(1), **details, since=0, unchanged=0)
 
     def publish(self, complete: int | None = None) -> None:
         """Make a segment; the log is complete up to a position, or to where the last transaction ended."""

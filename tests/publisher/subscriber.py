@@ -69,18 +69,23 @@ class Subscriber:
         if known is None:
             self.subscribe(options)
         else:
-            self._alter("CONNECTION {}", Literal(publisher))
-            self._alter("ENABLE")
+            self.alter("CONNECTION {}", Literal(publisher))
+            self.alter("ENABLE")
+
+    def refresh(self) -> None:
+        """Ask again which tables are published."""
+        self.alter("REFRESH PUBLICATION WITH (copy_data = false)")
 
     def disable(self) -> None:
         """Let it rest; what it confirms last has been sent then."""
-        self._alter("DISABLE")
+        self.alter("DISABLE")
         query = "SELECT FROM pg_stat_subscription WHERE subname = %s AND pid IS NOT NULL"
         deadline = time.monotonic() + _SECONDS
         while self.connection.execute(query, (self.name,)).fetchone() is not None and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def _alter(self, change: str, *arguments: Composable) -> None:
+    def alter(self, change: str, *arguments: Composable) -> None:
+        """Alter the subscription."""
         self.connection.execute(SQL("ALTER SUBSCRIPTION {} " + change).format(Identifier(self.name), *arguments))
 
     def wait_for_error(self) -> None:
@@ -104,8 +109,8 @@ class Subscriber:
     def unsubscribe(self, keeps_slot: bool = False) -> None:
         """Drop the subscription, and with it the slot unless that is kept; what it confirms last has been sent then."""
         if keeps_slot:
-            self._alter("DISABLE")
-            self._alter("SET (slot_name = NONE)")
+            self.alter("DISABLE")
+            self.alter("SET (slot_name = NONE)")
         self.connection.execute(SQL("DROP SUBSCRIPTION {}").format(Identifier(self.name)))
 
     def rows(self, table: str, columns: str = "*") -> Sequence[Any]:

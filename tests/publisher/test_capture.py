@@ -8,6 +8,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
+from pgoutput_construct.changelog.facts import publication_readings, table_readings
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.capture import capture
@@ -40,6 +41,7 @@ def captured(publisher: testing.TestPublisher, log: Path, end: pgo.Lsn) -> list[
     """Capture up to a position; return the ids of the rows that committed transactions of the log insert."""
     dsn = publisher.dsn + " user=me"
     given: dict[str, Any] = {"until_lsn": end, "duration": 60.0, "status_interval": 0.25, "handle_signals": False}
+    given["new_log"] = True
     done = capture(dsn, "captured", ["shop"], log, **given, **OPTIONS)
     assert done.ended_by == "until_lsn"
     return inserted(log)
@@ -98,6 +100,24 @@ def test_a_slot_that_a_capture_makes(tmp_path: Path) -> None:
             assert inserted(again) == list(range(number + 1))
 
 
+def test_a_publisher_of_any_publication(tmp_path: Path) -> None:
+    """It has those that a capture names, with all tables that were created, before anything was committed to them."""
+    names = ["shop", 'a "shop"']
+    with testing.publisher() as publisher:
+        table, other = (publisher.table(name, {"id": "int4"}, key=["id"]) for name in ("t", "other"))
+        end = publisher.commit([table.insert({"id": 7})])
+        capture(publisher.dsn, "one", names, tmp_path, create_slot=True, until_lsn=end, handle_signals=False, **OPTIONS)
+        index = ChangeLog(tmp_path).index
+        listed = {each.name: {table.name for table in each.tables.values()} for each in publication_readings(index)}
+        assert listed == {name: {"t", "other"} for name in names}
+        assert {each.name for several in table_readings(index).values() for each in several} == {"t", "other"}
+        assert inserted(tmp_path) == [7]
+        end = publisher.commit([other.insert({"id": 8})])
+        capture(publisher.dsn, "one", names, tmp_path, until_lsn=end, handle_signals=False, **OPTIONS)
+        assert inserted(tmp_path) == [7, 8]
+        assert publisher.wait_confirmed("one", end).confirmed >= end
+
+
 @pytest.mark.parametrize("has_slot", [False, True])
 def test_no_tables_are_copied(tmp_path: Path, has_slot: bool) -> None:
     """A capture that is to copy tables is told what to do instead; it leaves no slot that was not there."""
@@ -107,7 +127,8 @@ def test_no_tables_are_copied(tmp_path: Path, has_slot: bool) -> None:
         if has_slot:
             publisher.create_slot("captured")
         with pytest.raises(ReplicationError, match=r"serves a stream, and has no tables(?s:.*)without --snapshot"):
-            capture(publisher.dsn, "captured", ["shop"], tmp_path, create_slot=True, snapshot=True, until_idle=0.5)
+            given: dict[str, Any] = {"create_slot": True, "snapshot": True, "until_idle": 0.5, "new_log": has_slot}
+            capture(publisher.dsn, "captured", ["shop"], tmp_path, **given)
         assert (publisher.slot("captured") is not None) == has_slot
 
 
@@ -129,10 +150,10 @@ def test_an_error_that_stays(shop: testing.TestPublisher, tmp_path: Path) -> Non
     """An error that does not pass ends the capture with its code; the next one goes on where it was."""
     table, log = shop.table("t", {"id": "int4"}, key=["id"]), tmp_path / "log"
     shop.commit([table.insert({"id": 0})])
-    shop.commit([table.insert({"id": 1}), Fault("error", {"sqlstate": "XX001"}), table.insert({"id": 2})])
+    shop.commit([table.insert({"id": 1}), Fault("error", {"sqlstate": "42501"}), table.insert({"id": 2})])
     end = shop.commit([table.insert({"id": 3})])
     with pytest.raises(ReplicationError, match="an error on purpose") as caught:
         captured(shop, log, end)
-    assert caught.value.sqlstate == "XX001"
+    assert caught.value.sqlstate == "42501"
     assert captured(shop, log, end) == [0, 1, 2, 3]
     assert ChangeLog(log).complete_lsn >= end

@@ -1,8 +1,12 @@
 """Bad clients end at most their own connection; good ones of any driver are served meanwhile."""
 
+import contextlib
 import datetime
+import socket
 import ssl
 import struct
+import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +16,14 @@ import pytest
 from pgoutput_construct import testing
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.postgres.capture import capture
+from pgoutput_construct.publisher.feed import About
+from pgoutput_construct.publisher.script import Script
+from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.testing.publisher import TestPublisher
 from pgoutput_construct.wire import connection_messages as m
+from pgoutput_construct.wire.connection import build_connection
+from pgoutput_construct.wire.messages import Binary
 from tests.publisher.asking import START, eventually, served, sqlstate
 from tests.publisher.wire_client import WireClient
 
@@ -39,8 +50,10 @@ def test_garbage_at_startup(publisher: testing.TestPublisher, data: bytes) -> No
     assert served(publisher)
 
 
-@pytest.mark.parametrize("at", ["idle", "copy"])
-@pytest.mark.parametrize("data", [b"\0" * 64, b"Q\x7f\xff\xff\xff", b"d\0\0\0\x05\xff", b"Q\0\0\0\3", b"R\0\0\0\5\0"])
+GARBLED = (b"\0" * 64, b"Q\x7f\xff\xff\xff", b"Q\0\0\0\3", b"R\0\0\0\5\0", b"d\0\0\0\3")
+
+
+@pytest.mark.parametrize(("data", "at"), [*product(GARBLED, ["idle", "copy"]), (b"d\0\0\0\x05\xff", "copy")])
 def test_garbage_later(publisher: testing.TestPublisher, data: bytes, at: str) -> None:
     """What no client can say ends the connection, with PostgreSQL's code for it."""
     with WireClient(publisher.port, user="me", replication="database") as client:
@@ -58,6 +71,7 @@ def test_a_byte_at_a_time(publisher: testing.TestPublisher) -> None:
         assert rows[0][3] == b"postgres"
 
 
+PUBLICATIONS = "SELECT t.pubname FROM pg_catalog.pg_publication t WHERE t.pubname IN"
 REFUSED = {
     "SELECT nothing FROM nowhere": "0A000",
     "BASE_BACKUP": "0A000",
@@ -83,15 +97,33 @@ REFUSED = {
     "CREATE_REPLICATION_SLOT b PHYSICAL": "0A000",
     "CREATE_REPLICATION_SLOT b LOGICAL pgoutput EXPORT_SNAPSHOT": "0A000",
     "CREATE_REPLICATION_SLOT b LOGICAL pgoutput (SNAPSHOT 'use')": "0A000",
+    "CREATE_REPLICATION_SLOT b LOGICAL pgoutput (NONSENSE)": "XX000",
+    "CREATE_REPLICATION_SLOT b LOGICAL pgoutput (TWO_PHASE 'maybe')": "42601",
+    "CREATE_REPLICATION_SLOT b TEMPORARY LOGICAL pgoutput (FAILOVER)": "0A000",
+    "ALTER_REPLICATION_SLOT a": "42601",
+    "ALTER_REPLICATION_SLOT a ()": "42601",
+    "ALTER_REPLICATION_SLOT a FAILOVER": "42601",
+    "ALTER_REPLICATION_SLOT a (TWO_PHASE 'maybe')": "42601",
+    "ALTER_REPLICATION_SLOT a (TWO_PHASE 2)": "42601",
+    "ALTER_REPLICATION_SLOT a (TWO_PHASE, two_phase)": "42601",
+    "ALTER_REPLICATION_SLOT a (FAILOVER) WAIT": "42601",
+    "ALTER_REPLICATION_SLOT a (SNAPSHOT 'nothing')": "XX000",
+    "ALTER_REPLICATION_SLOT unknown (FAILOVER)": "42704",
+    "ALTER_REPLICATION_SLOT unknown (NONSENSE)": "XX000",
     "SELECT pg_create_logical_replication_slot('a', 'pgoutput')": "42710",
     "SELECT pg_create_logical_replication_slot('b', 'wal2json')": "58P01",
     "SELECT pg_create_logical_replication_slot('b', 'pgoutput', nonsense => true)": "42883",
+    "SELECT pg_create_logical_replication_slot('b', 'pgoutput'" + ", a" * 5000: "0A000",
     "SELECT pg_drop_replication_slot('unknown')": "42704",
     "READ_REPLICATION_SLOT a": "0A000",
     "TIMELINE_HISTORY 2": "58P01",
     "TIMELINE_HISTORY " + "1" * 5000: "42601",
     "SHOW nothing_of_that_name": "42704",
     "'": "42601",
+    f"{PUBLICATIONS} (shop)": "0A000",
+    f"{PUBLICATIONS} ('shop' 'other')": "0A000",
+    f"{PUBLICATIONS} (lower('shop'))": "0A000",
+    f"{PUBLICATIONS} (E'\\x73hop')": "0A000",
 }
 
 
@@ -154,6 +186,59 @@ def test_commands_about_slots(publisher: testing.TestPublisher) -> None:
     assert publisher.slot("kept") is not None
 
 
+def test_a_slot_is_altered(publisher: testing.TestPublisher) -> None:
+    """By either option, as PostgreSQL 18 does: it waits for who reads from the slot; a temporary one has no copies."""
+    alter = "ALTER_REPLICATION_SLOT altered ({})"
+    with (
+        WireClient(publisher.port, user="me", replication="database") as client,
+        WireClient(publisher.port, user="me", replication="database") as other,
+    ):
+        client.query("CREATE_REPLICATION_SLOT altered LOGICAL pgoutput (SNAPSHOT 'nothing', TWO_PHASE)")
+        slot = publisher.slot("altered")
+        assert slot is not None
+        found = []
+        for options in ("FAILOVER", "TWO_PHASE false, FAILOVER 'off'", "two_phase 1", "TWO_PHASE 'off', FAILOVER true"):
+            client.query(alter.format(options))
+            found.append((slot.two_phase, slot.failover))
+        assert found == [(True, True), (False, False), (True, False), (False, True)]
+        other.start(START.format("altered"))
+        client.say(m.Query(alter.format("TWO_PHASE")))
+        assert served(publisher) and not slot.two_phase
+        other.say(m.ClientCopyDone())
+        other.until(m.ReadyForQuery)
+        assert [type(each) for each in client.until(m.ReadyForQuery)] == [m.CommandComplete, m.ReadyForQuery]
+        assert slot.two_phase
+        other.start(START.format("altered"))
+        client.write(build_connection(m.Query(alter.format("TWO_PHASE false"))))
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.rest() == []
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "code"), [(160000, "FAILOVER", "42601"), (170000, "TWO_PHASE", "XX000")]
+)
+def test_servers_that_alter_no_slots(version: int, options: str, code: str) -> None:
+    """The command came with PostgreSQL 17, and its option TWO_PHASE with 18."""
+    with (
+        testing.publisher(server_version=version) as publisher,
+        WireClient(publisher.port, user="me", replication="database") as client,
+    ):
+        publisher.create_slot("a")
+        with pytest.raises(psycopg.Error) as caught:
+            client.query(f"ALTER_REPLICATION_SLOT a ({options})")
+        assert caught.value.sqlstate == code
+
+
+def test_an_error_drops_temporary_slots(publisher: testing.TestPublisher) -> None:
+    """Those of the connection, as PostgreSQL does."""
+    with WireClient(publisher.port, user="me", replication="database") as client:
+        client.query("CREATE_REPLICATION_SLOT brief TEMPORARY LOGICAL pgoutput")
+        assert publisher.slot("brief") is not None
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="for a temporary replication slot"):
+            client.query("ALTER_REPLICATION_SLOT brief (FAILOVER)")
+        assert publisher.slot("brief") is None
+
+
 def test_a_slot_in_use(publisher: testing.TestPublisher) -> None:
     """A second client is refused it, and has it when the first one has said goodbye."""
     with WireClient(publisher.port, user="me", replication="database") as client:
@@ -196,6 +281,92 @@ def test_passwords(method: Any) -> None:
                 assert sqlstate(client.rest()[-1]) in ("28P01", "28000")
 
 
+def challenge(publisher: testing.TestPublisher, user: str) -> tuple[str, str]:
+    """Return salt and iterations that a user is sent."""
+    with WireClient(publisher.port) as client:
+        client.say(m.StartupMessage(0, (m.StartupParameter("user", user),)))
+        client.until(m.AuthenticationSASL)
+        client.say(m.SASLInitialResponse("SCRAM-SHA-256", b"n,,n=,r=nonce"))
+        (asked,) = client.until(m.AuthenticationSASLContinue)
+        assert isinstance(asked, m.AuthenticationSASLContinue)
+        _, salt, iterations = asked.data.decode().split(",")
+        return salt, iterations
+
+
+@pytest.mark.parametrize("method", ["password", "scram-sha-256"])
+def test_names_cannot_be_tried(method: Any) -> None:
+    """An unknown user has the exchange of a known one, salt included, and the same error."""
+    with testing.publisher(method=method, user="me", password="geheim") as publisher:
+        errors = {}
+        for user in ("me", "you"):
+            with pytest.raises(psycopg.OperationalError) as caught:
+                served(publisher, user=user, password="wrong")
+            errors[user] = str(caught.value).partition("FATAL:")[2].strip()
+        assert errors == {user: f'password authentication failed for user "{user}"' for user in errors}
+        if method == "scram-sha-256":
+            salts = {user: challenge(publisher, user) for user in ("me", "you", "they")}
+            assert salts == {user: challenge(publisher, user) for user in salts}
+            assert len({salt for salt, _ in salts.values()}) == 3
+            assert len({(len(salt), iterations) for salt, iterations in salts.values()}) == 1
+    with (
+        testing.publisher(user="me") as publisher,
+        pytest.raises(psycopg.OperationalError, match='role "you" does not exist'),
+    ):
+        served(publisher, user="you")
+
+
+def test_what_comes_late(publisher: testing.TestPublisher) -> None:
+    """What a client sent of a copy before it knew of an error is ignored, as PostgreSQL does."""
+    table = publisher.table("t", {"v": "money"}, key=["v"])
+    publisher.commit([table.insert({"v": Binary(bytes(8))})])
+    with WireClient(publisher.port, user="me", replication="database") as client:
+        client.start(START.format("late"))
+        assert sqlstate(client.until(m.ErrorResponse)[-1]) == "0A000"
+        client.write(b"".join(map(build_connection, (m.CopyData(b"x"), m.ClientCopyDone(), m.CopyFail("late")))))
+        client.until(m.ReadyForQuery)
+        assert client.query("IDENTIFY_SYSTEM")
+        client.start(START.format("late"))
+
+
+def drain(client: WireClient) -> None:
+    """Take what has come, and is coming now."""
+    client.socket.settimeout(0.05)
+    with contextlib.suppress(TimeoutError):
+        while client.socket.recv(1 << 20):
+            pass
+
+
+def test_who_goes_is_no_error() -> None:
+    """Clients that say goodbye while they are sent keepalives are no mistake of the publisher's."""
+    told: list[str] = []
+
+    def tell(line: str) -> None:
+        told.append(line)
+        if "slot blocking: a client reads" in line:
+            time.sleep(1)  # so that the loop finds each goodbye together with room for more keepalives
+
+    script = Script(About(180000, "7", "postgres", 1, (), {}))
+    with ThreadedPublisher(script, Settings(), tell) as running, contextlib.ExitStack() as open_:
+        publisher = TestPublisher(running, script)
+        going = range(3)
+        for _ in going:
+            publisher.fault("keepalive storm", count=10_000_000)
+        publisher.message("m", b"")
+        *leaving, blocking = (
+            open_.enter_context(WireClient(publisher.port, user="me", replication="database")) for _ in range(4)
+        )
+        for number, client in enumerate(leaving):
+            client.start(START.format(f"stormy_{number}"))
+        time.sleep(1)  # until no more fits into the buffers of the connections
+        blocking.say(m.Query(START.format("blocking")))
+        assert eventually(lambda: "blocking" in told[-1])
+        for client in leaving:
+            client.write(build_connection(m.Terminate()))
+            drain(client)
+        assert eventually(lambda: all(f"slot stormy_{number}: its client has gone" in told for number in going))
+    assert not [line for line in told if "error" in line or "refused" in line]
+
+
 def test_the_user_is_said(publisher: testing.TestPublisher) -> None:
     """A client that does not say who it is, or asks for physical replication, is refused."""
     for parameters, code in ({}, "28000"), ({"user": "me", "replication": "true"}, "0A000"):
@@ -215,7 +386,8 @@ def test_tls(tmp_path: Path) -> None:
         table = publisher.table("t", {"id": "int4", "big": "text"}, key=["id"])
         end = publisher.commit([table.insert({"id": n, "big": "x" * 1000}) for n in range(3000)])
         dsn = psycopg.conninfo.make_conninfo(publisher.dsn, sslmode="require", password="secret")
-        capture(dsn, "secret", ["shop"], tmp_path / "log", until_lsn=end, duration=60, handle_signals=False)
+        given: dict[str, Any] = {"until_lsn": end, "duration": 60, "handle_signals": False, "new_log": True}
+        capture(dsn, "secret", ["shop"], tmp_path / "log", **given)
         assert ChangeLog(tmp_path / "log").complete_lsn >= end
         with psycopg.connect(publisher.dsn, sslmode="require", password="secret", autocommit=True) as connection:
             assert connection.pgconn.ssl_in_use

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
+from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher import Feed, Settings, ThreadedPublisher
@@ -22,6 +22,7 @@ from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import messages as m
 from tests.live.recording import Recording
 from tests.publisher.subscriber import Subscriber, database
+from tools.servers import SERVERS
 
 TABLES = """
 CREATE TYPE mood AS ENUM ('sad', 'very happy');
@@ -95,6 +96,7 @@ def test_formats(server: EmbeddedServer, source: psycopg.Connection[Any], tmp_pa
     """A log in either format is applied by a subscription that asks for the other, and the tables are equal."""
     asked = "true" if captured == "text" else "false"
     options: Any = {"proto_version": 2, "streaming": "on", "binary": captured == "binary", "handle_signals": False}
+    options["new_log"] = True
     log = tmp_path / "log"
     capture(source.info.dsn, f"formats_{captured}", ["shop"], log, until_lsn=current_lsn(source), **options)
     feed = LogFeed(log)
@@ -118,7 +120,7 @@ def _without_money(message: m.PgoutputMessage) -> m.PgoutputMessage:
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", SERVERS)
 def test_both_formats_of_a_recording(recordings: dict[str, Recording], version: int, number: int) -> None:
     """What a server sent in one format becomes what it sent in the other; types that are not built in stay text."""
     texts, binaries = (_messages(recordings[f"{version}-v{number}-{name}"]) for name in ("text", "binary"))

@@ -1,15 +1,19 @@
 """Copies of tables in a log: each is served once, at a place that stays, and nothing beside it is lost."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.events import BEGUN_ANEW
 from pgoutput_construct.changelog.prune import prune
+from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.publisher.cursor import Cursor
+from pgoutput_construct.publisher.rendering import Withholding
 from pgoutput_construct.publisher.server import Settings
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from tests.publisher.logs import OPTIONS, WrittenLog, insert, relation, served
@@ -200,3 +204,109 @@ def test_messages_beside_copies(log: WrittenLog) -> None:
     whole = ["a", "@510", "truncate 1", "a", "@515", *rest]
     assert served(Cursor(feed, OPTIONS, 0, feed.order().copied_until)) == whole
     assert served(Cursor(feed, OPTIONS, 515, feed.order().copied_until)) == rest
+
+
+def archived(log: WrittenLog, after: int = 0, withheld: Iterable[int] = ()) -> tuple[Cursor, dict[int | None, str]]:
+    """Return a cursor of a client that retains rows, and where is noted what it is not served."""
+    feed, noted = log.feed(), dict[int | None, str]()
+    withholding = Withholding(["pub"], withheld, lambda title, seq: noted.update({seq: title}))
+    return Cursor(feed, OPTIONS, after, feed.order().copied_until, withholding=withholding), noted
+
+
+@pytest.mark.parametrize(
+    ("operations", "replaced"),
+    [("insert", False), ("insert update delete", False), ("insert truncate", False), ("insert delete truncate", True)],
+)
+def test_an_archive_retains_its_rows(log: WrittenLog, operations: str, replaced: bool) -> None:
+    """A later copy empties no table of which no deletes or no truncates are published; the first one is served."""
+    log.published(operations, 1, 2)
+    log.copy(1, 690, ["copied"], 900)
+    log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
+    log.copy(2, 701, ["first of 2"], 1020)
+    log.copy(1, 701, ["instead"], 1020)
+    log.commit(702, 1060, 1070, insert(1, "b"))
+    log.publish()
+    cursor, noted = archived(log)
+    emptied, instead = (["truncate 2"], ["truncate 1", "instead"]) if replaced else ([], [])
+    found = [each for each in served(cursor) if not each.startswith("@")]
+    assert found == ["copied", "a", *emptied, "first of 2", *instead, "b"]
+    assert [*noted.values()] == ([] if replaced else ["public.t1, copied at 0/3FC"])
+
+
+def test_what_a_withheld_copy_contains_is_sent(log: WrittenLog) -> None:
+    """A transaction that committed behind the copy's place comes, though the copy would have had it, also later."""
+    log.published("insert", 1)
+    log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
+    log.commit(705, 1100, 1110, relation(2), insert(2, "invisible"))
+    log.commit(701, 1200, 1210, insert(1, "b"))
+    log.copy(1, 702, ["a", "b"], 1300)
+    log.publish(1300)
+    expected = ["a", "@1010", "invisible", "@1110", "b", "@1210"]
+    cursor, noted = archived(log)
+    assert served(cursor) == expected
+    (seq,) = noted
+    assert seq is not None
+    again, noted_again = archived(log, 1110, [seq])
+    assert (served(again), noted_again) == (["b", "@1210"], {})
+    feed = log.feed()
+    assert "b" not in served(Cursor(feed, OPTIONS, 1110, feed.order().copied_until))  # the copy has it
+
+
+def test_a_late_copy_replaces_no_archive(log: WrittenLog) -> None:
+    """A copy that is complete when the client has passed its place is withheld; what follows comes."""
+    log.published("insert", 1)
+    log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
+    log.publish()
+    cursor, noted = archived(log)
+    assert served(cursor) == ["a", "@1010"]
+    log.copy(1, 700, ["before"], 900)
+    log.commit(705, 1200, 1210, insert(1, "b"))
+    log.publish()
+    cursor._feed.refresh()
+    assert served(cursor) == ["b", "@1210"]
+    assert [*noted.values()] == ["public.t1, copied at 0/384"]
+
+
+@pytest.mark.parametrize("replaces_rows", [False, True])
+def test_postgresql_keeps_an_archive(log: WrittenLog, server18: EmbeddedServer, replaces_rows: bool) -> None:
+    """A subscriber of inserts alone has its rows after the table was copied again, unless that is asked for."""
+    log.published("insert", 1)
+    log.copy(1, 690, ["copied"], 900)
+    log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
+    log.publish()
+    told: list[str] = []
+    settings = Settings(replaces_rows=replaces_rows)
+    with database(server18, "archive") as target, ThreadedPublisher(log.feed(), settings, told.append) as running:
+        target.execute("CREATE TABLE t1 (id text PRIMARY KEY)")
+        subscriber = Subscriber(server18, target, running.dsn, "archive")
+        subscriber.subscribe(publications="pub")
+        try:
+            subscriber.wait(1010)
+            log.copy(1, 701, ["a", "again"], 1100)
+            log.commit(705, 1200, 1210, insert(1, "b"))
+            log.publish()
+            subscriber.wait(1210)
+            archive = [("a",), ("b",), ("copied",)]
+            assert subscriber.rows("t1") == ([("a",), ("again",), ("b",)] if replaces_rows else archive)
+        finally:
+            subscriber.unsubscribe()
+        warnings = [line for line in told if "--replace-rows" in line]
+        assert len(warnings) == (not replaces_rows)
+        assert all(
+            line.startswith("warning: slot archive: public.t1, copied at 0/44C: not served") for line in warnings
+        )
+
+
+def test_a_replay_names_what_it_does_not_replace(log: WrittenLog, server18: EmbeddedServer) -> None:
+    """The rows of an archive are brought as they were inserted; the copy comes where that is asked for."""
+    log.published("insert", 1)
+    log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
+    log.commit(701, 1100, 1110, insert(1, "b"))
+    log.copy(1, 702, ["b"], 1200)
+    log.publish(1200)
+    for options, rows, names in ((), "2 rows", True), (("--replace-rows",), "1 row,", False):
+        with database(server18, "replayed_archive") as target:
+            done = CliRunner().invoke(cli, ["replay", str(log.directory), "--into", target.info.dsn, *options])
+            assert done.exit_code == 0, done.output
+            assert f"t1: {rows}" in done.output
+            assert ("public.t1, copied at 0/4B0: not served" in done.output) == names

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from click.testing import CliRunner
+from psycopg.sql import SQL, Identifier
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.reader import ChangeLog
@@ -14,12 +15,14 @@ from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher.comparison import compare_tables
-from pgoutput_construct.publisher.replay import ReplayError, replay
+from pgoutput_construct.publisher.replay import ReplayError, _ReplayFeed, replay
 from pgoutput_construct.publisher.tables import TargetTable, target_tables
+from pgoutput_construct.publisher.target import connected
 from tests.publisher.facts import Fact
 from tests.publisher.logs import WrittenLog, insert, relation
 from tests.publisher.subscriber import database
 from tests.spark.logs import ORDERS, log_options, write_log
+from tools.faults.obstacles import TIMEOUTS
 
 pytestmark = pytest.mark.server
 
@@ -99,7 +102,7 @@ def test_a_log_is_replayed(server: EmbeddedServer, recorded: tuple[Path, dict[st
         done = CliRunner().invoke(cli, ["replay", str(log), "--into", target.info.dsn, "--compare", source])
         assert done.exit_code == 0, done.output
         assert done.output.count(": equal") == len(NAMES)
-        assert '"public"."orders": ' in done.output
+        assert "public.orders: " in done.output
         assert _rows(target) == expected
         assert target.execute("SELECT count(*) FROM pg_subscription").fetchone() == (0,)
         with pytest.raises(ReplayError, match="has rows: replay into an empty table"):
@@ -107,10 +110,24 @@ def test_a_log_is_replayed(server: EmbeddedServer, recorded: tuple[Path, dict[st
         target.execute("UPDATE orders SET note = 'other' WHERE id = 5000; DELETE FROM couples")
         compared = compare_tables(target.info.dsn, source, target_tables_of(log))
         assert {each.table: each.equal for each in compared} == {
-            '"public"."orders"': False,
-            '"public"."couples"': False,
+            "public.orders": False,
+            "public.couples": False,
             '"Odd names"."a table"': True,
         }
+
+
+def test_a_log_is_replayed_into_another_release(
+    server: EmbeddedServer, recorded: tuple[Path, dict[str, Any]], request: pytest.FixtureRequest
+) -> None:
+    """What was captured from 19 is subscribed to by 18, and what was captured from earlier ones by 19."""
+    other: EmbeddedServer = request.getfixturevalue("server18" if server.version == 19 else "server19")
+    log, expected = recorded
+    with database(other, "replay_other") as target:
+        target.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+        source = psycopg.conninfo.make_conninfo(server.dsn, dbname="replay_source")
+        done = CliRunner().invoke(cli, ["replay", str(log), "--into", target.info.dsn, "--compare", source])
+        assert done.exit_code == 0, done.output
+        assert done.output.count(": equal") == len(NAMES) and _rows(target) == expected
 
 
 def test_a_log_is_replayed_to_an_earlier_commit(server: EmbeddedServer, recorded: tuple[Path, dict[str, Any]]) -> None:
@@ -129,7 +146,7 @@ def test_a_type_that_the_server_lacks_is_named(server: EmbeddedServer, recorded:
     """A column of an enum that is not there is refused before anything is applied, with the remedy."""
     log, _ = recorded
     with database(server, "replay_lacking") as target:
-        assert 'no type "public"."mood": create it' in _refused(log, target.info.dsn)
+        assert "no type public.mood: create it" in _refused(log, target.info.dsn)
 
 
 def test_names_that_no_row_has_had(tmp_path: Path) -> None:
@@ -156,7 +173,7 @@ def test_names_that_no_row_has_had(tmp_path: Path) -> None:
 
 REFUSED = {
     "CREATE VIEW orders AS SELECT 1 AS id": "is no table: rename it",
-    "CREATE TABLE orders (id int PRIMARY KEY, note text, amount int)": 'add "big_dropped_4", "extra", "big", or drop',
+    "CREATE TABLE orders (id int PRIMARY KEY, note text, amount int)": "add big_dropped_4, extra, big, or drop",
     "CREATE SUBSCRIPTION pgoutput_replay CONNECTION 'host=x' PUBLICATION p WITH (connect = false, slot_name = NONE)": (
         "was cut off and has left its subscription"
     ),
@@ -179,6 +196,37 @@ def test_servers_that_are_refused(server: EmbeddedServer, recorded: tuple[Path, 
         told = [_refused(log, away), _refused(log, f"{away} more"), _refused(log, target.info.dsn, "--compare", away)]
         assert ["connection" in each and "secret" not in each for each in told] == [True] * 3
         assert target.execute(tables).fetchone() == (0,)
+
+
+def test_a_table_that_would_be_ignored(
+    server: EmbeddedServer, recorded: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A subscription that was not listed a table says nothing of its rows; the replay does."""
+    log, _ = recorded
+    published = _ReplayFeed.published
+    with database(server, "replay_ignored") as target:
+        target.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+        few = lambda *given: [table for table in published(*given) if table.name != "couples"]  # noqa: E731
+        monkeypatch.setattr(_ReplayFeed, "published", few)
+        assert "would ignore public.couples" in _refused(log, target.info.dsn)
+        assert target.execute("SELECT count(*) FROM pg_subscription").fetchone() == (0,)
+
+
+def test_no_timeout_of_the_target_holds(server: EmbeddedServer) -> None:
+    """A replay waits for a subscription, however long that takes, whatever the role or the database sets."""
+    with server.connect() as admin:
+        admin.execute("CREATE DATABASE limited_target")
+        for name, since in TIMEOUTS.items():
+            if admin.info.server_version >= since:
+                admin.execute(SQL("ALTER DATABASE limited_target SET {} = '1h'").format(Identifier(name)))
+    try:
+        with connected(psycopg.conninfo.make_conninfo(server.dsn, dbname="limited_target")) as connection:
+            for name, since in TIMEOUTS.items():
+                if connection.info.server_version >= since:
+                    assert connection.execute(f"SHOW {name}".encode()).fetchall() == [("0",)]
+    finally:
+        with server.connect() as admin:
+            admin.execute("DROP DATABASE limited_target WITH (FORCE)")
 
 
 def _refused(log: Path, into: str, *more: str) -> str:

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.server
 COUNT: Final = int(os.environ.get("PGOUTPUT_SCENARIOS", "40"))
 """Scenarios of a run; ``tools/soak`` asks for more."""
 ASKED: Final = (
-    (180000, "streaming = parallel, two_phase = true"),
+    (190000, "streaming = parallel, two_phase = true"),
     (180000, "streaming = on, two_phase = true, binary = true"),
     (150000, "streaming = off, two_phase = true"),
     (140000, "streaming = on"),

@@ -1,14 +1,22 @@
 """pgoutput serve given what it cannot serve with: it says what is wrong, and what to do."""
 
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 
 from pgoutput_construct.cli.group import cli
+from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.publisher.slots import Slots
+from tests.publisher.logs import WrittenLog, insert, relation
+from tests.publisher.subscriber import Subscriber, database
 
 NEVER = "cannot listen"
 """What ends each try here at the latest: the port is taken."""
@@ -32,7 +40,7 @@ def test_what_it_cannot_serve_with(tmp_path: Path, taken: int) -> None:
     """A source that is none, files that are not what they should be, an address that is not here."""
     source, file = tmp_path / "none.jsonl", tmp_path / "file"
     assert "No such file" in told(tmp_path / "missing", taken)
-    assert "no change log here" in told(tmp_path, taken)
+    assert "the directory of a change log, which pgoutput capture creates" in told(tmp_path / "missing", taken)
     source.touch()
     for content, wrong in ((b"\n", "it is empty"), (b"\xff\n", "it is not UTF-8")):
         file.write_bytes(content)
@@ -65,3 +73,49 @@ def test_slots_of_another_publisher(tmp_path: Path, taken: int) -> None:
     assert NEVER in told(source, taken)
     (tmp_path / "none.jsonl.slots.json").write_text("{")
     assert "no file of slots" in told(source, taken)
+
+
+@contextmanager
+def waiting(log: Path) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
+    """Serve a log that has no segment yet; yield the port and the process."""
+    command = [sys.executable, "-m", "pgoutput_construct.cli", "serve", str(log), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            assert process.stdout is not None
+            listening, waits = process.stdout.readline(), process.stdout.readline()
+            assert waits == f"waiting: {log} has no segment yet; pgoutput capture writes the first one\n"
+            yield int(listening.rpartition(":")[2]), process
+        finally:
+            process.kill()
+
+
+def test_a_log_without_a_segment(tmp_path: Path, server18: EmbeddedServer) -> None:
+    """It is waited for; clients are refused meanwhile, as by a server that starts, and served when there is one."""
+    log = WrittenLog(tmp_path)
+    with waiting(log.directory) as (port, process):
+        dsn = f"host=127.0.0.1 port={port} user=me dbname=postgres"
+        with pytest.raises(
+            psycopg.OperationalError, match="the database system is starting up\nDETAIL:  The change log"
+        ):
+            psycopg.connect(dsn)
+        log.commit(700, 1000, 1010, relation(1), insert(1, "first"))
+        log.publish()
+        assert process.stdout is not None
+        assert "1 transaction of 1 table\n" in iter(process.stdout.readline, "")
+        with database(server18, "waiting") as target:
+            target.execute("CREATE TABLE t1 (id text)")
+            subscriber = Subscriber(server18, target, dsn, "waiting")
+            subscriber.subscribe(publications="pub")
+            subscriber.wait(1010)
+            subscriber.unsubscribe()
+            assert subscriber.rows("t1") == [("first",)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_waiting_is_interrupted(tmp_path: Path) -> None:
+    """By a signal, at once and without an error."""
+    with waiting(tmp_path) as (_, process):
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+        assert (process.returncode, output) == (0, "")

@@ -12,12 +12,19 @@ from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.server import Settings
-from pgoutput_construct.publisher.slots import Slots
+from pgoutput_construct.publisher.slots import ClientTable, Slots, TableName
 from pgoutput_construct.publisher.slots_file import beside
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from tests.publisher.test_clients import START
 from tests.publisher.wire_client import WireClient
 from tests.spark.logs import block_of, log_options
+
+
+def listing(*tables: str) -> dict[ClientTable, list[TableName]]:
+    """Return tables, each given as its OID and its name, whose rows are described by these names."""
+    parts = (table.split() for table in tables)
+    named = (ClientTable(int(oid), ("public", name)) for oid, name in parts)
+    return {table: [table.name] for table in named if table.name}
 
 
 @pytest.mark.parametrize("kind", ["directory", "s3"])
@@ -36,6 +43,86 @@ def test_they_lie_beside_the_log(kind: str, tmp_path: Path, request: pytest.Fixt
     assert (found.confirmed, found.two_phase) == (77, True)
 
 
+def test_two_phases_outlast_a_crash(tmp_path: Path) -> None:
+    """What is sent as prepared is finished as such, also by a publisher that comes after one that was killed."""
+    slots = Slots(tmp_path / "slots.json")
+    slots.open()
+    slots.keep_two_phase(slots.create("one"), 77, asked=True)
+    slots.close()
+    again = Slots(tmp_path / "slots.json")
+    again.open()
+    found = again.get("one")
+    assert found is not None
+    assert (found.two_phase, found.two_phase_at) == (True, 77)
+
+
+def test_tables_that_a_client_knows(tmp_path: Path) -> None:
+    """A slot notes those that its client is listed; of new ones it misses what came before, also after a restart."""
+    slots = Slots(tmp_path / "slots.json")
+    slots.open()
+    slots.listed("shop", listing("1 a", "2 b"))
+    slot = slots.create("one", client="shop")
+    slots.listed("shop", listing("1 a", "2 b", "3 c"))
+    assert (slot.tables, slot.missed) == ([*listing("1 a", "2 b", "3 c")], [])  # nothing was sent yet
+    slots.confirm(slot, 77)
+    slots.listed("elsewhere", listing("4 d"))
+    known = listing("2 b", "3 c", "4 d")
+    slots.listed("shop", known)
+    assert (slot.tables, slot.missed, slot.is_fenced) == ([*known], [4], False)
+    slots.save()
+    slots.close()
+    again = Slots(tmp_path / "slots.json")
+    again.open()
+    found = again.get("one")
+    assert found is not None
+    assert (found.tables, found.missed) == ([*known], [4])
+    assert [again.end_stream(found), again.end_stream(found)] == [True, False]
+    again.has_all(found, [4])
+    assert found.missed == []
+
+
+def test_tables_that_were_renamed(tmp_path: Path) -> None:
+    """A client has tables by name: of another one under a name that it knows it has what came by that name."""
+    slots = Slots()
+    slots.listed("shop", listing("1 a", "2 b"))
+    slot = slots.create("one", client="shop")
+    slots.confirm(slot, 77)
+    slots.listed("shop", listing("1 a_old", "2 b", "3 a"))
+    assert slot.missed == [1]
+    slots.has_all(slot, [1])
+    slots.listed("shop", {**listing("1 a_old", "3 a"), ClientTable(4, ("public", "b")): [("public", "b_new")]})
+    assert slot.missed == [4]
+    slots.has_all(slot, [4])
+    slots.listed("shop", listing("1 b", "3 a", "4 a_old"))
+    assert slot.missed == []
+
+
+def test_slots_of_before(tmp_path: Path) -> None:
+    """Where a file does not say what a client knows, it knows what it asks for first."""
+    (tmp_path / "slots.json").write_text(json.dumps({"one": {"name": "one", "confirmed": 77}}))
+    slots = Slots(tmp_path / "slots.json")
+    slots.open()
+    slot = slots.get("one")
+    assert slot is not None
+    slots.listed("one", listing("1 a", "2 b"))
+    assert (slot.tables, slot.missed) == ([*listing("1 a", "2 b")], [])
+    slots.listed("one", listing("1 a", "2 b", "3 c"))
+    assert slot.missed == [3]
+
+
+def test_slots_without_names(tmp_path: Path) -> None:
+    """Where a file has OIDs of tables alone, these have the names that they are listed by next."""
+    (tmp_path / "slots.json").write_text(json.dumps({"one": {"name": "one", "confirmed": 77, "tables": [1, 2]}}))
+    slots = Slots(tmp_path / "slots.json")
+    slots.open()
+    slot = slots.get("one")
+    assert slot is not None
+    slots.listed("one", listing("1 a", "2 b", "3 c"))
+    assert (slot.tables, slot.missed) == ([*listing("1 a", "2 b", "3 c")], [3])
+    slots.listed("one", listing("1 a", "2 renamed", "3 c"))
+    assert slot.missed == [2, 3]
+
+
 def test_one_publisher_a_file(tmp_path: Path) -> None:
     """A second one is refused it, until the first one has ended; a file of something else is refused."""
     first, second = Slots(tmp_path / "slots.json"), Slots(tmp_path / "slots.json")
@@ -44,7 +131,15 @@ def test_one_publisher_a_file(tmp_path: Path) -> None:
         second.open()
     first.close()
     second.open()
-    for content in ("[", "[1]", '{"a": {"b": 1}}', '{"a": {"name": "a", "two_phase": "yes"}}'):
+    for content in (
+        "[",
+        "[1]",
+        '{"a": {"b": 1}}',
+        '{"a": {"name": "a", "two_phase": "yes"}}',
+        '{"a": {"name": "a", "tables": ["x"]}}',
+        '{"a": {"name": "a", "tables": [[1, "x"]]}}',
+        '{"a": {"name": "a", "missed": ["x"]}}',
+    ):
         (tmp_path / "other.json").write_text(content)
         with pytest.raises(PgoutputError, match="no file of slots"):
             Slots(tmp_path / "other.json").open()
