@@ -10,7 +10,7 @@ from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.group import reason
 from pgoutput_construct.cli.logs import FORMATS, LOGGER, logging_to_stderr
 from pgoutput_construct.cli.options import replication_options
-from pgoutput_construct.cli.params import LISTEN, LSN, NAMES, SECONDS, Listen
+from pgoutput_construct.cli.params import FILE_MODE, LISTEN, LSN, OPERATIONS, SECONDS, TABLES, Listen
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 
@@ -45,18 +45,30 @@ __all__ = ["capture_command"]
     metavar="SECONDS",
     help="Give up creating the slot after so long: it waits for the transactions that write.  [default: never]",
 )
-@click.option("--new-log", is_flag=True, help="Begin an empty log although the slot was read before.")
+@click.option("--new-log", is_flag=True, help="Begin an empty log with a slot that exists already.")
 @click.option(
     "--create-publication",
-    type=NAMES,
+    type=TABLES,
     metavar="TABLE,...",
-    help="Create the publication for these tables, unless it exists.",
+    help="Create the publication for these tables (SCHEMA.*: all of a schema), unless it exists.",
+)
+@click.option(
+    "--publish",
+    type=OPERATIONS,
+    metavar="OPERATION,...",
+    help="What it publishes then: insert,truncate for tables without a key.  [default: insert,update,delete,truncate]",
 )
 @click.option(
     "--snapshot", is_flag=True, help="Copy each published table that LOG has no copy of, now and when it comes later."
 )
 @click.option(
     "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Over how many connections it copies."
+)
+@click.option(
+    "--file-mode",
+    type=FILE_MODE,
+    metavar="MODE",
+    help="The mode of LOG's files, now and later: 0640 lets a group read them.  [default: 0600]",
 )
 @click.option("--until-lsn", type=LSN, help="End when everything before this position is durable.")
 @click.option("--until-idle", type=SECONDS, metavar="SECONDS", help="End when nothing has come for so long.")
@@ -139,6 +151,8 @@ def capture_command(
       pgoutput capture "" s3://bucket/shop --slot warehouse --publication shop --metrics 9187 --log-format json
       pgoutput capture service=shop changelog/ --slot warehouse --publication shop --until-idle 5
     """
+    if settings["publish"] and not settings["create_publication"]:
+        raise click.UsageError("--publish says what --create-publication creates: name its tables there")
     require(*COMMANDS["capture"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.cli.display import showing
     from pgoutput_construct.cli.meter import Meter

@@ -10,12 +10,13 @@ from pgoutput_construct.cli.options import layout_options
 from pgoutput_construct.cli.progress import with_progress
 from pgoutput_construct.cli.readers import FORMATS, open_reading
 from pgoutput_construct.cli.source import standard_output
+from pgoutput_construct.cli.words import say
 
 __all__ = ["decode_command"]
 
 
 def _warn(text: str) -> None:
-    click.echo(f"Warning: {text}", err=True)
+    say(f"Warning: {text}", err=True)
 
 
 @click.command("decode")

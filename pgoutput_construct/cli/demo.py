@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.words import printable
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
@@ -73,17 +74,19 @@ def _directory(output: Path | None) -> Path:
 @contextmanager
 def _progress(console: "Console") -> Iterator[Any]:
     """Print a line per step; on a terminal a spinner shows the progress of the current one."""
+    from rich.text import Text
+
     with console.status("") as status:
         current = ""
 
         def step(text: str) -> None:
             nonlocal current
             current = text
-            console.print(f"[bold]•[/] {text}", highlight=False)
-            status.update(text)
+            console.print(Text.assemble(("•", "bold"), f" {printable(text)}"), highlight=False)
+            status.update(Text(printable(text)))
 
         def detail(text: str) -> None:
-            status.update(f"{current}: {text}")
+            status.update(Text(printable(f"{current}: {text}")))
 
         yield step, detail
 
@@ -99,11 +102,12 @@ def _show(report: "Report", console: "Console") -> None:
     lines += [f"picture:     {report.picture}", f"change log:  {report.log}", f"tables:      {report.warehouse}"]
     lines.append(f"Read the change log with: pgoutput tail {quote(str(report.log))} | head")
     for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def _table(report: "Report", lags: Mapping[str, float]) -> "Table":
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title="The shop's tables, copied, followed, and compared with their source")
     table.add_column("table", no_wrap=True)
@@ -115,7 +119,7 @@ def _table(report: "Report", lags: Mapping[str, float]) -> "Table":
         differs = f"[red]no: {compared.missing} missing, {compared.unexpected} extra[/]"
         verdict = "[green]yes[/]" if compared.equal else differs
         shown = "" if lag is None else f"{lag:.1f} s"
-        table.add_row(row.name, f"{row.changes:,}", f"{compared.rebuilt_rows:,}", shown, verdict)
+        table.add_row(Text(printable(row.name)), f"{row.changes:,}", f"{compared.rebuilt_rows:,}", shown, verdict)
     return table
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.cli.logs import LOGGER, EchoHandler
 from pgoutput_construct.cli.meter import Meter
-from pgoutput_construct.cli.words import counted, sized
+from pgoutput_construct.cli.words import counted, printable, sized
 
 if TYPE_CHECKING:
     from pgoutput_construct.postgres import CopyProgress
@@ -60,7 +60,7 @@ def _live(meter: Meter, logged: EchoHandler) -> Iterator[Callable[[], None]]:
     from rich.text import Text
 
     def line() -> Text:
-        return Text(f"{describe(meter)} · {logged.last}", overflow="ellipsis", no_wrap=True)
+        return Text(printable(f"{describe(meter)} · {logged.last}"), overflow="ellipsis", no_wrap=True)
 
     # What is logged meanwhile appears above the line; when it ends, the line goes.
     console = Console(stderr=True)

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from pgoutput_construct.cli.words import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -23,15 +25,15 @@ def print_grid(
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
         # Text: names and values are not rich's markup, whatever brackets they have.
-        table.add_row(*(Text("" if value is None else str(value)) for value in row))
+        table.add_row(*(Text("" if value is None else printable(str(value))) for value in row))
     _console().print(table)
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines as they are, however long."""
+    """Print lines, however long."""
     console = _console()
     for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def _console() -> "Console":

@@ -12,6 +12,7 @@ from pgoutput_construct import __version__
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.options import in_arguments
 from pgoutput_construct.cli.spark_errors import spark_reason
+from pgoutput_construct.cli.words import printable
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import installation
 
@@ -49,7 +50,7 @@ class _LazyGroup(click.Group):
             text = reason(error)
             if text is None:
                 raise
-            raise click.ClickException(text) from error
+            raise click.ClickException(_lines(text)) from error
 
 
 def reason(error: Exception) -> str | None:
@@ -66,6 +67,11 @@ def reason(error: Exception) -> str | None:
             return in_arguments(str(error))
         case _:
             return spark_reason(error)
+
+
+def _lines(text: str) -> str:
+    """Return an error as it is printed: lines after the first one are indented, so that none looks like an error."""
+    return "\n  ".join(map(printable, text.splitlines()))
 
 
 def _forget_stdout() -> None:

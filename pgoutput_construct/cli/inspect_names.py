@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from pgoutput_construct.cli.words import qualified
+from pgoutput_construct.cli.words import printable
 from pgoutput_construct.errors import PgoutputError, ProtocolError
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.state import StreamState
 from pgoutput_construct.wire import parse
@@ -49,11 +50,11 @@ def _labels(trace: Trace, relations: RelationCache) -> Iterator[tuple[str, str]]
         if _TABLE.fullmatch(span.path):
             relation = _relation(relations, span.value)
             if relation is not None:
-                yield span.path, _printable(qualified(relation))
+                yield span.path, printable(full_name(relation))
         elif relation is not None and (match := _COLUMN.fullmatch(span.path)):
             index = int(match[2])
             if index < len(relation.columns):
-                yield match[1], _printable(relation.columns[index].name)
+                yield match[1], printable(relation.columns[index].name)
 
 
 def _relation(relations: RelationCache, oid: int) -> Relation | None:
@@ -61,8 +62,3 @@ def _relation(relations: RelationCache, oid: int) -> Relation | None:
         return relations.get(oid)
     except ProtocolError:
         return None
-
-
-def _printable(name: str) -> str:
-    """Return a name as it can be shown: a server may give it anything."""
-    return name if name.isprintable() else repr(name)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from pgoutput_construct.cli.inspect_export import to_html, to_svg
 from pgoutput_construct.cli.inspect_rows import Row, RowKind
+from pgoutput_construct.cli.words import printable
 
 __all__ = ["Picture"]
 
@@ -82,17 +83,19 @@ class Picture(NamedTuple):
         for row in self.rows:
             table.add_row(*self._cells(row, COLOURS[number % len(COLOURS)]))
             number += row.kind is RowKind.FIELD
-        return Text(self.title, style="bold"), table
+        return Text(printable(self.title), style="bold"), table
 
     def _cells(self, row: Row, colour: str) -> Iterator[Text]:
         style = _style(row.kind, colour)
         offsets, lines = self._lines(row)
         yield Text("\n".join(offsets))
         yield Text("\n".join(lines), style)
-        yield Text("  " * row.depth + row.name, style)
-        yield Text(row.type)
-        yield Text(row.value, style)
-        yield Text(row.meaning, style if row.kind in (RowKind.FAULT, RowKind.UNREAD, RowKind.LEFT_OUT) else "")
+        yield Text(printable("  " * row.depth + row.name), style)
+        yield Text(printable(row.type))
+        yield Text(printable(row.value), style)
+        yield Text(
+            printable(row.meaning), style if row.kind in (RowKind.FAULT, RowKind.UNREAD, RowKind.LEFT_OUT) else ""
+        )
 
     def _lines(self, row: Row) -> tuple[list[str], list[str]]:
         """Return the offsets and the bytes, line by line."""

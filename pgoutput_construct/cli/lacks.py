@@ -2,9 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-import click
-
-from pgoutput_construct.cli.values import printable
+from pgoutput_construct.cli.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +17,6 @@ _SHOWN: Final = 10
 def warn_of_lacks(lacks: "Sequence[Lack]") -> None:
     """Say on standard error what is missing of tables, and what to do."""
     for lack in lacks[:_SHOWN]:
-        click.echo(f"warning: {printable(str(lack))}", err=True)
+        say(f"warning: {lack}", err=True)
     if len(lacks) > _SHOWN:
-        click.echo(f"warning: and {len(lacks) - _SHOWN:,} more tables, as pgoutput log LOG shows", err=True)
+        say(f"warning: and {len(lacks) - _SHOWN:,} more tables, as pgoutput log LOG shows", err=True)

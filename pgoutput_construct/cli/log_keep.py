@@ -7,7 +7,7 @@ import click
 
 from pgoutput_construct.cli.params import LOG, LSN_OR_TIME
 from pgoutput_construct.cli.progress import progress_line
-from pgoutput_construct.cli.words import counted, sized
+from pgoutput_construct.cli.words import counted, printable, say, sized
 from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def compact_command(log: str, dry_run: bool, **given: Any) -> None:
 
     limits = CompactionLimits(**{name: value for name, value in given.items() if value is not None})
     if dry_run:
-        click.echo(f"would be done: {_compacted(plan_compaction(log, limits))}")
+        say(f"would be done: {_compacted(plan_compaction(log, limits))}")
         return
     with progress_line() as show:
         done = compact(log, limits, lambda done: show(_compacted(done)))
-    click.echo(_compacted(done))
+    say(_compacted(done))
 
 
 @click.command("prune", short_help="Remove what is old and nobody needs.")
@@ -72,7 +72,8 @@ def prune_command(log: str, before: Lsn | Timestamp, states: bool, dry_run: bool
 
     A segment stays, and all after it, when an open or prepared transaction, a transaction that ended later, or a
     registered reader needs it, or the state of a table is built from it: that needs the table's latest copy, and what
-    came after it (pgoutput snapshot makes a later one). What keeps segments is said. The newest segment always stays.
+    came after it (pgoutput snapshot makes a later one). What retains the first segment that stays is always
+    printed. The newest segment always stays.
 
     \b
     Examples:
@@ -96,7 +97,7 @@ def prune_command(log: str, before: Lsn | Timestamp, states: bool, dry_run: bool
 def _pruned(done: "Prune") -> str:
     what = f"{done.segments:,} of {counted(done.segments + done.kept, 'segment')}, {counted(done.rows, 'row')}"
     kept = f"{what}, {sized(done.size)}; the log is kept from seq {done.first_seq} on"
-    return "\n".join([kept, *(f"  {hold}" for hold in done.holds)])
+    return "\n".join([kept, *(printable(f"  {hold}") for hold in done.holds)])
 
 
 def _compacted(done: "Compaction") -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgoutput_construct.cli.params import LOG, LSN
+from pgoutput_construct.cli.words import say
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
@@ -46,12 +47,12 @@ def readers_command(log: str, add: str | None, at: Lsn | None, wait: float | Non
     if add is None and not (at is None and wait is None):
         raise click.UsageError("--at and --wait say something of a reader: name it with --add")
     if add is not None:
-        click.echo(_shown(_added(log, add, at, wait)))
+        say(_shown(_added(log, add, at, wait)))
     elif remove is not None:
         _remove(log, remove)
     else:
         for reader in readers(log):
-            click.echo(_shown(reader))
+            say(_shown(reader))
 
 
 def _added(log: str, name: str, at: Lsn | None, wait: float | None) -> "RegisteredReader":
@@ -71,7 +72,7 @@ def _remove(log: str, name: str) -> None:
     if name not in known:
         raise ChangeLogError(f"{log}: no reader {name!r} is registered; known: {', '.join(known) or 'none'}")
     forget(log, name)
-    click.echo(f"{name} is forgotten: what only it needed may be pruned")
+    say(f"{name} is forgotten: what only it needed may be pruned")
 
 
 def _shown(reader: "RegisteredReader") -> str:

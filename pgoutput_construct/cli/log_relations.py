@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from pgoutput_construct.cli.words import qualified
 from pgoutput_construct.stream import RelationCache
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ class LogRelations(RelationCache):
 
     def names(self) -> set[str]:
         """Return the tables of the log."""
-        return {qualified(each.relation) for each in self._history.descriptions}
+        return {full_name(each.relation) for each in self._history.descriptions}
 
     def oids(self, names: Collection[str]) -> set[int]:
         """Return the OIDs of what had one of these names at some time."""
-        return {each.relation.relation_oid for each in self._history.descriptions if qualified(each.relation) in names}
+        return {each.relation.relation_oid for each in self._history.descriptions if full_name(each.relation) in names}
 
     def go_to(self, entry: "LogEntry") -> None:
         """Stand at an entry."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from pgoutput_construct.cli.words import qualified
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPERATIONS, OPS, SNAPSHOT
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -92,7 +92,7 @@ def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
         if not known or _content(known[-1]) != _content(description):
             known.append(description)
     for oid, descriptions in found.items():
-        name = qualified(descriptions[-1].relation) if descriptions else None
+        name = full_name(descriptions[-1].relation) if descriptions else None
         rows = {op: counts.get(oid, {}).get(op, 0) for op in OPS}
         yield {"table": name, "oid": oid, "rows": rows, "descriptions": [_described(each) for each in descriptions]}
 
@@ -114,7 +114,7 @@ def _copied(copy: "TableCopy") -> dict[str, Any]:
     snapshot = copy.snapshot
     chunks = copy.last_chunk - copy.first_chunk + 1
     seen = {"lsn": str(snapshot.lsn), "xmin": snapshot.xmin, "xmax": snapshot.xmax, "xip": list(snapshot.xip)}
-    title = f"{copy.namespace or 'pg_catalog'}.{copy.name}"
+    title = full_name(copy)
     return {"table": title, "oid": copy.relation_oid, "seq": copy.seq, "rows": copy.rows, "chunks": chunks, **seen}
 
 
@@ -127,13 +127,14 @@ def _described(description: Description) -> dict[str, Any]:
     relation = description.relation
     columns = [_column(column, description) for column in relation.columns]
     identity = RelationReplicaIdentity(relation.replica_identity).name.lower()
-    return {"seq": description.seq, "table": qualified(relation), "replica_identity": identity, "columns": columns}
+    return {"seq": description.seq, "table": full_name(relation), "replica_identity": identity, "columns": columns}
 
 
 def _column(column: RelationColumn, description: Description) -> str:
     builtin, declared = BUILTIN_TYPES.get(column.type_oid), description.types.get(column.type_oid)
-    kind = f"{declared.namespace}.{declared.name}" if declared else str(column.type_oid)
-    return f"{column.name} {builtin.name if builtin else kind}{' key' * bool(column.flags & RelationColumnFlags.KEY)}"
+    kind = builtin.name if builtin else full_name(declared) if declared else str(column.type_oid)
+    key = " key" if column.flags & RelationColumnFlags.KEY else ""
+    return f"{quote_identifier(column.name)} {kind}{key}"
 
 
 def _open(row: dict[str, Any]) -> dict[str, Any]:

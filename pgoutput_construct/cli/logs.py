@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import click
 
+from pgoutput_construct.cli.words import printable
+
 __all__ = ["FORMATS", "LOGGER", "EchoHandler", "logging_to_stderr"]
 
 LOGGER: Final = logging.getLogger("pgoutput_construct")
@@ -19,7 +21,7 @@ _USUAL: Final = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asct
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return f"{_time(record)} {record.levelname:<7} {record.getMessage()}"
+        return f"{_time(record)} {record.levelname:<7} {printable(record.getMessage())}"
 
 
 class _JsonFormatter(logging.Formatter):

@@ -8,9 +8,23 @@ import click
 
 from pgoutput_construct.cli.readers import is_log
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.identifiers import normal_name, split_list
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["LISTEN", "LOG", "LSN", "LSN_OR_TIME", "NAMES", "SECONDS", "TIME", "Listen"]
+__all__ = [
+    "FILE_MODE",
+    "LISTEN",
+    "LOG",
+    "LSN",
+    "LSN_OR_TIME",
+    "OPERATIONS",
+    "REPLACE_ROWS",
+    "SECONDS",
+    "TABLE",
+    "TABLES",
+    "TIME",
+    "Listen",
+]
 
 
 class _Parsed(click.ParamType[Any]):
@@ -68,11 +82,15 @@ def _log(text: str) -> str:
     return text
 
 
+def _file_mode(text: str) -> int:
+    try:
+        return int(text, 8)
+    except ValueError:
+        raise PgoutputError(f"{text!r} is no mode of files, such as 0640") from None
+
+
 def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise PgoutputError(f"{text!r} has an empty name: separate names by single commas")
-    return names
+    return tuple(split_list(text))
 
 
 LSN: Final = _Parsed("lsn", Lsn)
@@ -84,6 +102,17 @@ LSN_OR_TIME: Final = _Parsed("time|lsn", _lsn_or_time)
 TIME: Final = _Parsed("time", _time)
 """A moment in ISO 8601; UTC where it names no zone."""
 LISTEN: Final = _Parsed("[host:]port", _listen)
-NAMES: Final = _Parsed("name,...", _names)
-"""Names separated by commas."""
+TABLE: Final = _Parsed("schema.table", normal_name)
+"""A table, as in SQL: in double quotes what SQL would fold or not read."""
+FILE_MODE: Final = _Parsed("mode", _file_mode)
+"""The mode of files, as chmod takes it."""
+OPERATIONS: Final = _Parsed("operation,...", lambda text: tuple(word.strip() for word in text.split(",")))
+"""Operations that a publication publishes, separated by commas."""
+TABLES: Final = _Parsed("table,...", _names)
+"""Tables, or whole schemas (schema.*), separated by commas."""
 SECONDS: Final = click.FloatRange(min=0, min_open=True)
+REPLACE_ROWS: Final = (
+    "Send a later copy of a table by TRUNCATE also where its publications have no deletes or no truncates."
+    "  [default: such a copy is not sent, and named]"
+)
+"""The help of the option --replace-rows."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO, TypeVar
 
+from pgoutput_construct.cli.words import printable
+
 __all__ = ["progress_line", "with_progress"]
 
 INTERVAL = 0.5
@@ -56,4 +58,4 @@ def _percent(part: float | None) -> str:
 
 
 def _show(text: str) -> None:
-    print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+    print(f"\r\033[K{printable(text)}", end="", file=sys.stderr, flush=True)

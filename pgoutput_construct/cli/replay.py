@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.params import LOG, LSN, TIME
+from pgoutput_construct.cli.params import LOG, LSN, REPLACE_ROWS, TIME
 from pgoutput_construct.cli.progress import progress_line
-from pgoutput_construct.cli.values import printable
-from pgoutput_construct.cli.words import counted
+from pgoutput_construct.cli.words import counted, say
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -29,9 +28,16 @@ __all__ = ["replay_command"]
     metavar="DSN",
     help="Compare the tables with those of this server; exit with 1 if any differs.",
 )
+@click.option("--replace-rows", is_flag=True, help=REPLACE_ROWS)
 @click.option("--host", default="127.0.0.1", show_default=True, help="This machine, as the server sees it.")
 def replay_command(
-    log: str, into: str, until_lsn: Lsn | None, until_time: Timestamp | None, source: str | None, host: str
+    log: str,
+    into: str,
+    until_lsn: Lsn | None,
+    until_time: Timestamp | None,
+    source: str | None,
+    replace_rows: bool,
+    host: str,
 ) -> None:
     """Bring the change log LOG into an empty PostgreSQL, to the state of its end or of an earlier commit.
 
@@ -56,12 +62,13 @@ def replay_command(
             pass  # before anything is done
     with progress_line() as show:
         until = until_time if until_lsn is None else until_lsn
-        done = replay(log, into, until, host=host, on_progress=lambda here, end: show(f"at {here} of {end}"))
-    click.echo(f"{counted(done.transactions, 'transaction')}, up to {done.lsn}")
+        shown = lambda here, end: show(f"at {here} of {end}")  # noqa: E731
+        done = replay(log, into, until, host=host, replace_rows=replace_rows, on_progress=shown)
+    say(f"{counted(done.transactions, 'transaction')}, up to {done.lsn}")
     for lack in done.lacks:
-        click.echo(printable(f"warning: incomplete: {lack}"), err=True)
+        say(f"warning: incomplete: {lack}", err=True)
     for name, rows in done.tables.items():
-        click.echo(printable(f"{name}: {counted(rows, 'row')}{', created' if name in done.created else ''}"))
+        say(f"{name}: {counted(rows, 'row')}{', created' if name in done.created else ''}")
     if source is not None:
         _compare(into, source, done.targets)
 
@@ -74,6 +81,6 @@ def _compare(into: str, source: str, tables: "tuple[TargetTable, ...]") -> None:
     for each in compare_tables(into, source, tables):
         different += not each.equal
         told = "equal" if each.equal else f"DIFFERS: {each.rows:,} rows here, {each.source_rows:,} there"
-        click.echo(printable(f"{each.table}: {told}"))
+        say(f"{each.table}: {told}")
     if different:
         raise click.ClickException(f"{counted(different, 'table')} differ from the server")

@@ -9,8 +9,7 @@ import click
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.lacks import warn_of_lacks
 from pgoutput_construct.cli.logs import LOGGER, logging_to_stderr
-from pgoutput_construct.cli.params import SECONDS
-from pgoutput_construct.cli.values import printable
+from pgoutput_construct.cli.params import SECONDS, TABLE
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
@@ -33,7 +32,7 @@ _NAMED: Final = 8
 @click.option("--warehouse", required=True, metavar="DIR", help="The directory, or address, that holds the tables.")
 @click.option("--once", "mode", flag_value="once", help="End when the tables are where the log ends now.")
 @click.option("--continuous", "mode", flag_value="continuous", help="Go on with what comes, until Ctrl-C.")
-@click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Keep only this table; can be repeated.")
+@click.option("--table", "tables", multiple=True, type=TABLE, help="Keep only this table; can be repeated.")
 @click.option("--history", is_flag=True, help="Keep also every row that a table had: _valid_from, _valid_to.")
 @click.option("--keep-dropped", is_flag=True, help="Keep tables that were dropped.")
 @click.option(
@@ -151,7 +150,7 @@ class _Report:
         for table, count in batch.missing.items():
             LOGGER.warning(
                 "%s: %s of rows that are not there: see missing/ in the warehouse",
-                printable(table),
+                table,
                 counted(count, "change"),
             )
         warn_of_lacks([lack for lack in batch.lacks if lack not in self._lacks])
@@ -170,7 +169,7 @@ def _described(batch: "Batch") -> str:
 def _named(tables: Collection[str]) -> str:
     names = sorted(tables)
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{counted(len(names), 'table')} ({printable(', '.join(names[:_NAMED]))}{more})"
+    return f"{counted(len(names), 'table')} ({', '.join(names[:_NAMED])}{more})"
 
 
 def _conclusion(batch: "Batch | None", wishes: Collection[str]) -> str:

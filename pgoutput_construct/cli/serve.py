@@ -2,29 +2,30 @@
 
 import asyncio
 import os
-import re
 import signal
 import ssl
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.params import SECONDS
+from pgoutput_construct.cli.params import REPLACE_ROWS, SECONDS
 from pgoutput_construct.cli.readers import is_log
 from pgoutput_construct.cli.scenario_feed import is_scenario, scenario_feed
-from pgoutput_construct.cli.values import printable
-from pgoutput_construct.cli.words import counted
+from pgoutput_construct.cli.words import counted, say
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
+from pgoutput_construct.stream.identifiers import quote_identifier
 
 if TYPE_CHECKING:
     from pgoutput_construct.publisher import Feed, Publisher
 
 __all__ = ["serve_command"]
 
+_LOOK_SECONDS: Final = 1.0
 _OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
@@ -55,6 +56,7 @@ _OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
     help="The file of the slots' positions, a path or a URI.  [default: beside SOURCE, with the suffix .slots.json]",
 )
 @click.option("--strict-slots", is_flag=True, help="Refuse a slot that was not created before.")
+@click.option("--replace-rows", is_flag=True, help=REPLACE_ROWS)
 @click.option("--until-served", is_flag=True, help="End when a client has confirmed all that there is at the start.")
 @click.option(
     "--wal-sender-timeout",
@@ -83,6 +85,7 @@ def serve_command(
     own_pace: bool,
     slots: str | None,
     strict_slots: bool,
+    replace_rows: bool,
     until_served: bool,
     wal_sender_timeout: float,
     max_connections: int,
@@ -95,7 +98,8 @@ def serve_command(
 
     A client gets what it asks for: protocol version, streaming, two_phase, binary and origin as in START_REPLICATION,
     from the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a
-    capture adds meanwhile is served, too. Initial table synchronization is not: subscribe WITH (copy_data = false).
+    capture adds meanwhile is served, too; a log that has no segment yet is waited for. Initial table synchronization is
+    not served: subscribe WITH (copy_data = false).
 
     \b
     Examples:
@@ -124,33 +128,50 @@ def serve_command(
         tls=_tls(ssl_cert, ssl_key),
         slots_file=slots or (beside(source) if is_log(source) or Path(source).is_file() else None),
         creates_slots=not strict_slots,
+        replaces_rows=replace_rows,
         rate=rate,
         own_pace=own_pace,
         wal_sender_timeout=wal_sender_timeout,
         max_connections=max_connections,
     )
     feed = _feed(source, server_version, meaning)
-    publisher = Publisher(feed, settings, lambda line: click.echo(printable(line), err=True))
-    asyncio.run(_serve(publisher, until_served))
+    publisher = Publisher(feed, settings, lambda line: say(line, err=True))
+    asyncio.run(_serve(publisher, source, feed, until_served))
 
 
-async def _serve(publisher: "Publisher", until_served: bool) -> None:
-    """Serve until a signal comes, or all is served."""
+async def _serve(publisher: "Publisher", source: str, feed: "Feed | None", until_served: bool) -> None:
+    """Serve until a signal comes, or all is served; without a feed wait for the first segment of a log."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     try:
         await _start(publisher)
+        say(f"listening on {publisher.settings.host}:{publisher.port}")
+        if feed is None:
+            say(f"waiting: {source} has no segment yet; pgoutput capture writes the first one")
+            if (first := await _first_segment(source, stop)) is None:
+                return
+            publisher.serve(first)
         for line in _greeting(publisher):
-            click.echo(line)
+            say(line)
         for lack in publisher.feed.lacks():
-            click.echo(printable(f"warning: incomplete: {lack}"), err=True)
+            say(f"warning: incomplete: {lack}", err=True)
         waiting = {asyncio.create_task(stop.wait())}
         if until_served:
             waiting.add(asyncio.create_task(publisher.until_served()))  # type: ignore[arg-type]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     finally:
         await publisher.stop()
+
+
+async def _first_segment(source: str, stop: asyncio.Event) -> "Feed | None":
+    """Wait until a log can be served; None where a signal comes before."""
+    while not stop.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _LOOK_SECONDS)
+        if (feed := await asyncio.to_thread(_log_feed, source)) is not None:
+            return feed
+    return None
 
 
 async def _start(publisher: "Publisher") -> None:
@@ -164,35 +185,39 @@ async def _start(publisher: "Publisher") -> None:
 
 def _greeting(publisher: "Publisher") -> list[str]:
     about, settings = publisher.feed.about, publisher.settings
-    named = ", ".join(map(_quoted, about.publications)) or "any_name"
+    tables = {(table.namespace, table.name) for table in publisher.feed.published(about.publications or ("",))}
+    named = ", ".join(map(quote_identifier, about.publications)) or "any_name"
     connection = f"host={settings.host} port={publisher.port} dbname={about.database}"
     connection += f" user={settings.user}" if settings.user else ""
     connection += " password=..." if settings.password else ""
     return [
-        f"listening on {settings.host}:{publisher.port}",
-        f"{counted(len(publisher.feed.order()), 'transaction')} of {counted(len(publisher.feed.tables()), 'table')}",
-        printable(
-            f"CREATE SUBSCRIPTION pgoutput CONNECTION '{connection}' PUBLICATION {named} WITH (copy_data = false);"
-        ),
+        f"{counted(len(publisher.feed.order()), 'transaction')} of {counted(len(tables), 'table')}",
+        f"CREATE SUBSCRIPTION pgoutput CONNECTION '{connection}' PUBLICATION {named} WITH (copy_data = false);",
     ]
 
 
-def _quoted(name: str) -> str:
-    """Return a name as SQL takes it."""
-    doubled = name.replace('"', '""')
-    return name if re.fullmatch("[a-z_][a-z0-9_]*", name) else f'"{doubled}"'
-
-
-def _feed(source: str, server_version: int, meaning: Path | None) -> "Feed":
+def _feed(source: str, server_version: int, meaning: Path | None) -> "Feed | None":
+    """Return what is to be served, None for a log that has no segment yet; raise PgoutputError for what cannot be."""
     if is_scenario(source):
         return scenario_feed(source, server_version, meaning)
     if is_log(source):
-        from pgoutput_construct.publisher.log_feed import LogFeed
-
-        return LogFeed(source)
+        return _log_feed(source)
+    if source != "-" and not Path(source).exists():
+        remedy = "give the directory of a change log, which pgoutput capture creates, or a file of JSON lines"
+        raise PgoutputError(f"{source}: No such file or directory: {remedy}")
     from pgoutput_construct.cli.json_feed import json_feed
 
     return json_feed(source, server_version)
+
+
+def _log_feed(source: str) -> "Feed | None":
+    from pgoutput_construct.changelog.reader import EmptyLogError
+    from pgoutput_construct.publisher.log_feed import LogFeed
+
+    try:
+        return LogFeed(source)
+    except EmptyLogError:
+        return None
 
 
 def _password(file: Path | None) -> str | None:
@@ -205,7 +230,7 @@ def _password(file: Path | None) -> str | None:
     if not password:
         raise PgoutputError(f"{file}: the first line is the password, and it is empty")
     if file.stat().st_mode & _OTHERS:
-        click.echo(f"warning: {file} can be read by other users of this machine: chmod 600", err=True)
+        say(f"warning: {file} can be read by other users of this machine: chmod 600", err=True)
     return password
 
 

@@ -4,8 +4,10 @@ import click
 
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.logs import LOGGER, logging_to_stderr
+from pgoutput_construct.cli.params import TABLE
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
+from pgoutput_construct.stream.identifiers import full_name
 
 __all__ = ["snapshot_command"]
 
@@ -13,7 +15,7 @@ __all__ = ["snapshot_command"]
 @click.command("snapshot", short_help="Copy tables, as they are now, into a change log.")
 @click.argument("dsn")
 @click.argument("log")
-@click.option("--table", "tables", required=True, multiple=True, metavar="SCHEMA.TABLE", help="One; can be repeated.")
+@click.option("--table", "tables", required=True, multiple=True, type=TABLE, help="One; can be repeated.")
 @click.option(
     "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Over how many connections it copies."
 )
@@ -46,7 +48,7 @@ def snapshot_command(dsn: str, log: str, tables: tuple[str, ...], workers: int) 
 
             copies = snapshot(dsn, log, tables, workers=workers, on_progress=report, on_wait=_waiting)
         for copy in copies:
-            LOGGER.info("table %s.%s is in the log: %s", copy.namespace, copy.name, counted(copy.rows, "row"))
+            LOGGER.info("table %s is in the log: %s", full_name(copy), counted(copy.rows, "row"))
 
 
 def _waiting(rows: int) -> None:

@@ -6,8 +6,8 @@ import click
 
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.lacks import warn_of_lacks
-from pgoutput_construct.cli.params import LOG
-from pgoutput_construct.cli.words import counted
+from pgoutput_construct.cli.params import LOG, TABLE
+from pgoutput_construct.cli.words import counted, say
 from pgoutput_construct.extras import require
 
 __all__ = ["tables_command"]
@@ -18,9 +18,7 @@ OUTPUT = click.Path(file_okay=False, path_type=Path)
 @click.command("tables", short_help="Decode a change log into typed Parquet datasets.")
 @click.argument("changelog", type=LOG)
 @click.option("--output", "-o", required=True, type=OUTPUT, help="Folder for the datasets.")
-@click.option(
-    "--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Decode only this table; can be repeated."
-)
+@click.option("--table", "tables", multiple=True, type=TABLE, help="Decode only this table; can be repeated.")
 @click.option("--types", default="", metavar="TYPE=...", help="Types by choice: numeric=decimal(38,10),uuid=binary.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
 @click.option("--overwrite", is_flag=True, help="Replace existing datasets.")
@@ -51,15 +49,10 @@ def tables_command(
         log = open_log(spark, changelog, types=types)
         names = tables or log.tables
         for number, name in enumerate(names, 1):
-            click.echo(f"[{number}/{len(names)}] {_shown(name)}", err=True)
+            say(f"[{number}/{len(names)}] {name}", err=True)
             (written,) = write_tables(log, output, [name], "overwrite" if overwrite else "error").values()
             counts = ", ".join(counted(count, op) for op, count in written.counts.items())
             gone = " (dropped)" if log.table(name).dropped else ""
-            click.echo(f"{_shown(name)}{gone}: {counts}: {written.path}")
+            say(f"{name}{gone}: {counts}: {written.path}")
         wanted = {log.table(name).relation_oid for name in names}
         warn_of_lacks([lack for lack in log.lacks if lack.relation_oid in wanted])
-
-
-def _shown(name: str) -> str:
-    """Return a name that can be printed: bytes that are not UTF-8 stand as escapes."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -5,7 +5,7 @@ from typing import Final
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.params import LSN
+from pgoutput_construct.cli.params import LSN, TABLE
 from pgoutput_construct.cli.readers import is_log
 from pgoutput_construct.cli.tail_print import PRINTERS
 from pgoutput_construct.cli.tail_wanted import Wanted
@@ -23,9 +23,7 @@ _DSN_SCHEMES: Final = ("postgresql://", "postgres://")
 @click.option("--publication", "publications", multiple=True, help="Of a server: a publication; can be repeated.")
 @click.option("--follow", "-f", is_flag=True, help="Of a log: go on with what a capture adds; a server always does.")
 @click.option("--from-lsn", type=LSN, help="Of a log: begin with the first commit at or after this.")
-@click.option(
-    "--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Show only changes of this table; can be repeated."
-)
+@click.option("--table", "tables", multiple=True, type=TABLE, help="Show only changes of this table; can be repeated.")
 @click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="End after N transactions.")
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each change.")
 @click.option("--all", "everything", is_flag=True, help="Show long values in full.")
@@ -48,7 +46,8 @@ def tail_command(
 
     With --json each change is an object: commit_lsn, commit_time, xid, seq (the place in the transaction), op,
     table (schema and name, too, by themselves), new, old, and unchanged: the columns whose value was not sent.
-    Values are PostgreSQL's text, but integers, finite floating-point numbers, booleans and NULL are JSON's own.
+    Values are PostgreSQL's text, of either format in which they were captured, but integers, finite floating-point
+    numbers, booleans and NULL are JSON's own.
 
     \b
     Examples:

@@ -23,12 +23,21 @@ def tail_server(dsn: str, publications: tuple[str, ...], wanted: Wanted) -> None
 
     Without streaming and two-phase decoding, a server sends transactions when they have committed, one by one.
     """
-    from pgoutput_construct.postgres import ReplicationStream, StreamOptions, check_publications, connect, create_slot
+    from pgoutput_construct.postgres import (
+        ReplicationStream,
+        StreamOptions,
+        check_publications,
+        check_tables,
+        connect,
+        create_slot,
+        read_publications,
+    )
 
     connection = connect(dsn)
     slot = f"pgoutput_tail_{secrets.token_hex(6)}"
     try:
         check_publications(connection, publications)
+        check_tables(read_publications(connection, publications))
         start = create_slot(connection, slot, temporary=True)
         messages = connection.info.server_version // 10000 >= OPTIONS["messages"].server
         options = StreamOptions(slot=slot, publications=publications, messages=messages)

@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from pgoutput_construct.cli.values import ABSENT, Values, printable, quoted, told
-from pgoutput_construct.cli.words import qualified
+from pgoutput_construct.cli.values import ABSENT, Values, quoted, told
+from pgoutput_construct.cli.words import printable, say
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.rows import RowChange
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.messages import Message
@@ -68,21 +69,21 @@ class _TextPrinter(Printer):
         new, old = self.plain(change, change.new), self.plain(change, change.old)
         pairs = ", ".join(self._pairs(change, new, old or {}))
         op = click.style(change.op, fg=_COLORS.get(change.op))
-        click.echo(f"  {op} {printable(qualified(change.relation))}{pairs and f' ({pairs})'}")
+        click.echo(f"  {op} {printable(full_name(change.relation))}{pairs and f' ({pairs})'}")
 
     def message(self, header: Header | None, seq: int, message: Message) -> None:
         self._begin(header)
         place = "  " if header else f"{message.lsn}  "
         content = quoted(_content(message.content), self.everything)
-        click.echo(f"{place}message {quoted(message.prefix)} {content}")
+        say(f"{place}message {quoted(message.prefix)} {content}")
 
     def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
         said = told(details, self.everything)
-        click.secho(printable(f"{time}  {lsn}  {name}{said and f': {said}'}"), fg="cyan")
+        say(f"{time}  {lsn}  {name}{said and f': {said}'}", fg="cyan")
 
     def _begin(self, header: Header | None) -> None:
         if header is not None and header != self._header:
-            click.secho(f"{header.commit_time}  commit {header.commit_lsn}  xid {header.xid}", bold=True)
+            say(f"{header.commit_time}  commit {header.commit_lsn}  xid {header.xid}", bold=True)
         self._header = header
 
     def _pairs(self, change: RowChange, new: Mapping[str, Any] | None, old: Mapping[str, Any]) -> Iterable[str]:
@@ -104,7 +105,7 @@ class _JsonPrinter(Printer):
         row = {"new": self.plain(change, change.new), "old": self.plain(change, change.old)}
         relation = change.relation
         table = {
-            "table": qualified(relation),
+            "table": full_name(relation),
             "schema": relation.namespace or "pg_catalog",
             "name": relation.name,
         }

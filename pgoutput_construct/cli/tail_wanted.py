@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from pgoutput_construct.cli.tail_print import Header, Printer
-from pgoutput_construct.cli.words import qualified
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.rows import RowChange
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.messages import Message, PgoutputMessage
@@ -37,7 +37,7 @@ class Wanted:
         """Take in a message, its position in the transaction, and the rows that it changes."""
         header = self._header
         for row in rows:
-            if header is not None and (not self.tables or qualified(row.relation) in self.tables):
+            if header is not None and (not self.tables or full_name(row.relation) in self.tables):
                 self.printer.change(header, seq, row)
                 self._shown = True
         if isinstance(message, Message) and not self.tables:

@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pgoutput_construct.cli.words import printable
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.stream.values import ValueLoader, base_oid
+from pgoutput_construct.stream.values import base_oid
 from pgoutput_construct.wire import UNCHANGED
 from pgoutput_construct.wire.messages import Binary, Type
 
-__all__ = ["ABSENT", "Values", "printable", "quoted", "told"]
+__all__ = ["ABSENT", "Values", "quoted", "told"]
 
 ABSENT: Final = UNCHANGED
 """Stands for a value that was not sent."""
@@ -23,12 +24,16 @@ class Numeral(str):
 
 
 class Values:
-    """Turns values as they came into those of JSON: None, bool, int, finite float, else PostgreSQL's text."""
+    """Turns values as they came into those of JSON: None, bool, int, finite float, else PostgreSQL's text.
+
+    A value in binary format becomes the text that the server's output function writes, and is then read as a value in
+    text format is: both formats of one row print the same. What only the server can write (``money``, whose text its
+    locale decides, ``regclass`` and its like, which its catalog names) is ``\\x`` and hexadecimal digits.
+    """
 
     def __init__(self) -> None:
         self.types: dict[int, Type] = {}
         """Types that are not built in, by OID: whoever reads the messages fills it."""
-        self._loader: ValueLoader | None = None
 
     def plain(self, value: Any, type_oid: int) -> Any:
         """Return a value of a tuple; ABSENT stays what it is."""
@@ -37,19 +42,18 @@ class Values:
         builtin = BUILTIN_TYPES.get(base_oid(type_oid, self.types))
         kind = builtin.arrow if builtin is not None else "string"
         if isinstance(value, Binary):
-            return self._from_binary(value, type_oid)
+            return self._from_binary(value, type_oid, kind)
         return _from_text(value.decode("utf-8", "surrogateescape"), kind)
 
-    def _from_binary(self, value: Binary, type_oid: int) -> Any:
-        if self._loader is None:
-            self._loader = ValueLoader(self.types)
-        loaded = self._loader.load(value, type_oid)
-        if isinstance(loaded, bytes):
-            return f"\\x{loaded.hex()}"
-        exact = (
-            loaded is None or isinstance(loaded, bool | int) or (isinstance(loaded, float) and math.isfinite(loaded))
-        )
-        return loaded if exact else str(loaded)
+    def _from_binary(self, value: Binary, type_oid: int, kind: str) -> Any:
+        # Here, since a command's module must be importable without pyarrow, which columnar needs.
+        from pgoutput_construct.columnar.forms.form import CANNOT, hexadecimal
+        from pgoutput_construct.columnar.forms.own import writer
+
+        try:
+            return _from_text(writer(type_oid, self.types)(value), kind)
+        except CANNOT:
+            return hexadecimal(value)
 
 
 def _from_text(text: str, kind: str) -> Any:
@@ -87,8 +91,3 @@ def told(details: Mapping[str, Any], everything: bool = False) -> str:
 
 def _short(text: str, value: Any) -> str:
     return text if len(text) <= _LONGEST or not isinstance(value, list | dict) else f"({len(value):,} items)"
-
-
-def printable(text: str) -> str:
-    """Return text without what would move a terminal's cursor, or is no character at all: escapes in its place."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.params import LOG, SECONDS
+from pgoutput_construct.cli.params import LOG, SECONDS, TABLE
 from pgoutput_construct.cli.progress import progress_line
-from pgoutput_construct.cli.values import printable
-from pgoutput_construct.cli.words import counted
+from pgoutput_construct.cli.words import counted, printable, say
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ __all__ = ["verify_command"]
     "--dsn", required=True, help='The server: a connection string of libpq, or a URL; "" takes the environment.'
 )
 @click.option("--warehouse", required=True, help="What pgoutput replicate wrote: a directory, or an address.")
-@click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Only this table; can be repeated.")
+@click.option("--table", "tables", multiple=True, type=TABLE, help="Only this table; can be repeated.")
 @click.option("--resume", type=click.Path(dir_okay=False, path_type=Path), help="Where to note how far it has come.")
 @click.option(
     "--wait", type=SECONDS, default=600.0, show_default=True, help="Seconds for log and warehouse to be there."
@@ -65,7 +64,11 @@ def verify_command(
 
     # All that can be wrong is found before a session is started.
     source = SourceServer(dsn, ChangeLog(log).options.publications)
-    record = Record(open_store(resume.absolute().parent), resume.name) if resume else Record(open_store(warehouse))
+    record = (
+        Record(open_store(resume.absolute().parent), resume.name)
+        if resume
+        else Record(open_store(warehouse, private=False))
+    )
     names, into = chosen_tables(warehouse, tables or None), format_of(warehouse)
     if not tables:
         known = opened(ChangeLog(log)).tables.items()
@@ -75,22 +78,22 @@ def verify_command(
         for verdict in verify(spark, log, warehouse, source, names, Pace(wait, tell=show), record):
             show("")
             verdicts.append(verdict)
-            click.echo(json.dumps(verdict.to_json()) if as_json else "\n".join(_lines(verdict)))
+            for line in [json.dumps(verdict.to_json())] if as_json else _lines(verdict):
+                say(line)
     wrong = [verdict for verdict in verdicts if not verdict.equal]
     if wrong:
-        raise click.ClickException(_remedy(wrong))
+        raise click.ClickException(printable(_remedy(wrong)))
 
 
 def _tell_of_others(names: Collection[str]) -> None:
     if names:
-        told = printable(", ".join(sorted(names)))
-        click.echo(f"not compared, since the warehouse does not have them: {told}", err=True)
+        say(f"not compared, since the warehouse does not have them: {', '.join(sorted(names))}", err=True)
 
 
 def _lines(verdict: "TableVerdict") -> list[str]:
-    name = printable(verdict.table)
+    name = verdict.table
     if verdict.problem:
-        return [f"{name}: not compared: {printable(verdict.problem)}"]
+        return [f"{name}: not compared: {verdict.problem}"]
     compared = f"{counted(verdict.rows, 'row')} in {counted(verdict.parts, 'part')}, as of {verdict.lsn}"
     if verdict.equal:
         return [f"{name}: equal: {compared}"]
@@ -101,11 +104,9 @@ def _lines(verdict: "TableVerdict") -> list[str]:
 def _shown(difference: "Difference") -> str:
     key = ", ".join(f"{name} = {_text(value)}" for name, value in difference.key.items())
     if difference.kind != "changed":
-        return printable(f"{key}: {difference.kind} in the warehouse")
+        return f"{key}: {difference.kind} in the warehouse"
     pairs = ((name, difference.source[name], difference.warehouse[name]) for name in difference.columns)
-    return printable(
-        f"{key}: " + ", ".join(f"{name}: {_text(one)} here is {_text(other)}" for name, one, other in pairs)
-    )
+    return f"{key}: " + ", ".join(f"{name}: {_text(one)} here is {_text(other)}" for name, one, other in pairs)
 
 
 def _text(value: str | None) -> str:
@@ -116,8 +117,9 @@ def _remedy(wrong: "list[TableVerdict]") -> str:
     differ = [verdict.table for verdict in wrong if not verdict.problem]
     if not differ:
         return f"{counted(len(wrong), 'table')} could not be compared"
-    named = " ".join(f"--table '{name}'" for name in differ)
-    return printable(
-        f"{counted(len(wrong), 'table')} differ from the server: pgoutput snapshot DSN LOG {named} copies them again, "
+    from pgoutput_construct.changelog.copies import snapshot_command
+
+    return (
+        f"{counted(len(wrong), 'table')} differ from the server: {snapshot_command(*differ)} copies them again, "
         "and pgoutput replicate then writes them anew"
     )

@@ -1,8 +1,10 @@
 """Words that several commands print."""
 
-from pgoutput_construct.wire.messages import Relation
+from typing import Any
 
-__all__ = ["counted", "qualified", "sized"]
+import click
+
+__all__ = ["counted", "printable", "say", "sized"]
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -20,6 +22,22 @@ def sized(size: float) -> str:
     return f"{size:,.0f} {_UNITS[power]}" if power == 0 or size >= 100 else f"{size:,.1f} {_UNITS[power]}"
 
 
-def qualified(relation: Relation) -> str:
-    """Return ``schema.table``; an empty schema on the wire is pg_catalog."""
-    return f"{relation.namespace or 'pg_catalog'}.{relation.name}"
+def printable(text: str) -> str:
+    """Return text for a terminal: what is not printable, line breaks included, as the escapes of a Python string.
+
+    Names, values and errors come from servers, logs and clients. A control character among them would move the cursor,
+    change a title or paint over other lines, a line break would forge one, and a character that turns the direction of
+    writing (U+202E) would show a name as another. What is printable is what Unicode calls so (str.isprintable).
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def say(text: str, *, err: bool = False, **style: Any) -> None:
+    """Print one line for people, whatever its parts have in them; whoever wants several lines calls it for each.
+
+    Args:
+        text: The line, without styles of its own: these would be escaped.
+        err: Print it on standard error.
+        style: As click.style() has it, for the whole line.
+    """
+    click.secho(printable(text), err=err, **style)

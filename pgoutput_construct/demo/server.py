@@ -46,16 +46,33 @@ class EmbeddedServer:
     """One throw-away PostgreSQL server on a Unix socket; use it as a context manager."""
 
     def __init__(
-        self, version: int = 18, settings: Mapping[str, str] | None = None, directory: str | Path | None = None
+        self,
+        version: int = 18,
+        settings: Mapping[str, str] | None = None,
+        directory: str | Path | None = None,
+        programs: Path | None = None,
     ) -> None:
-        """Prepare a server of a major version, its data in a new directory under ``directory``."""
-        if version not in VERSIONS:
+        """Prepare a server of a major version.
+
+        Args:
+            version: The major version: one of VERSIONS, unless ``programs`` are given.
+            settings: What the configuration has in addition to DEFAULT_SETTINGS.
+            directory: Where the new directory with its data is made; by default that of temporary files.
+            programs: The directory of the programs of a version that the embedded distribution does not carry.
+
+        Raises:
+            ServerError: The distribution is not installed, or does not carry the version.
+        """
+        if programs is None and version not in VERSIONS:
             raise ServerError(f"no embedded PostgreSQL {version}: choose one of {', '.join(map(str, VERSIONS))}")
         package = _import_package()
         self.version = version
         self.settings = {**DEFAULT_SETTINGS, **(settings or {})}
         self.data_directory = Path(tempfile.mkdtemp(prefix=f"pg{version}-", dir=directory)).resolve()
-        self._server = package.get_server(self.data_directory, cleanup_mode=None, start=False, postgres_version=version)
+        carried = version if programs is None else VERSIONS[-1]
+        self._server = package.get_server(self.data_directory, cleanup_mode=None, start=False, postgres_version=carried)
+        if programs is not None:
+            self._server.bin_path = programs
         self._discard = weakref.finalize(self, _discard, self._server, self.data_directory, os.getpid())
 
     @property

@@ -20,6 +20,8 @@ import pytest
 
 from pgoutput_construct.cli.params import LISTEN
 from pgoutput_construct.postgres import slot_health
+from pgoutput_construct.publisher.slots import Slots
+from pgoutput_construct.publisher.slots_file import beside
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 
@@ -32,7 +34,8 @@ PROGRAM = [sys.executable, "-m", "pgoutput_construct.cli", "capture"]
 
 
 def _arguments(shop: Shop, *more: object) -> list[str]:
-    return [shop.dsn, str(shop.directory), "--slot", shop.slot, "--publication", PUBLICATION, *map(str, more)]
+    source = ["--slot", shop.slot, "--publication", PUBLICATION, "--new-log"]
+    return [shop.dsn, str(shop.directory), *source, *map(str, more)]
 
 
 @contextmanager
@@ -191,9 +194,9 @@ def test_an_empty_log_of_a_slot_that_was_read_is_asked_for(run: Run, shop: Shop)
     run("capture", *_arguments(shop, "--until-lsn", shop.execute("INSERT INTO item VALUES (1, 'a')")))
     shop.directory = shop.directory.with_name("other")
     arguments = _arguments(shop, "--until-lsn", shop.execute("INSERT INTO item VALUES (2, 'a')"))
-    result = run("capture", *arguments)
+    result = run("capture", *(argument for argument in arguments if argument != "--new-log"))
     assert result.exit_code == 1 and "--new-log" in result.stderr
-    assert run("capture", *arguments, "--new-log").exit_code == 0
+    assert run("capture", *arguments).exit_code == 0
     assert committed_ids(shop.log()) == [2]
 
 
@@ -226,7 +229,7 @@ def test_a_port_that_is_taken(run: Run, shop: Shop) -> None:
         (["--duration", "0"], "not in the range x>0"),
         (["--metrics", "99999"], "is no port"),
         (["--streaming", "often"], "'often' is not one of"),
-        (["--create-publication", "a,,b"], "has an empty name"),
+        (["--create-publication", "a,,b"], "separate them by single commas"),
     ],
 )
 def test_a_wrong_command_line(run: Run, tmp_path: Path, more: list[str], said: str) -> None:
@@ -234,3 +237,48 @@ def test_a_wrong_command_line(run: Run, tmp_path: Path, more: list[str], said: s
     result = run("capture", "", tmp_path / "log", "--slot", "s", "--publication", "p", *more)
     assert result.exit_code == 2 and said in result.output
     assert not (tmp_path / "log").exists()
+
+
+def _modes(directory: Path) -> dict[str, int]:
+    return {str(path.relative_to(directory)): path.stat().st_mode & 0o777 for path in directory.rglob("*")}
+
+
+def test_nobody_else_can_read_a_log(run: Run, shop: Shop) -> None:
+    """Whatever writes into it: a capture, copies, compactions, a prune, readers, a publisher; unless told otherwise."""
+    publisher, around = Slots(beside(shop.directory)), shop.directory.parent
+    before = os.umask(0)
+    try:
+        for number in range(4):
+            end = shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
+            shop.capture(until=end)
+        upkeep = (
+            ("snapshot", shop.dsn, shop.directory, "--table", "item"),
+            ("log", "compact", shop.directory, "--least", 2, "--grace", 0),
+            ("log", "prune", shop.directory, "--before", end, "--yes"),
+            ("log", "readers", shop.directory, "--add", "somebody"),
+        )
+        for command in upkeep:
+            assert run(*command).exit_code == 0
+        publisher.open()
+        publisher.create("somebody")
+        publisher.close()
+        known = _modes(around)
+        folders = {name for name in known if (around / name).is_dir()}
+        assert {"log/.lock", "log/.maintenance.lock", "log.slots.json"} < known.keys() and len(known) > 8
+        assert known == {name: 0o700 if name in folders else 0o600 for name in known}
+
+        os.umask(0o077)
+        again = run("capture", *_arguments(shop, "--file-mode", "0640", "--until-lsn", shop.execute()))
+        assert again.exit_code == 0, again.output
+        shop.capture(until=shop.execute("INSERT INTO item VALUES (100, 'b')"))
+        for command in upkeep:
+            assert run(*command).exit_code == 0
+        known = _modes(shop.directory)
+        folders = {name for name in known if (shop.directory / name).is_dir()}
+        assert known == {name: 0o750 if name in folders else 0o640 for name in known}
+        assert shop.directory.stat().st_mode & 0o777 == 0o750
+    finally:
+        os.umask(before)
+    for mode, said in (("0755", "no mode for the files of a log"), ("rw", "is no mode of files, such as 0640")):
+        refused = run("capture", *_arguments(shop, "--file-mode", mode))
+        assert refused.exit_code in (1, 2) and said in refused.output

@@ -11,6 +11,7 @@ import pytest
 
 from pgoutput_construct import Lsn
 from pgoutput_construct.postgres import slot_health
+from pgoutput_construct.spark.opened import opened
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop, wait_until
 
@@ -171,3 +172,34 @@ def test_sources_that_do_not_fit(run: Run, tmp_path: Path) -> None:
     assert run("tail", tmp_path, "--publication", "p").exit_code == 2
     result = run("tail", tmp_path)
     assert result.exit_code == 1 and "no change log here" in result.output
+
+
+@pytest.mark.server
+def test_names_are_read_and_printed_in_one_form(run: Run, shop: Shop) -> None:
+    """Every way in which SQL names a table chooses it; what is printed is one form, and can be pasted."""
+    shop.execute(
+        'CREATE TABLE "Odd.name" (id int PRIMARY KEY)',
+        'CREATE TABLE "select" (id int PRIMARY KEY)',
+        'CREATE TABLE "1st" (id int PRIMARY KEY)',
+    )
+    shop.capture(until=shop.execute('INSERT INTO "Odd.name" VALUES (1); INSERT INTO "select" VALUES (2)'))
+    shop.capture(until=shop.execute('INSERT INTO item VALUES (3, NULL); INSERT INTO "1st" VALUES (4)'))
+    written = {
+        'public."Odd.name"': ['"Odd.name"', 'PUBLIC."Odd.name"', '"public" . "Odd.name"'],
+        'public."select"': ["select", "public.select", "Public.SELECT", '"select"', 'public."select"'],
+        "public.item": ["item", "ITEM", "public.item", '"public"."item"'],
+        'public."1st"': ['"1st"', 'public."1st"'],
+    }
+    known = opened(shop.log())
+    for printed, names in written.items():
+        for name in (printed, *names):
+            (line,) = _changes(run("tail", shop.directory, "--json", "--table", name).stdout)
+            assert line["table"] == printed == known.table(name).qualified
+        assert f"insert {printed} (" in run("tail", shop.directory, "--table", printed).stdout
+    described = json.loads(run("log", shop.directory, "--json").stdout)
+    assert {table["table"] for table in described["tables"]} == {*written}
+    lacks = "\n".join(lack["text"] for lack in described["lacks"])
+    assert """public."Odd.name": pgoutput snapshot DSN LOG --table 'public."Odd.name"'""" in lacks
+    for wrong in ("public.", "a.b.c", '"item', "1st", "it em"):
+        refused = run("tail", shop.directory, "--table", wrong)
+        assert refused.exit_code == 2 and "does not name a table" in refused.output
