@@ -12,6 +12,7 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from tests.live.capture import SERVER_SETTINGS
 from tests.live.recording import STORE, Recording
 from tools.jars import LAKES, WAREHOUSE, missing_jars
+from tools.servers import SERVERS, missing_server, open_server
 
 PROFILES = {"quick": 100, "ci": 250, "soak": 20000}
 
@@ -57,9 +58,18 @@ def server18() -> Iterator[EmbeddedServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def server19() -> Iterator[EmbeddedServer]:
+    """A PostgreSQL 19 for the whole run, where it was fetched; use a database of your own and drop your slots."""
+    if problem := missing_server(19):
+        pytest.skip(problem)
+    with open_server(19, SERVER_SETTINGS) as server:
+        yield server
+
+
 @pytest.fixture(
     scope="session",
-    params=[pytest.param(version, marks=pytest.mark.server, id=f"pg{version}") for version in (16, 18)],
+    params=[pytest.param(version, marks=pytest.mark.server, id=f"pg{version}") for version in SERVERS],
 )
 def server(request: pytest.FixtureRequest) -> EmbeddedServer:
     """Each of the servers in turn."""

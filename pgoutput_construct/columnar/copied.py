@@ -25,6 +25,7 @@ from pgoutput_construct.columnar.jit import (
     u16,
     u32,
 )
+from pgoutput_construct.columnar.memory import read_only
 from pgoutput_construct.errors import EngineError
 from pgoutput_construct.wire import Insert, build
 from pgoutput_construct.wire.options import STATE_PARAMETERS
@@ -188,7 +189,7 @@ class CopyFormat:
         """
         size, out_ends = int(ends[-1]), np.empty(len(ends), np.int64)
         source = data if len(data) >= size + WORD else np.append(data[:size], np.zeros(WORD, np.uint8))
-        good = self._kernel(source, ends, self._head, self._kinds, _ESCAPED, out, at, out_ends)
+        good = self._kernel(read_only(source), ends, self._head, self._kinds, _ESCAPED, out, at, out_ends)
         if good < len(ends):
             raise EngineError(
                 f"row {good} of a COPY with {len(self._kinds)} columns cannot be read; please report this"

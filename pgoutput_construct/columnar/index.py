@@ -14,7 +14,7 @@ from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import look_up, scatter, tag_table
 from pgoutput_construct.columnar.headers import read_header
 from pgoutput_construct.columnar.jit import kernel
-from pgoutput_construct.columnar.memory import room
+from pgoutput_construct.columnar.memory import read_only, room
 from pgoutput_construct.columnar.rows import Payloads, RowError, States
 from pgoutput_construct.columnar.threads import checked, in_order
 from pgoutput_construct.errors import DecodeError
@@ -296,7 +296,7 @@ def payload_bounds(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numb
     large = pa.types.is_large_binary(payloads.type)
     validity, ends, data = payloads.buffers()
     if not len(payloads):
-        return np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return read_only(np.zeros(0, np.uint8)), np.zeros(0, np.int64), np.zeros(0, np.int64)
     first, last = payloads.offset, payloads.offset + len(payloads)
     bounds = room(len(payloads) + 1, np.int64)
     bounds[:] = np.frombuffer(ends, np.int64 if large else np.int32)[first : last + 1]
@@ -304,4 +304,4 @@ def payload_bounds(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numb
     starts, stops = bounds[:-1], bounds[1:]
     if validity is not None and payloads.null_count:
         stops = np.where(payloads.is_valid().to_numpy(zero_copy_only=False), stops, starts)
-    return content, starts, stops
+    return read_only(content), starts, stops

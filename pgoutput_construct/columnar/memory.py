@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["LINE", "allocate", "bitmap", "room"]
+__all__ = ["LINE", "allocate", "bitmap", "read_only", "room"]
 
 LINE: Final = 64
 """Bytes of a cache line; at its multiples Arrow wants a buffer to begin."""
@@ -30,3 +30,14 @@ def room(count: int, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
 def bitmap(flags: NDArray[Any]) -> pa.Buffer:
     """Return flags, or numbers that are not 0, as Arrow has them: a bit for each."""
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as one that nobody writes to.
+
+    numba compiles a kernel again for an array that can be written to, which takes as long as the first time: all that
+    is given to kernels to be read is given like this, be it of Arrow, which has most of it read-only, or of numpy.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.types import AS_USUAL, UNTYPED, Choices, arrow_type
 from pgoutput_construct.errors import PgoutputError, ProtocolError
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
 
 __all__ = ["META", "Decoded", "Payloads", "RowError", "States", "check_names", "columns_schema", "rows_schema"]
@@ -72,7 +73,7 @@ def columns_schema(description: Description, choices: Choices = AS_USUAL) -> pa.
     try:
         return pa.schema([pa.field(column.name, arrow_type(column, types, choices)) for column in columns])
     except UnicodeEncodeError as error:
-        name = f"{description.relation.namespace}.{description.relation.name}"
+        name = full_name(description.relation)
         raise ProtocolError(f"the columns of {name!r} have a name that is not UTF-8: {error.object!r}") from error
 
 

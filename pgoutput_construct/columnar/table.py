@@ -15,6 +15,7 @@ from pgoutput_construct.columnar.side import Side
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import BY_TAG, Insert
 from pgoutput_construct.wire.protocol import UpdateOldKind
@@ -133,7 +134,7 @@ class _Table:
     @property
     def name(self) -> str:
         relation = self.reading.relation
-        return f"{relation.namespace or 'pg_catalog'}.{relation.name}"
+        return full_name(relation)
 
     def batch(self, rows: Numbers, new: Side, old: Side) -> pa.RecordBatch:
         """Return the rows as a batch."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.comparison import Comparison, compare
     from pgoutput_construct.spark.failures import plain_errors
     from pgoutput_construct.spark.job import OpenLog, Written, open_log, read_table, write_tables
-    from pgoutput_construct.spark.names import directory_name, qualified_name, table_of_directory
+    from pgoutput_construct.spark.names import directory_name, table_of_directory
     from pgoutput_construct.spark.schemas import changes_schema
     from pgoutput_construct.spark.session import spark_session
     from pgoutput_construct.spark.source.datasource import register
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.tables import Table
     from pgoutput_construct.spark.verifying import TableVerdict, verify
     from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
+    from pgoutput_construct.stream.identifiers import qualified_name
 
 __all__ = [
     "Batch",
@@ -76,7 +77,7 @@ _MODULES = {
     "net_changes": "spark.state",
     "open_log": "spark.job",
     "plain_errors": "spark.failures",
-    "qualified_name": "spark.names",
+    "qualified_name": "stream.identifiers",
     "read_current": "spark.warehouse",
     "read_table": "spark.job",
     "register": "spark.source.datasource",

@@ -1,12 +1,12 @@
 """What makes an action on a table's rows fail: changes that cannot be right, said with the table and the remedy."""
 
 from dataclasses import dataclass
-from shlex import quote
 from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.changelog.copies import snapshot_command
 from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["AS_IT_COMES", "Demand", "prefixed", "refuse"]
@@ -37,7 +37,7 @@ class Demand:
         """Why a row must be there, and what to do where it is not."""
         return (
             ", though the log has all rows of this table: some of its changes are missing, or there twice; copy the "
-            f"table again (pgoutput snapshot DSN LOG --table {quote(self.table)}), or go on without such rows, and "
+            f"table again ({snapshot_command(self.table)}), or go on without such rows, and "
             'have them reported (on_missing="report", --on-missing report)'
         )
 

@@ -9,8 +9,8 @@ from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.facts import TableReading
 from pgoutput_construct.columnar import AS_USUAL, Choices
 from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, read_one, used_ones
-from pgoutput_construct.spark.names import qualified_name
 from pgoutput_construct.spark.tables import Base, Identity, Place, Shape, Table, Usage
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.messages import Relation
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
@@ -63,7 +63,7 @@ def find_tables(
         # What was read of the catalog after the last rows is how the table is now.
         if oid in readings and readings[oid].snapshot.lsn >= latest[last][0]:
             named = newer[oid] = readings[oid]
-        by_name[qualified_name(named.namespace, named.name)].update(indexes)
+        by_name[full_name(named)].update(indexes)
     tables = {}
     for name in sorted(by_name):
         order = sorted(by_name[name], key=latest.__getitem__, reverse=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.changelog.copies import snapshot_command
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of, whole_tables
@@ -167,8 +168,8 @@ class OpenLog:
         raise ChangeLogError(
             f"{self.log.store}: all before seq {pruned.first_seq} was pruned, without which the log does not say what "
             f"{table.qualified} holds: give changes that begin with its first one, such as those that were "
-            "written before and the log's together, or copy the table: pgoutput snapshot DSN LOG --table "
-            f"{table.namespace}.{table.name}"
+            "written before and the log's together, or copy the table: "
+            f"{snapshot_command(table.qualified)}"
         )
 
 

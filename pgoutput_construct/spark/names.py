@@ -6,17 +6,10 @@ from urllib.parse import unquote
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["directory_name", "plain_path", "qualified_name", "split_name", "table_of_directory"]
+__all__ = ["directory_name", "plain_path", "table_of_directory"]
 
 _LONGEST = 255  # bytes: NAME_MAX of Linux, and the limit of HDFS
 _DIGITS = 32
-_PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
-_QUALIFIED = re.compile(r'("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\.("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)')
-
-
-def qualified_name(namespace: str, name: str) -> str:
-    """Return ``schema.table``, each part in double quotes where SQL needs them; an empty schema is pg_catalog."""
-    return ".".join(_quoted(part) for part in (namespace or "pg_catalog", name))
 
 
 def directory_name(namespace: str, name: str) -> str:
@@ -44,19 +37,6 @@ def table_of_directory(directory: str) -> tuple[str, str]:
 def plain_path(path: object) -> str:
     """Return a path that Spark takes as a name, and not as a pattern."""
     return re.sub(r"[][{}*?\\]", r"\\\g<0>", str(path))
-
-
-def split_name(qualified: str) -> tuple[str, str]:
-    """Return schema and table of what ``qualified_name`` gave; raise PgoutputError for what is no such name."""
-    match = _QUALIFIED.fullmatch(qualified)
-    if match is None:
-        raise PgoutputError(f"{qualified}: a table is named as schema.table, in double quotes where SQL needs them")
-    namespace, name = (part[1:-1].replace('""', '"') if part.startswith('"') else part for part in match.groups())
-    return namespace, name
-
-
-def _quoted(part: str) -> str:
-    return part if _PLAIN.fullmatch(part) else '"' + part.replace('"', '""') + '"'
 
 
 def _encoded(part: str) -> str:

@@ -18,6 +18,7 @@ from pgoutput_construct.spark.finding import find_tables
 from pgoutput_construct.spark.plan import Plan, plan_of
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.usages import find_usages, visible_runs
+from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.wire.engine import parse
 
 __all__ = ["Opened", "opened"]
@@ -38,10 +39,11 @@ class Opened:
     """The types that columns have by choice, as they were given."""
 
     def table(self, name: str) -> Table:
-        """Return what is known of a table; raise ChangeLogError where the log does not have it."""
-        if name not in self.tables:
-            raise ChangeLogError(f"the log has no table {name}: it has {', '.join(self.tables) or 'none'}")
-        return self.tables[name]
+        """Return what is known of a table, named as in SQL; raise ChangeLogError where the log does not have it."""
+        known = normal_name(name)
+        if known not in self.tables:
+            raise ChangeLogError(f"the log has no table {known}: it has {', '.join(self.tables) or 'none'}")
+        return self.tables[known]
 
 
 def opened(log: ChangeLog, as_of: int | None = None, types: str = "", *, lets_pass: bool = False) -> Opened:

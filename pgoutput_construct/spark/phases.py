@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.changelog.copies import snapshot_command
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.demands import AS_IT_COMES, Demand, refuse
@@ -33,9 +34,7 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 _NO_CHANGE: Final = Identity(0, RelationReplicaIdentity.NOTHING, (), (0, 0), (0, 0))
 """What tells rows apart where no change of them counts."""
-_REMEDY: Final = (
-    "the changes can still be read; to have the state, copy the table: pgoutput snapshot DSN LOG --table {}"
-)
+_REMEDY: Final = "the changes can still be read; to have the state, copy the table: {}"
 
 
 def advance(
@@ -201,7 +200,7 @@ def _with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
 def _mixed(table: Table, one: Identity, other: Identity) -> ChangeLogError:
     return ChangeLogError(
         f"{table.qualified}: its changes by {_described(one)} and by {_described(other)} are mixed, as when two "
-        f"tables had this name: its state cannot be rebuilt; {_REMEDY.format(table.qualified)}"
+        f"tables had this name: its state cannot be rebuilt; {_REMEDY.format(snapshot_command(table.qualified))}"
     )
 
 
@@ -211,7 +210,7 @@ def _refuse(table: Table, phase: Identity, name: str) -> Column:
     text = (
         f"{table.qualified}: its replica identity became {_WORDS[phase.replica_identity]} ({keys}), and the log does "
         f"not have the value of {name!r} in a row that was there before: the column was renamed, or its value is from "
-        f"ALTER TABLE; {_REMEDY.format(table.qualified)}"
+        f"ALTER TABLE; {_REMEDY.format(snapshot_command(table.qualified))}"
     )
     return refuse(text)
 

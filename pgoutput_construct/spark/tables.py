@@ -9,8 +9,9 @@ import pyarrow as pa
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.columns import Missing
-from pgoutput_construct.spark.names import directory_name, qualified_name
+from pgoutput_construct.spark.names import directory_name
 from pgoutput_construct.spark.schemas import CHANGE
+from pgoutput_construct.stream.identifiers import full_name
 
 __all__ = ["Base", "Identity", "Place", "Shape", "Table", "Usage"]
 
@@ -100,7 +101,7 @@ class Table:
     @property
     def qualified(self) -> str:
         """``schema.table`` as SQL writes it."""
-        return qualified_name(self.namespace, self.name)
+        return full_name(self)
 
     @property
     def directory(self) -> str:

@@ -1,6 +1,7 @@
 """Both forms of values, judged by PostgreSQL: text of what it sends, and binary of what it writes."""
 
 import random
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -70,7 +71,7 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
     "int4": (*_INTS, "2147483647", "-2147483648"),
     "int8": (*_INTS, "9223372036854775807", "-9223372036854775808"),
     **dict.fromkeys(("oid", "xid", "cid"), ("0", "7", "4294967295")),
-    "xid8": ("0", "18446744073709551615"),
+    **dict.fromkeys(("xid8", "oid8"), ("0", "18446744073709551615")),
     "tid": ("(0,0)", "(4294967295,65535)"),
     "int2vector": ("", "1", "1 -2 32767"),
     "oidvector": ("", "1", "1 4294967295"),
@@ -108,17 +109,18 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
 """By name of the type, values as they are written in SQL; of ranges and multiranges there are ``_RANGES``."""
 
 
-def _values(name: str, server_version: int) -> Sequence[str]:
+def values_of(name: str, server_version: int) -> Sequence[str]:
+    """Return the values of a type as they are written in SQL."""
     if name in VALUES:
         return (*VALUES[name], *(("infinity", "-infinity") if name == "interval" and server_version >= 170000 else ()))
     subtype = BUILTIN_TYPES[TYPE_NAMES[name].subtype_oid].name
     if subtype in _BOUNDS:
         return [each.format(*(f'"{bound}"' for bound in _BOUNDS[subtype])) for each in _RANGES]
-    parts = [each for each in _values(subtype, server_version) if each != "empty"]
+    parts = [each for each in values_of(subtype, server_version) if each != "empty"]
     return ["{}", "{empty}", *(f"{{{each}}}" for each in parts), f"{{{parts[-1]},{parts[0]}}}"]
 
 
-_NAMES: Final = sorted(name for name in FORMS if not name.startswith("_") and name != "xml")
+NAMES: Final = sorted(name for name in FORMS if not name.startswith("_") and name != "xml")
 """Embedded servers are built without XML."""
 
 
@@ -142,19 +144,24 @@ def _sent(connection: psycopg.Connection[Any], query: Any, *values: Any) -> list
 
 def _check(name: str, sent: Sequence[tuple[bytes, bytes]]) -> None:
     form = FORMS[name]
-    assert [form.text(binary) for binary, _ in sent] == [text.decode() for _, text in sent]
+    texts = [text.decode() for _, text in sent]
+    if name.endswith("pg_lsn"):  # which 19 writes with zeros
+        texts = [re.sub("/0{1,7}(?=[0-9A-F])", "/", text) for text in texts]
+    assert [form.text(binary) for binary, _ in sent] == texts
     if form.binary is not None:
         assert [form.binary(text.decode()).hex(" ") for _, text in sent] == [binary.hex(" ") for binary, _ in sent]
 
 
-@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_values(connection: psycopg.Connection[Any], name: str) -> None:
     """Values of each type, one by one and in arrays: with NULLs, of two dimensions, with other bounds."""
+    if name == "oid8" and connection.info.server_version < 190000:
+        pytest.skip("oid8 came with PostgreSQL 19")
     kind, array = SQL("pg_catalog.{}").format(Identifier(name)), SQL("pg_catalog.{}").format(Identifier(f"_{name}"))
     # bit is bit(1), into which nothing longer goes.
     cast = SQL("v::varbit::bit(9)") if name == "bit" else SQL("v::{}").format(kind)
     each = SQL("SELECT {} FROM unnest(%s::text[]) AS v").format(cast)
-    values = list(_values(name, connection.info.server_version))
+    values = list(values_of(name, connection.info.server_version))
     _check(name, _sent(connection, each, values))
     arrays = SQL(
         "WITH a AS MATERIALIZED (SELECT ARRAY({each}) AS a)"

@@ -151,7 +151,7 @@ def capturing(dsn: str, slot: str, publications: Sequence[str], directory: Path)
 
     def run(**options: object) -> None:
         try:
-            capture(dsn, slot, publications, directory, messages=True, two_phase=True, **options)  # type: ignore[arg-type]
+            capture(dsn, slot, publications, directory, messages=True, two_phase=True, new_log=True, **options)  # type: ignore[arg-type]
         except BaseException as error:
             errors.append(error)
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.facts import Column, TableReading
+from pgoutput_construct.changelog.successive import SharedColumns
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.spark.columns import Missing, find_columns, read_one, used_ones
 from pgoutput_construct.spark.missing import with_missing
@@ -81,7 +82,7 @@ def test_what_the_catalog_says_comes_last() -> None:
         Column(5, "generated", TEXT),
     )
     snapshot = Snapshot(1, 1, (), pgo.Lsn(9))
-    reading = TableReading(oid=1, namespace="public", name="t", snapshot=snapshot, columns=columns)
+    reading = TableReading(oid=1, namespace="public", name="t", snapshot=snapshot, columns=SharedColumns(columns))
     used = used_ones([described(0, "id", "old")], known)
     found = find_columns([read_one(reading, used), *used], known)
     assert found.current == ("id", "new", "later") and found.names == {0: ("id", "new")}

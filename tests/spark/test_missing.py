@@ -56,7 +56,12 @@ def log(spark: Any, server18: EmbeddedServer, tmp_path_factory: pytest.TempPathF
         for change in CHANGES.split(";\n"):
             connection.execute(change.encode())
         capture(
-            make_conninfo(server18.dsn, dbname=dbname), dbname, ["missing"], path, until_lsn=current_lsn(connection)
+            make_conninfo(server18.dsn, dbname=dbname),
+            dbname,
+            ["missing"],
+            path,
+            until_lsn=current_lsn(connection),
+            new_log=True,
         )
         connection.execute("SELECT pg_drop_replication_slot(%s)", [dbname])
     return open_log(spark, path)

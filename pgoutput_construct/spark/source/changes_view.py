@@ -14,12 +14,12 @@ from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded
 from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.spark.names import qualified_name
 from pgoutput_construct.spark.rows import rows_of
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Piece, Range
 from pgoutput_construct.spark.source.planning import Found, pieces
 from pgoutput_construct.spark.source.reading import Part, failed, parts_of_piece, renamed
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
 
@@ -106,7 +106,7 @@ def _of_table(
             continue
         count = block.batch.num_rows
         yield {
-            "_table": pa.repeat(qualified_name(relation.namespace, relation.name), count),
+            "_table": pa.repeat(full_name(relation), count),
             "_op": block.batch.column("_op"),
             "_relation_oid": pa.repeat(relation.relation_oid, count),
             **_rows(part, block, names, of_key),

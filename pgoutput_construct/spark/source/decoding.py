@@ -19,8 +19,8 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError, ProtocolErr
 from pgoutput_construct.spark.columns import find_columns, used_ones
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.finding import BY_NAME
-from pgoutput_construct.spark.names import qualified_name
 from pgoutput_construct.spark.source.reading import renamed
+from pgoutput_construct.stream.identifiers import full_name, normal_name
 from pgoutput_construct.stream.relations import DESCRIBING, RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.wire import parse
@@ -69,14 +69,15 @@ def decode(
     layout = {"proto_version": proto_version, "streaming": streaming, **others}
     history = _history(messages, layout)
     latest = {each.relation.relation_oid: each for each in history.descriptions}
-    names = {oid: qualified_name(each.relation.namespace, each.relation.name) for oid, each in latest.items()}
+    names = {oid: full_name(each.relation) for oid, each in latest.items()}
+    wanted = normal_name(table)
     chosen = [
         (place, each, False)
         for place, each in reversed([*enumerate(history.descriptions)])
-        if names[each.relation.relation_oid] == table
+        if names[each.relation.relation_oid] == wanted
     ]
     if not chosen:
-        raise ChangeLogError(f"no Relation describes {table}: the messages have {', '.join(names.values()) or 'none'}")
+        raise ChangeLogError(f"no Relation describes {wanted}: the messages have {', '.join(names.values()) or 'none'}")
     columns = find_columns(used_ones(chosen, BY_NAME), BY_NAME)
     decoder = _Decoder(history, columns.schema, columns.names, layout)
     return messages.select(*_given(messages)).mapInArrow(

@@ -19,7 +19,6 @@ from pgoutput_construct.changelog.planning import committed, relation_history, s
 from pgoutput_construct.columnar import chosen_types, columns_schema
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.postgres.peeking import open_slot
-from pgoutput_construct.spark.names import split_name
 from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.schemas import CHANGE, changes_schema
 from pgoutput_construct.spark.source.fields import held_fields
@@ -27,6 +26,7 @@ from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pace import Pace
 from pgoutput_construct.spark.source.pieces import Used
 from pgoutput_construct.spark.source.reading import Part, rows_of_part
+from pgoutput_construct.stream.identifiers import split_name
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Commit, Lsn, Relation, Type, parse
 from pgoutput_construct.wire.options import STATE_PARAMETERS

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from pgoutput_construct.columnar import chosen_types
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["OPTIONS", "VIEWS", "SourceOption", "SourceOptions", "read_options"]
@@ -64,11 +65,11 @@ def _types(text: str) -> str:
     return text
 
 
-def _name(text: str) -> str:
+def _table(text: str) -> str:
     names = _names(text) if text.startswith("[") else (text,)
     if len(names) != 1:
-        raise ValueError("it is one name, or a JSON array of it")
-    return names[0]
+        raise ValueError("it is one table, or a JSON array of it")
+    return normal_name(names[0])
 
 
 def _time(text: str) -> Timestamp:
@@ -90,7 +91,7 @@ class SourceOption(NamedTuple):
 OPTIONS: Final = (
     SourceOption("path", str, None, "the log: a directory, or an address such as s3://bucket/folder"),
     SourceOption("view", _word(*VIEWS), "table", f"what is read: {', '.join(VIEWS)}"),
-    SourceOption("table", _name, None, "of the view table: schema.table, in double quotes where SQL needs them"),
+    SourceOption("table", _table, None, "of the view table: schema.table, in double quotes where SQL needs them"),
     SourceOption("columns", _names, None, "only these columns of the table are decoded: a,b or a JSON array"),
     SourceOption("types", _types, "", "types of columns by choice, such as numeric=decimal(38,10),uuid=binary"),
     SourceOption("asOfSeq", _seq, None, "what had ended by this seq of the log"),

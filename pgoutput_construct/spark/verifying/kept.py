@@ -11,6 +11,7 @@ from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.sink import Sink
 from pgoutput_construct.spark.warehouse.sinks import open_sink
+from pgoutput_construct.stream.identifiers import normal_name
 
 __all__ = ["Kept", "chosen_tables", "format_of", "read_kept"]
 
@@ -40,9 +41,10 @@ def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> 
     known = {each.version.table for each in place.datasets().values()}
     if not known:
         raise PgoutputError(f"{place.store}: the warehouse has no table yet: run pgoutput replicate first")
-    if unknown := set(tables or ()) - known:
+    chosen = known if tables is None else {normal_name(table) for table in tables}
+    if unknown := chosen - known:
         raise PgoutputError(f"{place.store}: no table {min(unknown)}: it has {', '.join(sorted(known))}")
-    return sorted(known if tables is None else set(tables))
+    return sorted(chosen)
 
 
 def read_kept(spark: SparkSession, address: Address, name: str) -> Kept:

@@ -56,7 +56,7 @@ def verify(
     Raises:
         PgoutputError: There is no such warehouse or table; the log does not reach the server's position in time.
     """
-    record = record or Record(open_store(warehouse))
+    record = record or Record(open_store(warehouse, private=False))
     with ExitStack() as stack, plain_errors(), _exact_decimals(spark):
         run = _Run(spark, log, warehouse, source, pace or Pace(), record, stack)
         for name in chosen_tables(warehouse, tables):

@@ -56,7 +56,7 @@ class Warehouse:
 
     def __init__(self, address: Address | LogStore) -> None:
         """Name a warehouse, which need not be there yet; raises ChangeLogError for an address that is none."""
-        self.store = open_store(address)
+        self.store = open_store(address, private=False)  # as Spark writes its tables
         self.path = spark_path(self.store)
 
     def progress(self) -> Progress | None:

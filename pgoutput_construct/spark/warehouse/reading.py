@@ -7,6 +7,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from pgoutput_construct.spark.warehouse.sinks import open_sink
+from pgoutput_construct.stream.identifiers import normal_name
 
 __all__ = ["read_current", "read_history"]
 
@@ -35,9 +36,10 @@ def _read(spark: SparkSession, warehouse: Address, table: str, is_history: bool)
         raise PgoutputError(f"{place.store}: no warehouse here (no table was replicated into it)")
     check_format(spark, progress.format)
     datasets = {each.version.table: each for each in place.datasets().values() if each.is_history == is_history}
-    if table not in datasets:
+    name = normal_name(table)
+    if name not in datasets:
         what = "history of the table" if is_history else "table"
-        raise PgoutputError(f"{place.store}: no {what} {table}: it has {', '.join(sorted(datasets)) or 'none'}")
+        raise PgoutputError(f"{place.store}: no {what} {name}: it has {', '.join(sorted(datasets)) or 'none'}")
     sink = open_sink(progress.format, place)
     sink.prepare(spark)
-    return sink.read(spark, datasets[table])
+    return sink.read(spark, datasets[name])

@@ -15,6 +15,7 @@ from pgoutput_construct.spark.warehouse.batches import Batch, Tables
 from pgoutput_construct.spark.warehouse.following import follow
 from pgoutput_construct.spark.warehouse.request import await_log, check_request
 from pgoutput_construct.spark.warehouse.sinks import open_sink
+from pgoutput_construct.stream.identifiers import normal_name
 
 __all__ = ["replicate"]
 
@@ -79,9 +80,10 @@ def replicate(
     if not await_log(log, stop):
         return None
     check_request(log, warehouse, into, tables)
+    chosen = None if tables is None else {normal_name(table) for table in tables}
     place.store.prepare()
     with place.store.lock("replicate") as lock:
-        kept = Tables(spark, open_sink(into, place, grace), tables, keep_dropped, history, workers, on_missing)
+        kept = Tables(spark, open_sink(into, place, grace), chosen, keep_dropped, history, workers, on_missing)
         warned: set[Lack] = set()
         batches: list[Batch] = []
         known = None

@@ -10,6 +10,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.steps import Step
+from pgoutput_construct.stream.identifiers import normal_name
 
 __all__ = ["forget_missing", "read_missing", "report_missing"]
 
@@ -24,11 +25,11 @@ def read_missing(spark: SparkSession, warehouse: Address, table: str) -> DataFra
     They are those that led to the rows of the table since it was written as a whole: updates and deletes, with the
     columns of ``OpenLog.missing_rows``. Raises PgoutputError where there is no such table.
     """
-    place = Warehouse(warehouse)
+    place, name = Warehouse(warehouse), normal_name(table)
     for dataset in place.datasets().values():
-        if dataset.version.table == table and not dataset.is_history:
+        if dataset.version.table == name and not dataset.is_history:
             return _read(spark, plain_path(f"{place.path}/{_folder(dataset)}"))
-    raise PgoutputError(f"{place.store}: no table {table}")
+    raise PgoutputError(f"{place.store}: no table {name}")
 
 
 def report_missing(warehouse: Warehouse, step: Step, rows: DataFrame) -> int:

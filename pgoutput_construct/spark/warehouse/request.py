@@ -10,6 +10,7 @@ from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.opened import opened
 from pgoutput_construct.spark.warehouse.notes import Warehouse
+from pgoutput_construct.stream.identifiers import normal_name
 
 __all__ = ["await_log", "check_request"]
 
@@ -51,7 +52,8 @@ def _has_begun(log: Address) -> bool:
 
 def _check_tables(log: ChangeLog, place: Warehouse, tables: Collection[str]) -> None:
     # A table that was renamed since is followed by its OID.
-    unknown = {*tables} - {each.version.table for each in place.datasets().values()} if tables else set()
+    known = {each.version.table for each in place.datasets().values()} if tables else set()
+    unknown = {normal_name(table) for table in tables} - known
     if unknown:
         names = opened(log).tables
         for name in sorted(unknown - names.keys()):

@@ -97,7 +97,7 @@ def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[Wanted]) -> Ite
     """
     store = warehouse.store
     if isinstance(store, LocalStore):
-        store = LocalStore(store.directory, durable=False)
+        store = LocalStore(store.directory, durable=False, private=store.private)
     store.remove(_FOLDER)
     try:
         yield Staged(warehouse.path, _staged(log, store, list(dict.fromkeys(wanted))))

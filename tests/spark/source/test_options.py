@@ -23,6 +23,7 @@ from pgoutput_construct.spark.source.options import OPTIONS, SourceOptions, read
         ({"path": "x", "table": "t", "asOfSeq": "1", "asOfLsn": "0/1"}, "one can be given"),
         ({"path": "x", "table": "t", "maxTransactionsPerTrigger": "0"}, "a number from 1 on"),
         ({"path": "x", "table": "t", "columns": "[1]"}, "the option columns is"),
+        ({"path": "x", "table": "a.b.c"}, "the option table is 'a.b.c': 'a.b.c' does not name a table"),
     ],
 )
 def test_options_that_are_wrong(given: dict[str, str], problem: str) -> None:
@@ -36,6 +37,9 @@ def test_options_that_are_right() -> None:
     given = {"PATH": "x", "Table": "public.t", "columns": "a, b", "ASOFLSN": "0/10", "maxbytespertrigger": "5"}
     read = read_options(given)
     assert read == SourceOptions("x", table="public.t", columns=("a", "b"), asOfLsn=pgo.Lsn(16), maxBytesPerTrigger=5)
+    for name in ("Orders", "public.orders", '"public" . ORDERS', '["public.Orders"]'):
+        assert read_options({"path": "x", "table": name}).table == "public.orders"
+    assert read_options({"path": "x", "table": "Select"}).table == 'public."select"'
     assert read_options({"path": "x", "table": "t", "columns": '["a,b", "c"]'}).columns == ("a,b", "c")
     assert read_options({"path": "x", "table": "t", "asOfTime": "2026-11-22T10:00:00+02:00"}).asOfTime == (
         pgo.Timestamp.from_text("2026-11-22T08:00:00+00:00")
