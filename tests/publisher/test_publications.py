@@ -74,6 +74,14 @@ def published(shop: Shop, publication: str = "tables") -> set[str]:
     return {table.name for table in readings[-1].tables.values()} if readings else set()
 
 
+def copied(shop: Shop) -> list[str]:
+    """Return the names of the tables that the log has copies of, sorted."""
+    try:
+        return sorted(copy.name for copy in copies_of(ChangeLog(shop.directory).index))
+    except ChangeLogError:
+        return []
+
+
 @contextmanager
 def subscribed(subscribing: EmbeddedServer, name: str, tables: str, log: Path) -> Iterator[Subscriber]:
     """Yield a subscriber of a log, in a database of its own with tables, that has not subscribed yet."""
@@ -225,7 +233,8 @@ def test_tables_by_name(request: pytest.FixtureRequest, version: int, tmp_path: 
             "CREATE PUBLICATION tables FOR ALL TABLES",
         )
         with capturing(shop, "tables"):
-            until(lambda: published(shop) == {"item", "t", "before"})
+            # A copy of one.t that is made after it is renamed has the first row under the new name.
+            until(lambda: copied(shop) == ["before", "item", "t"])
             with subscribed(server, f"by_name{version}", RENAMED, shop.directory) as subscriber:
                 subscriber.subscribe(publications="tables")
                 shop.execute(
@@ -235,9 +244,7 @@ def test_tables_by_name(request: pytest.FixtureRequest, version: int, tmp_path: 
                 )
                 shop.execute("ALTER TABLE before RENAME TO after", "INSERT INTO after VALUES (3)")
                 until(lambda: published(shop) == {"item", "t", "after"})
-                until(
-                    lambda: len([copy for copy in copies_of(ChangeLog(shop.directory).index) if copy.name == "t"]) > 1
-                )
+                until(lambda: copied(shop).count("t") > 1)
                 subscriber.wait(shop.execute("INSERT INTO one.t VALUES (4)"))
                 assert subscriber.rows("one.t") == [(1,), (2,), (4,)]
                 assert subscriber.rows("before") == [(1,), (2,)]
