@@ -140,6 +140,7 @@ def capture(
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
         with Copier(dsn, writer.store, names, workers, snapshot, status_interval) as copier, watch:
             catalog.asked_for_copies, copier.on_copied = copier.look, catalog.confirm
+            copier.is_said = catalog.has_said
 
             def check() -> None:
                 watch.check()

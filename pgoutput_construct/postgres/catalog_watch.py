@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pgoutput_construct.changelog.block import Block
-from pgoutput_construct.changelog.events import PUBLICATION_FACTS
+from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import indexes_of
 from pgoutput_construct.changelog.lineage import LineageTracker, Stale
@@ -63,6 +63,7 @@ class CatalogWatch:
         self._described: dict[int, Shape] = {}  # by the pump; they wait for a reading
         self._news: list[tuple[float, News]] = []  # by the thread; they wait for the pump
         self._opening = 0  # so many of them were found before the stream began
+        self._said_tables: set[int] = set()  # by the pump; the log has facts of them
         self._locked: frozenset[int] = frozenset()
         self._is_hurried = False
         self._failed_at: float | None = None
@@ -113,6 +114,7 @@ class CatalogWatch:
             index = self._log.read()
             self._news, self._digest = [], ""
             self._known = Known.of(index)
+            self._said_tables = set(self._known.tables)
             self._described = dict(self._known.unconfirmed)
             asked = {table for request in requests(self._writer.store) for table in request.tables}
             self._judge(index, asked)
@@ -141,6 +143,10 @@ class CatalogWatch:
             self._described[oid] = shape
             self.wake()
 
+    def has_said(self, oid: int) -> bool:
+        """Return whether the log has facts of a table: where they precede its copy, readers know whether it was new."""
+        return self._known is None or oid in self._said_tables
+
     def append_news(self, between: bool) -> None:
         """Append what was noticed to the log: ``between`` transactions, or where it has waited for long."""
         while self._news and (between or time.monotonic() - self._news[0][0] > _LONGEST_WAIT):
@@ -152,6 +158,8 @@ class CatalogWatch:
                 self._said = self._writer.next_seq - 1
             if news.name == PUBLICATION_FACTS and self._known is not None:
                 self._known.published_at[news.details["publication"]] = self._writer.next_seq - 1
+            if news.name == TABLE_FACTS:
+                self._said_tables.add(news.details["oid"])
             self._news.pop(0)
             self._opening = max(0, self._opening - 1)
 

@@ -31,6 +31,7 @@ __all__ = ["Copier"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _INTERVAL: Final = 0.5  # seconds
+_SOON: Final = 0.1  # seconds after which the catalog's watch may have said what a table is
 _LONGEST: Final = 30.0  # seconds between two attempts
 
 
@@ -48,6 +49,8 @@ class Copier:
         """What waits to be appended."""
         self.on_copied: Callable[[int, Shape], None] = lambda oid, shape: None
         """Called with the OID and the columns of each table whose copy was appended as a whole."""
+        self.is_said: Callable[[int], bool] = lambda oid: True
+        """Whether the log has facts of a table, which are to precede its first copy."""
         self._wanted = Wanted(store, publications, everything, interval)
         self._reader = ChunkReader(self.pieces.put)
         self._maker = CopyMaker(dsn, publications, self._wanted, self._reader, workers, self._asked)
@@ -187,8 +190,9 @@ class Copier:
             self._left = len(found) + len(self._wanted.open)
             if found:
                 self._settled = False
-                self._copy(found)
-                return 0.0
+                ready = [table for table in found if table.requests or self.is_said(table.oid)]
+                self._copy(ready)
+                return 0.0 if len(ready) == len(found) else _SOON
         self._left = len(self._wanted.open)
         self._settled, self._seen = not self._left, wish
         return _INTERVAL

@@ -1,11 +1,15 @@
 """What a log says that it lacks: rows that the server never sends; and what it need not be given, since it saw it."""
 
 import logging
+import time
 
 import pytest
 
 from pgoutput_construct.changelog.copies import latest_copies
+from pgoutput_construct.changelog.facts import table_readings
 from pgoutput_construct.changelog.wholeness import lacks_of, whole_tables
+from pgoutput_construct.postgres.catalog_watch import CatalogWatch
+from pgoutput_construct.postgres.queries import Connection
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
 
@@ -86,3 +90,23 @@ def test_a_partition_that_comes_as_its_root(source: Source) -> None:
     assert lacks(source) == []
     assert {copy.name: copy.rows for copy in latest_copies(index).values()} == {"top": 2}
     assert whole_tables(index, []) == {copy.relation_oid for copy in latest_copies(index).values()}
+
+
+def test_facts_that_precede_the_first_copy(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that is seen to be published before its facts are in the log waits for them: its copy comes later."""
+    source.capture()
+    looked = CatalogWatch.look
+
+    def late(watch: CatalogWatch, connection: Connection) -> None:
+        time.sleep(2)
+        looked(watch, connection)
+
+    monkeypatch.setattr(CatalogWatch, "look", late)
+    with source.capturing():
+        source.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")
+        source.execute("ALTER PUBLICATION p ADD TABLE later")
+        wait_until(lambda: "later" in {copy.name for copy in latest_copies(source.log().index).values()}, seconds=30)
+    index = source.log().index
+    (copy,) = (copy for copy in latest_copies(index).values() if copy.name == "later")
+    first, *_ = table_readings(index)[copy.relation_oid]
+    assert first.seq < copy.seq
