@@ -1,6 +1,7 @@
 """What a log says that it lacks: rows that the server never sends; and what it need not be given, since it saw it."""
 
 import logging
+import threading
 import time
 
 import pytest
@@ -94,17 +95,24 @@ def test_a_partition_that_comes_as_its_root(source: Source) -> None:
 
 def test_facts_that_precede_the_first_copy(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that is seen to be published before its facts are in the log waits for them: its copy comes later."""
+    source.execute(*TABLES, "ALTER PUBLICATION p SET TABLE plain")
     source.capture()
-    looked = CatalogWatch.look
+    looked, is_held = CatalogWatch.look, threading.Event()
 
-    def late(watch: CatalogWatch, connection: Connection) -> None:
-        time.sleep(2)
-        looked(watch, connection)
+    def look(watch: CatalogWatch, connection: Connection) -> None:
+        if not is_held.is_set():
+            looked(watch, connection)
 
-    monkeypatch.setattr(CatalogWatch, "look", late)
-    with source.capturing():
+    monkeypatch.setattr(CatalogWatch, "look", look)
+    with source.capturing(status_interval=0.5):
+        end = source.log().complete_lsn
+        source.execute("INSERT INTO plain VALUES (1)")
+        wait_until(lambda: source.log().complete_lsn > end, seconds=30)
+        is_held.set()
         source.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")
         source.execute("ALTER PUBLICATION p ADD TABLE later")
+        time.sleep(2)
+        is_held.clear()
         wait_until(lambda: "later" in {copy.name for copy in latest_copies(source.log().index).values()}, seconds=30)
     index = source.log().index
     (copy,) = (copy for copy in latest_copies(index).values() if copy.name == "later")
