@@ -126,6 +126,8 @@ class LineageTracker:
         self._first_seq = self._last_seq = self._first_reading = -1
         self._reader = TableFactsReader()
         self._tables: dict[int, _TableHistory] = {}
+        self._begun: list[int] = []
+        """The seqs at which the log was begun anew."""
         self._publications = PublicationChanges()
         self._can_copy: dict[int, bool] = {}
         self._oids: dict[int, int] = {}
@@ -135,7 +137,7 @@ class LineageTracker:
 
     def _table(self, oid: int) -> "_TableHistory":
         if oid not in self._tables:
-            self._tables[oid] = _TableHistory()
+            self._tables[oid] = _TableHistory(self._begun)
         return self._tables[oid]
 
     def _read(self, event: EventRow) -> None:
@@ -147,9 +149,10 @@ class LineageTracker:
                 self._table(oid).find(_PUBLISHED, stale)
         elif event.name == COPIED_TABLE:
             copy = TableCopy.of(event.read())
-            self._table(copy.relation_oid).repair(copy.snapshot)
+            self._table(copy.relation_oid).repair(copy)
         else:
             begun = event.read()
+            self._begun.append(begun.seq)
             for table in self._tables.values():
                 if table.latest is not None:
                     table.find(_LOST, lost_history(begun, table.latest))
@@ -248,7 +251,9 @@ class _SentRelations:
 class _TableHistory:
     """What is known of one table, or of an OID that may be one."""
 
-    def __init__(self) -> None:
+    def __init__(self, begun: Sequence[int]) -> None:
+        """Take the seqs at which the log was begun anew, to which more are added."""
+        self._begun = begun
         self.latest: TableReading | None = None
         self.readings: list[TableReading] = []
         """Those while it existed."""
@@ -263,7 +268,7 @@ class _TableHistory:
         self.due: set[int] = set()
         """The seqs of those whose numbers are to be looked up: it has other rows, or there is another reading."""
         self._findings: list[tuple[int, int, Stale]] = []
-        self._copies: list[Snapshot] = []
+        self._copies: list[TableCopy] = []
         self._lsns, self._xmaxes = _Rising(), _Rising()
         self._reach: list[int] = []
         self._last_lsn = self._last_xmax = -1
@@ -317,10 +322,10 @@ class _TableHistory:
         if stale is not None and not self._is_repaired(stale):
             self._findings.append((stale.seq, kind, stale))
 
-    def repair(self, snapshot: Snapshot) -> None:
+    def repair(self, copy: TableCopy) -> None:
         """Note that it was copied: what happened before is of no importance any more."""
-        self._copies.append(snapshot)
-        self._findings = [finding for finding in self._findings if not covers(snapshot, finding[2].snapshot)]
+        self._copies.append(copy)
+        self._findings = [finding for finding in self._findings if not self._repairs(copy, finding[2])]
 
     def stale(self, latest: Iterable[Stale] = ()) -> Stale | None:
         """Return what happened to its rows, all in one, with what the ``latest`` publications say; None for nothing.
@@ -379,7 +384,17 @@ class _TableHistory:
         return -1
 
     def _is_repaired(self, stale: Stale) -> bool:
-        return any(covers(copy, stale.snapshot) for copy in reversed(self._copies))
+        return any(self._repairs(copy, stale) for copy in reversed(self._copies))
+
+    def _repairs(self, copy: TableCopy, stale: Stale) -> bool:
+        """Return whether a copy has what happened to the rows.
+
+        Snapshots of two histories of the server cannot be compared: the one with fewer transactions would seem to be
+        contained in the other. Since the log was begun anew, no copy from before repairs anything; any copy from then
+        on repairs all that happened before.
+        """
+        copied, happened = (bisect_right(self._begun, seq) for seq in (copy.seq, stale.seq))
+        return copied > happened or (copied == happened and covers(copy.snapshot, stale.snapshot))
 
 
 class _Rising:

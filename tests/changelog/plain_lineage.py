@@ -64,7 +64,10 @@ def plain_lineage(index: SegmentIndex) -> Found:
         found += [(oid, stale) for stale in (*_rewrites(of_table), *_partition_changes(of_table))]
     found += [*published, *_lost_histories(events_of(index, BEGUN_ANEW), readings)]
     gone = {oid for oid, of_table in readings.items() if of_table[-1].gone}
-    left = [(oid, each) for oid, each in found if oid not in gone and not _is_repaired(each, copies.get(oid, ()))]
+    begun = [event.seq for event in events_of(index, BEGUN_ANEW)]
+    left = [
+        (oid, each) for oid, each in found if oid not in gone and not _is_repaired(each, copies.get(oid, ()), begun)
+    ]
     can_copy = {oid: each.published for oid, each in published}
     stale = {oid: replace(each, published=can_copy.get(oid, True)) for oid, each in _combined(left)}
     return stale, numbers, _all_missing(readings)
@@ -103,8 +106,14 @@ def _combined(found: Iterable[tuple[int, Stale]]) -> Iterator[tuple[int, Stale]]
         yield oid, replace(of_table[-1], seq=of_table[0].seq, reason=reasons, lost=lost)
 
 
-def _is_repaired(stale: Stale, copies: Iterable[TableCopy]) -> bool:
-    return any(covers(copy.snapshot, stale.snapshot) for copy in copies)
+def _is_repaired(stale: Stale, copies: Iterable[TableCopy], begun: Sequence[int]) -> bool:
+    """Snapshots are compared within one history of the server; a copy of a later one has all of what was before."""
+    for copy in copies:
+        if any(stale.seq < seq < copy.seq for seq in begun):
+            return True
+        if not any(copy.seq < seq <= stale.seq for seq in begun) and covers(copy.snapshot, stale.snapshot):
+            return True
+    return False
 
 
 def _all_missing(readings: Mapping[int, Sequence[TableReading]]) -> dict[tuple[int, int], str]:

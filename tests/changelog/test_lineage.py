@@ -68,7 +68,7 @@ class RandomLog:
         kinds += [self._publish, self._copy]
         rare = [self._begin_anew, self._drop]
         for _ in range(steps):
-            self.chance.choice(rare if self.chance.random() < 0.03 else kinds)(self.chance.choice(self.tables))
+            self.chance.choice(rare if self.chance.random() < 0.06 else kinds)(self.chance.choice(self.tables))
         self._event("options", {})
         self._cut(self.tables[0])
 
