@@ -97,7 +97,9 @@ def test_two_standbys_that_take_the_same_timeline(shop: Shop) -> None:
         shop.server.stop()
         first.promote()
         here.execute(ROWS.format(21, 320))
-        here.capture()
+        # A copy under a snapshot that contains more transactions than the other history has.
+        here.execute(*["SELECT txid_current()"] * 60)
+        here.capture(snapshot=True)
         first.stop()
         second.promote()
         for number in range(2001, 4001, 500):
