@@ -7,6 +7,7 @@ import numpy as np
 
 from pgoutput_construct.changelog.copies import TableCopy, copies_of, snapshot_command
 from pgoutput_construct.changelog.described import described
+from pgoutput_construct.changelog.events import BEGUN_ANEW, events_of
 from pgoutput_construct.changelog.facts import (
     PublicationReading,
     TableReading,
@@ -128,7 +129,8 @@ def superfluous_copies(index: SegmentIndex) -> frozenset[int]:
     for copy in copies_of(index):
         firsts.setdefault(copy.relation_oid, copy)
     created: dict[int, int] = {}
-    for oid, seq in _creations({oid: of_table[0] for oid, of_table in readings.items()}, published):
+    first = {oid: of_table[0] for oid, of_table in readings.items()}
+    for oid, seq in _creations(first, published, _last_begun(index)):
         created.setdefault(oid, seq)
     found = set[int]()
     for oid, copy in firsts.items():
@@ -203,7 +205,7 @@ def begun_without_copy(index: SegmentIndex) -> dict[int, tuple[int, str]]:
 def _begun(
     index: SegmentIndex, readings: Mapping[int, TableReading], published: Iterable[PublicationReading]
 ) -> dict[int, int]:
-    return _created(readings, published) | _truncated(index)
+    return dict(_creations(readings, published, _last_begun(index))) | _truncated(index)
 
 
 def _truncated(index: SegmentIndex) -> dict[int, int]:
@@ -221,25 +223,28 @@ def _truncated(index: SegmentIndex) -> dict[int, int]:
     return found
 
 
-def _created(readings: Mapping[int, TableReading], published: Iterable[PublicationReading]) -> dict[int, int]:
-    """Return the tables that came into being while a publication of all tables was captured, and what shows it last."""
-    return dict(_creations(readings, published))
+def _last_begun(index: SegmentIndex) -> int:
+    """Return the seq at which the log was begun anew last, since changes are missing before; -1 for never."""
+    return max((event.seq for event in events_of(index, BEGUN_ANEW)), default=-1)
 
 
 def _creations(
-    readings: Mapping[int, TableReading], published: Iterable[PublicationReading]
+    readings: Mapping[int, TableReading], published: Iterable[PublicationReading], begun: int
 ) -> Iterator[tuple[int, int]]:
     """Yield each table that came into being while a publication of all tables was captured with all that shows it.
 
     Such a publication lists what there is: a table that it does not list, and whose creation it does not see, came
     later. Subtransactions are no part of a snapshot: one that is in doubt counts as seen. A table that was ever
     excluded (FOR ALL TABLES EXCEPT) does not count: rows may have been written while it was.
+
+    What was read before the log was ``begun`` anew proves nothing: a table may be from the time of which changes are
+    missing.
     """
     published = list(published)
     seen = {oid for reading in published if reading.captured for oid in reading.excluded}
     for reading in published:
         seen |= reading.tables.keys()
-        if reading.captured and reading.all_tables:
+        if reading.captured and reading.all_tables and reading.seq > begun:
             later = [oid for oid in readings if oid not in seen]
             created = np.array([readings[oid].created for oid in later], np.int64)
             is_new = reading.snapshot.invisible(created).tolist()

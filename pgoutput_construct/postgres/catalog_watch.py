@@ -114,6 +114,8 @@ class CatalogWatch:
             index = self._log.read()
             self._news, self._digest = [], ""
             self._known = Known.of(index)
+            if anew:  # what was read before proves nothing of tables that came since
+                self._known.publications.clear()
             self._said_tables = set(self._known.tables)
             self._described = dict(self._known.unconfirmed)
             asked = {table for request in requests(self._writer.store) for table in request.tables}

@@ -11,6 +11,7 @@ from pgoutput_construct.changelog.events import BEGUN_ANEW, COPIED_TABLE
 from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.changelog.options import LogOptions, StreamOptions
 from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.changelog.wholeness import lacks_of
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import (
@@ -196,3 +197,23 @@ def invalidate(shop: Shop) -> None:
         wait_until(lambda: any(slot.lost for slot in slot_health(shop.dsn, shop.slot)))
     finally:
         shop.execute("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
+
+
+def test_a_table_that_was_created_while_there_was_no_slot(shop: Shop) -> None:
+    """All tables are published, and no publication had it before: still the log does not have its first rows."""
+    shop.execute("CREATE PUBLICATION everything FOR ALL TABLES")
+    given = {"publications": ["everything"], "create_slot": True, "snapshot": False}
+    shop.capture(**given)
+    shop.execute(ROWS.format(1, 10))
+    shop.capture(**given)
+    with shop.connect() as connection:
+        drop_slot(connection, shop.slot)
+    shop.execute("CREATE TABLE amid (id int PRIMARY KEY)", "INSERT INTO amid VALUES (1)")
+    shop.capture(**given, on_lost_slot="snapshot")
+    shop.execute(
+        "CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)", "INSERT INTO amid VALUES (2)"
+    )
+    shop.capture(**given)
+    assert [str(lack).partition(":")[0] for lack in lacks_of(shop.log().index)] == [
+        "the log has no snapshot of public.amid"
+    ]
