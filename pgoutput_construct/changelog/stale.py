@@ -85,7 +85,8 @@ def type_change(before: TableReading, after: TableReading) -> Stale | None:
     """Return which columns have values whose text, and binary form, is another one since their type was altered.
 
     A label that is added is in no row yet, and names of attributes are in no value. ALTER TYPE does not wait for who
-    writes: a transaction that was in progress may have sent rows as they were. So a copy is to see them all ended.
+    writes: a transaction that was in progress may have sent rows as they were. A copy is to see all of them ended, as
+    those that are asked for do.
     """
     types = {each.oid: each for each in before.types}
     changed = {

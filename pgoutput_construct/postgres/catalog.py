@@ -9,14 +9,7 @@ from pgoutput_construct.postgres.membership import column_list, is_published, pu
 from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
 from pgoutput_construct.wire import Lsn
 
-__all__ = [
-    "CATALOG_SINCE",
-    "CatalogReading",
-    "catalog_digest",
-    "current_snapshot",
-    "locked_tables",
-    "read_catalog",
-]
+__all__ = ["CATALOG_SINCE", "CatalogReading", "catalog_digest", "locked_tables", "read_catalog"]
 
 Facts = dict[str, Any]
 
@@ -142,14 +135,6 @@ def locked_tables(connection: Connection) -> frozenset[int]:
     return frozenset(row[0] for row in fetch(connection, _LOCKED, doing="the locks cannot be read"))
 
 
-def current_snapshot(connection: Connection) -> Snapshot:
-    """Return which transactions have ended now."""
-    current = "pg_current_snapshot" if connection.info.server_version >= 130000 else "txid_current_snapshot"
-    xmin, xmax, xip = str(fetch_row(connection, f"SELECT {current}()::text")[0]).split(":")
-    position = Lsn(int(fetch_row(connection, _POSITION)[0]))
-    return Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in xip.split(",") if xid), position)
-
-
 def read_catalog(
     connection: Connection, publications: Sequence[str], slot: str, known: Collection[int] = ()
 ) -> CatalogReading:
@@ -174,7 +159,11 @@ def _read(connection: Connection, publications: Sequence[str], slot: str, known:
             numbers.setdefault(table["oid"], set()).update(table.pop("published") or ())
     tables = _read_tables(connection, slot, numbers)
     # Afterwards: who sees all that this snapshot does sees what was read, too.
-    return CatalogReading(current_snapshot(connection), tables, published)
+    current = "pg_current_snapshot" if connection.info.server_version >= 130000 else "txid_current_snapshot"
+    xmin, xmax, xip = str(fetch_row(connection, f"SELECT {current}()::text")[0]).split(":")
+    position = Lsn(int(fetch_row(connection, _POSITION)[0]))
+    snapshot = Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in xip.split(",") if xid), position)
+    return CatalogReading(snapshot, tables, published)
 
 
 def _read_publications(connection: Connection, publications: Sequence[str]) -> dict[str, Facts]:

@@ -6,12 +6,11 @@ whose thread asks the server; and the log, whose lineage says what an event mean
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS
-from pgoutput_construct.changelog.facts import covers
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import indexes_of
 from pgoutput_construct.changelog.lineage import LineageTracker, Stale
@@ -21,13 +20,7 @@ from pgoutput_construct.changelog.pruned import first_kept
 from pgoutput_construct.changelog.requests import ask, requests
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.catalog import (
-    CATALOG_SINCE,
-    catalog_digest,
-    current_snapshot,
-    locked_tables,
-    read_catalog,
-)
+from pgoutput_construct.postgres.catalog import CATALOG_SINCE, catalog_digest, locked_tables, read_catalog
 from pgoutput_construct.postgres.known import Known, News, Shape, shape_of
 from pgoutput_construct.postgres.queries import Connection
 from pgoutput_construct.wire.messages import Relation
@@ -79,7 +72,6 @@ class CatalogWatch:
         self._log = _GrowingIndex(writer)
         self._lineage = LineageTracker()
         self._stale: dict[int, Stale] = {}
-        self._uncopied: set[int] = set()  # of these, copies are yet to be asked for
         self._problem: ReplicationError | None = None
 
     def check(self) -> None:
@@ -125,8 +117,7 @@ class CatalogWatch:
             self._said_tables = set(self._known.tables)
             self._described = dict(self._known.unconfirmed)
             asked = {table for request in requests(self._writer.store) for table in request.tables}
-            self._judge(index)
-            self._request_copies(connection, asked)
+            self._judge(index, asked)
         self.look(connection)
         if is_first:
             self._opening = len(self._news)
@@ -205,10 +196,7 @@ class CatalogWatch:
         said = self._said  # by the pump, which may append more meanwhile
         if self._judged < said <= self._writer.durable_seq:
             self._judge(self._log.read())
-            self._request_copies(connection)
             self._judged = said
-        elif self._uncopied:
-            self._request_copies(connection)
 
     def _say_pruned_again(self) -> None:
         """Have publications said again where a prune has removed what said them: readers go by their latest events."""
@@ -226,18 +214,22 @@ class CatalogWatch:
             if oid not in locked and self._described.get(oid) == shape:
                 del self._described[oid]
 
-    def _judge(self, index: SegmentIndex) -> None:
-        """See which tables the log no longer has as they are: these are to be copied, or the capture ends."""
+    def _judge(self, index: SegmentIndex, asked: Collection[tuple[str, str]] = ()) -> None:
+        """See which tables the log no longer has as they are, and do what is to be done about it.
+
+        The copies of the tables that were ``asked`` for begin after what the log says.
+        """
         before, self._stale = self._stale, dict(self._lineage.follow(index).stale)
-        new = {oid: stale for oid, stale in self._stale.items() if before.get(oid) != stale}
-        for stale in new.values():
+        new = [stale for oid, stale in self._stale.items() if before.get(oid) != stale]
+        for stale in new:
             _LOG.warning("%s, which the stream does not say; %s", stale.reason, self._what_follows(stale))
-        refused = [stale for stale in new.values() if stale.published and not self._copies(stale)]
+        refused = [stale for stale in new if stale.published and not self._copies(stale)]
         if refused:
             reasons = "; ".join(f"{stale.reason}: {stale.remedy}" for stale in refused)
             self._problem = ReplicationError(f"rows changed that the stream does not send: {reasons}")
         else:
-            self._uncopied |= {oid for oid, stale in new.items() if self._copies(stale)}
+            tables = {stale.table: stale.reason for stale in new if self._copies(stale)}
+            self._request({table: reason for table, reason in tables.items() if table not in asked})
 
     def _what_follows(self, stale: Stale) -> str:
         return "it is copied again" if self._copies(stale) else stale.remedy
@@ -245,20 +237,9 @@ class CatalogWatch:
     def _copies(self, stale: Stale) -> bool:
         return stale.published and (stale.lost or self._on_rewrite == "snapshot")
 
-    def _request_copies(self, connection: Connection, asked: Collection[tuple[str, str]] = ()) -> None:
-        """Ask for copies of stale tables, as soon as a copy that begins then repairs them.
-
-        Copies of the tables that were ``asked`` for have yet to begin.
-        """
-        if not self._uncopied:
-            return
-        now = current_snapshot(connection)
-        waiting = {oid: self._stale[oid] for oid in self._uncopied & self._stale.keys()}
-        ready = {oid: stale for oid, stale in waiting.items() if covers(now, stale.snapshot)}
-        self._uncopied = waiting.keys() - ready.keys()
-        reasons = {stale.table: stale.reason for stale in ready.values() if stale.table not in asked}
-        if reasons:
-            ask(self._writer.store, reasons, "; ".join(reasons.values()))
+    def _request(self, wanted: Mapping[tuple[str, str], str]) -> None:
+        if wanted:
+            ask(self._writer.store, wanted, "; ".join(wanted.values()))
             self.asked_for_copies()
 
 
