@@ -118,3 +118,52 @@ def test_facts_that_precede_the_first_copy(source: Source, monkeypatch: pytest.M
     (copy,) = (copy for copy in latest_copies(index).values() if copy.name == "later")
     first, *_ = table_readings(index)[copy.relation_oid]
     assert first.seq < copy.seq
+
+
+def test_tables_that_were_dropped_between_two_looks(source: Source) -> None:
+    """Rows came of them, and no facts: the log says that they are gone, and lacks nothing of them."""
+    source.execute("CREATE PUBLICATION everything FOR ALL TABLES", "CREATE TABLE kept (id int PRIMARY KEY)")
+    given = {"publications": ["everything"], "snapshot": False}
+    source.capture(**given)
+    source.execute(
+        "TRUNCATE kept",
+        "CREATE TABLE short (id int PRIMARY KEY)",
+        'CREATE SCHEMA "Odd one"',
+        'CREATE TABLE "Odd one"."A.b" (id int PRIMARY KEY)',
+        "INSERT INTO short VALUES (1)",
+        """INSERT INTO "Odd one"."A.b" VALUES (2)""",
+        'DROP SCHEMA "Odd one" CASCADE',
+        "DROP TABLE short",
+        "INSERT INTO kept VALUES (3)",
+    )
+    source.capture(**given)
+    assert lacks(source) == []
+    said = table_readings(source.log().index)
+    assert {each.title for (each, *_) in said.values() if each.gone} == {"public.short", '"Odd one"."A.b"'}
+    source.execute("INSERT INTO kept VALUES (4)")
+    source.capture(**given)
+    assert {oid: len(readings) for oid, readings in table_readings(source.log().index).items()} == {
+        oid: len(readings) for oid, readings in said.items()
+    }
+
+
+def test_a_table_that_nobody_else_sees_yet(source: Source) -> None:
+    """Its rows are streamed before its transaction ends: it is not in the catalog, and not gone either."""
+    source.execute("CREATE PUBLICATION everything FOR ALL TABLES", "CREATE TABLE kept (id int PRIMARY KEY)")
+    given = {"publications": ["everything"], "snapshot": False, "streaming": "on", "proto_version": 2}
+    source.capture(**given)
+    source.execute("INSERT INTO kept VALUES (1)")
+    source.capture(**given)
+    with source.capturing(**given), source.connect() as writer:
+        writer.autocommit = False
+        writer.execute("CREATE TABLE early (id int PRIMARY KEY, v text)")
+        writer.execute("INSERT INTO early SELECT i, repeat('x', 100) FROM generate_series(1, 5000) i")
+        oid = writer.execute("SELECT 'early'::regclass::oid::bigint").fetchone()
+        assert oid is not None
+        wait_until(lambda: oid[0] in source.log().index.entries("descriptions")["oid"].to_pylist(), seconds=30)
+        time.sleep(2)
+        writer.commit()
+        wait_until(lambda: oid[0] in table_readings(source.log().index), seconds=30)
+        writer.execute("SELECT 1")
+    assert not any(each.gone for readings in table_readings(source.log().index).values() for each in readings)
+    assert [said.partition(":")[0] for said in lacks(source)] == ["the log has no snapshot of public.kept"]
