@@ -9,7 +9,7 @@ from pgoutput_construct.changelog.facts import TableFactsReader
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import latest_descriptions
 from pgoutput_construct.postgres.catalog import CatalogReading, Facts
-from pgoutput_construct.postgres.catalog_words import publication_words, table_words
+from pgoutput_construct.postgres.catalog_words import column_words, publication_words, table_words
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import Relation
 
@@ -118,14 +118,17 @@ class Known:
     def _table_news(
         self, reading: CatalogReading, locked: Collection[int], described: Mapping[int, Shape]
     ) -> Iterator[_Found]:
+        published = (table for facts in reading.publications.values() for table in facts["tables"])
+        without_list = {table["oid"] for table in published if table["columns"] is None}
         for oid, facts in reading.tables.items():
             confirms = oid in described and oid not in locked
             if confirms:
                 self.confirmed[oid] = described[oid]
             if confirms or _lasting(facts) != _lasting(self.tables.get(oid)):
-                words = table_words(self.tables.get(oid), facts)
+                before = self.tables.get(oid)
+                words = [table_words(before, facts), column_words(before, facts) if oid in without_list else None]
                 self.tables[oid] = facts
-                yield TABLE_FACTS, dict(facts), words
+                yield TABLE_FACTS, dict(facts), "; ".join(filter(None, words)) or None
         self.gone -= reading.tables.keys()
         # A table that is described and not in the catalog came and went since the last look; or it is yet to come, and
         # who creates it holds its lock.
