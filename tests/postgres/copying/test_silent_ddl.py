@@ -10,6 +10,7 @@ import pytest
 from pgoutput_construct.changelog.copies import copies_of
 from pgoutput_construct.changelog.wholeness import lacks_of
 from pgoutput_construct.postgres import ReplicationError
+from pgoutput_construct.postgres.catalog import catalog_digest
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
 
@@ -183,3 +184,17 @@ def test_it_ends_where_nothing_is_to_be_copied(source: Source) -> None:
         source.capture(on_rewrite="stop")
     (lack,) = lacks_of(source.log().index)
     assert str(lack) == words and lack.stale_since is not None
+
+
+def test_each_change_is_noticed(source: Source) -> None:
+    """The digest of the catalog, which is asked for each second, is another one after each statement alone."""
+    for name, case in CASES.items():
+        source.execute(*named(name, *case.setup))
+    with source.connect() as connection:
+        for name, case in CASES.items():
+            for statement in named(name, *case.change):
+                before = catalog_digest(connection)
+                assert catalog_digest(connection) == before
+                source.execute(statement)
+                if "RENAME TO" not in statement and "RENAME ATTRIBUTE" not in statement:
+                    assert catalog_digest(connection) != before, statement
