@@ -27,6 +27,7 @@ from pgoutput_construct.wire import Lsn
 
 __all__ = [
     "Column",
+    "ColumnType",
     "PublicationReading",
     "PublishedTable",
     "Reading",
@@ -75,6 +76,30 @@ class Column:
         return self.name, self.type, self.modifier
 
 
+@dataclass(frozen=True)
+class ColumnType:
+    """An enum or a composite type that values of columns are of, or contain: as arrays, domains, ranges, composites.
+
+    Rows have the OID of a label, and a composite value as many attributes as were in it then (record_out() shows those
+    that its type has now): ALTER TYPE changes what they say, and touches none.
+    """
+
+    oid: int
+    """The type."""
+    columns: frozenset[int]
+    """The numbers of the columns."""
+    labels: Mapping[int, str]
+    """The labels of an enum by their OIDs, which they keep when they are renamed."""
+    attributes: tuple[tuple[int, int], ...]
+    """The numbers of a composite type's attributes, and their types."""
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> "ColumnType":
+        """Read one of a table's ``types``."""
+        attributes = tuple((number, oid) for number, oid in facts.get("attributes", ()))
+        return cls(facts["type"], frozenset(facts["columns"]), dict(facts.get("labels", ())), attributes)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """When something was read from the catalog."""
@@ -113,6 +138,8 @@ class TableReading(Reading):
     """The leaves that nobody has written into or looked at since their file is there."""
     columns: SharedColumns[Column] = field(default_factory=SharedColumns)
     """Its columns by number, with those that were dropped."""
+    types: tuple[ColumnType, ...] = ()
+    """The enums and composite types of its columns; none in logs of before this was written down."""
 
     @property
     def is_partitioned(self) -> bool:
@@ -246,6 +273,7 @@ class TableFactsReader:
             attached=frozenset(details.get("attached", ())),
             truncated=frozenset(details.get("truncated", ())),
             columns=columns,
+            types=tuple(map(ColumnType.of, details.get("types", ()))),
         )
 
     def _apart(self, payload: memoryview) -> tuple[dict[str, Any], SharedColumns[Column]]:

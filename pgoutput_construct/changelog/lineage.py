@@ -39,10 +39,12 @@ from pgoutput_construct.changelog.numbering import ReadingWindow
 from pgoutput_construct.changelog.stale import (
     PublicationChanges,
     Stale,
+    late_values,
     lost_history,
     partition_change,
     rewrite,
     stale_table,
+    type_change,
 )
 from pgoutput_construct.changelog.successive import SharedColumns
 from pgoutput_construct.changelog.uses import Use, Uses, uses_of
@@ -55,7 +57,7 @@ __all__ = ["Lineage", "LineageTracker", "Stale", "lineage_of"]
 _EVENTS: Final = frozenset({TABLE_FACTS, PUBLICATION_FACTS, BEGUN_ANEW, COPIED_TABLE})
 _WINDOWS: Final = 64
 """Windows of a table that are in memory: mostly, descriptions with the same one follow one another."""
-_UNKNOWN, _REWRITTEN, _PARTITIONS, _PUBLISHED, _LOST = range(5)
+_UNKNOWN, _REWRITTEN, _TYPES, _VALUES, _PARTITIONS, _PUBLISHED, _LOST = range(7)
 """The order of what one event says of a table."""
 
 
@@ -164,6 +166,8 @@ class LineageTracker:
         old, new = altered_columns(table.latest, reading)
         if table.latest is not None:
             table.find(_REWRITTEN, rewrite(table.latest, reading, old, new))
+            table.find(_TYPES, type_change(table.latest, reading))
+            table.find(_VALUES, late_values(table.latest, reading, old, new))
             table.find(_PARTITIONS, partition_change(table.latest, reading))
         # Older rows have what was read first: a rewrite puts it into the rows.
         for column in new:

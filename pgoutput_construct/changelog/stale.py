@@ -8,6 +8,7 @@ from pgoutput_construct.changelog.copies import Snapshot, snapshot_command
 from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.facts import (
     Column,
+    ColumnType,
     PublicationReading,
     Reading,
     TableReading,
@@ -16,7 +17,16 @@ from pgoutput_construct.changelog.facts import (
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import qualified_name
 
-__all__ = ["PublicationChanges", "Stale", "lost_history", "partition_change", "rewrite", "stale_table"]
+__all__ = [
+    "PublicationChanges",
+    "Stale",
+    "late_values",
+    "lost_history",
+    "partition_change",
+    "rewrite",
+    "stale_table",
+    "type_change",
+]
 
 _TEXTS: Final = frozenset(oid for oid, builtin in BUILTIN_TYPES.items() if builtin.name in ("text", "varchar"))
 
@@ -57,6 +67,40 @@ def rewrite(before: TableReading, after: TableReading, old: Iterable[Column], ne
         what = f"has other types in {', '.join(changed)} (ALTER TABLE)"
         return stale_table(after, (after.namespace, after.name), what)
     return None
+
+
+def late_values(
+    before: TableReading, after: TableReading, old: Iterable[Column], new: Iterable[Column]
+) -> Stale | None:
+    """Return that generated columns, whose values were not published, are published now; columns as for ``rewrite``."""
+    unpublished = {column.number for column in old if column.generated and not column.published}
+    names = [column.name for column in new if column.published and column.number in unpublished]
+    if before.gone or after.gone or not names:
+        return None
+    what = f"has values in {', '.join(names)} that were never published (generated columns, as of DROP EXPRESSION)"
+    return stale_table(after, (after.namespace, after.name), what)
+
+
+def type_change(before: TableReading, after: TableReading) -> Stale | None:
+    """Return which columns have values whose text, and binary form, is another one since their type was altered.
+
+    A label that is added is in no row yet, and names of attributes are in no value. ALTER TYPE does not wait for who
+    writes: a transaction that was in progress may have sent rows as they were. A copy is to see all of them ended, as
+    those that are asked for do.
+    """
+    types = {each.oid: each for each in before.types}
+    changed = {
+        number
+        for now in after.types
+        if (was := types.get(now.oid)) is not None and _says_otherwise(was, now)
+        for number in was.columns & now.columns
+    }
+    names = [column.name for column in after.columns if column.number in changed and column.published]
+    if not names:
+        return None
+    what = f"has values of an altered type in {', '.join(names)} (ALTER TYPE: labels, or attributes)"
+    stale = stale_table(after, (after.namespace, after.name), what)
+    return replace(stale, snapshot=replace(after.snapshot, xmin=after.snapshot.xmax, xip=()))
 
 
 def lost_history(event: LogEvent, before: TableReading) -> Stale | None:
@@ -190,6 +234,11 @@ def _retyped(before: Iterable[Column], after: Iterable[Column]) -> list[str]:
     old = {column.number: column.type for column in before if not column.dropped}
     types = ((column, old.get(column.number, column.type)) for column in after if not column.dropped)
     return [column.name for column, was in types if column.type != was and not {column.type, was} <= _TEXTS]
+
+
+def _says_otherwise(was: ColumnType, now: ColumnType) -> bool:
+    renamed = any(now.labels.get(oid, label) != label for oid, label in was.labels.items())
+    return renamed or was.attributes != now.attributes
 
 
 def stale_table(reading: Reading, table: tuple[str, str], what: str) -> Stale:

@@ -19,16 +19,18 @@ from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.changelog.planning import lost_ends, run_spans
 from pgoutput_construct.columnar.gather import look_up, tag_table
-from pgoutput_construct.stream.identifiers import full_name
+from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.wire.messages import Truncate
 
 __all__ = [
     "IncompleteTableWarning",
     "Lack",
+    "UnpublishedColumns",
     "begun_without_copy",
     "lacks_of",
     "present_copies",
     "superfluous_copies",
+    "unpublished_columns",
     "whole_tables",
 ]
 
@@ -57,6 +59,58 @@ class Lack:
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.remedy}"
+
+
+@dataclass(frozen=True)
+class UnpublishedColumns:
+    """Generated columns of a table that the server does not publish: the log has its rows without them.
+
+    That is no ``Lack``: all else of the table is right.
+    """
+
+    relation_oid: int
+    """The table."""
+    name: str
+    """Schema and name."""
+    columns: tuple[str, ...]
+    """The names of the columns."""
+    reason: str
+    """What is missing."""
+    remedy: str
+    """What to do for those who need them."""
+
+    @classmethod
+    def of(cls, relation_oid: int, name: str, generated: Mapping[str, str]) -> "UnpublishedColumns":
+        """``generated`` are the columns by name, and how each is generated, as pg_attribute.attgenerated has it."""
+        columns = ", ".join(map(quote_identifier, generated))
+        remedy = "compute them where they are read"
+        if "s" in generated.values():
+            remedy += (
+                ", or publish the stored ones (PostgreSQL 18: ALTER PUBLICATION ... SET (publish_generated_columns = "
+                "stored))"
+            )
+        reason = f"{name} is in the log without its generated columns, which are not published: {columns}"
+        return cls(relation_oid, name, tuple(generated), reason, remedy)
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy}"
+
+
+def unpublished_columns(index: SegmentIndex) -> list[UnpublishedColumns]:
+    """Return the generated columns that the log has not, since they are not published: by the names of their tables.
+
+    A publication that lists the columns of a table publishes what was asked for: that is not among them.
+    """
+    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
+    published = publication_readings(index)
+    latest = _captured_now(published)
+    without_list = {oid for reading in latest for oid, table in reading.tables.items() if table.columns is None}
+    found = []
+    for oid in without_list & readings.keys() - _sent_as_root(published, readings):
+        columns = (column for column in readings[oid].columns if column.generated and not column.published)
+        if generated := {column.name: column.generated for column in columns}:
+            found.append(UnpublishedColumns.of(oid, readings[oid].title, generated))
+    return sorted(found, key=lambda each: each.name)
 
 
 def lacks_of(index: SegmentIndex) -> list[Lack]:

@@ -18,6 +18,7 @@ def print_report(report: Mapping[str, Any], segments: Iterable[Mapping[str, Any]
     """Print a report, and these segments; of events and descriptions the last ones, or ``everything``."""
     print_lines(_summary(report))
     print_lines(f"  warning: {lack['text']}" for lack in report["lacks"])
+    print_lines(f"  note: {each['text']}" for each in report["unpublished_columns"])
     _tables(report["tables"])
     _copies(report["copies"])
     _descriptions(report["tables"], everything)

@@ -24,7 +24,7 @@ _OPERATIONS: Final = {cls.TAG[0]: name for cls, name in OPERATIONS.items()}
 def describe_log(log: "ChangeLog") -> dict[str, Any]:
     """Return all but the segments."""
     from pgoutput_construct.changelog.registry import readers
-    from pgoutput_construct.changelog.wholeness import lacks_of, present_copies
+    from pgoutput_construct.changelog.wholeness import lacks_of, present_copies, unpublished_columns
 
     sizes = log.store.files()
     return {
@@ -40,6 +40,7 @@ def describe_log(log: "ChangeLog") -> dict[str, Any]:
         "tables": list(_tables(log)),
         "copies": [_copied(copy) for copy in present_copies(log.index)],
         "lacks": [{**asdict(lack), "text": str(lack)} for lack in lacks_of(log.index)],
+        "unpublished_columns": [{**asdict(each), "text": str(each)} for each in unpublished_columns(log.index)],
         "open_transactions": [_open(row) for row in log.open_transactions().to_pylist()],
         "events": [
             {"seq": event.seq, "event": event.name, "lsn": str(event.lsn), "time": str(event.time)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.lacks import warn_of_lacks
+from pgoutput_construct.cli.lacks import note_unpublished, warn_of_lacks
 from pgoutput_construct.cli.logs import LOGGER, logging_to_stderr
 from pgoutput_construct.cli.params import SECONDS, TABLE
 from pgoutput_construct.cli.words import counted
@@ -15,7 +15,7 @@ from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
 
 if TYPE_CHECKING:
-    from pgoutput_construct.changelog.wholeness import Lack
+    from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
     from pgoutput_construct.spark.phases import OnMissing
     from pgoutput_construct.spark.warehouse import Batch
 
@@ -142,6 +142,7 @@ class _Report:
 
     def __init__(self) -> None:
         self._lacks: Collection[Lack] = ()
+        self._unpublished: Collection[UnpublishedColumns] = ()
 
     def __call__(self, batch: "Batch") -> None:
         """Tell of one."""
@@ -155,6 +156,8 @@ class _Report:
             )
         warn_of_lacks([lack for lack in batch.lacks if lack not in self._lacks])
         self._lacks = batch.lacks
+        note_unpublished([each for each in batch.unpublished if each not in self._unpublished])
+        self._unpublished = batch.unpublished
 
 
 def _described(batch: "Batch") -> str:

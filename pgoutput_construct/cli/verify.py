@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.lacks import note_unpublished
 from pgoutput_construct.cli.params import LOG, SECONDS, TABLE
 from pgoutput_construct.cli.progress import progress_line
 from pgoutput_construct.cli.words import counted, printable, say
@@ -57,13 +58,15 @@ def verify_command(
     require(*COMMANDS["verify"].extras)
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.changelog.address import open_store
+    from pgoutput_construct.changelog.wholeness import unpublished_columns
     from pgoutput_construct.postgres.checksums import SourceServer
     from pgoutput_construct.spark import spark_session
     from pgoutput_construct.spark.opened import opened
     from pgoutput_construct.spark.verifying import Pace, Record, chosen_tables, format_of, verify
 
     # All that can be wrong is found before a session is started.
-    source = SourceServer(dsn, ChangeLog(log).options.publications)
+    changelog = ChangeLog(log)
+    source = SourceServer(dsn, changelog.options.publications)
     record = (
         Record(open_store(resume.absolute().parent), resume.name)
         if resume
@@ -71,8 +74,9 @@ def verify_command(
     )
     names, into = chosen_tables(warehouse, tables or None), format_of(warehouse)
     if not tables:
-        known = opened(ChangeLog(log)).tables.items()
+        known = opened(changelog).tables.items()
         _tell_of_others({name for name, table in known if not table.dropped} - {*names})
+    note_unpublished([each for each in unpublished_columns(changelog.index) if each.name in names])
     verdicts = []
     with spark_session(master, into=[into], warehouse=warehouse) as spark, progress_line() as show:
         for verdict in verify(spark, log, warehouse, source, names, Pace(wait, tell=show), record):

@@ -17,9 +17,9 @@ CATALOG_SINCE = 120000
 """The first server whose catalog is read: the columns of pg_attribute are as they are now."""
 
 # A row of the catalog that is changed gets another xmin, one that is removed changes the sum, too. pg_class has the
-# tables that are created or dropped, of which a publication may be FOR ALL TABLES.
+# tables that are created or dropped, of which a publication may be FOR ALL TABLES, and composite types.
 _DIGEST = """WITH tables AS (SELECT oid, xmin FROM pg_class
-        WHERE relkind IN ('r', 'p') AND relpersistence <> 't' AND oid >= 16384)
+        WHERE relkind IN ('r', 'p', 'c') AND relpersistence <> 't' AND oid >= 16384)
     SELECT concat_ws(' ',
         (SELECT concat(count(*), ':', sum(hashtext(concat(oid, ' ', xmin)))) FROM tables),
         (SELECT sum(hashtext(concat(attrelid, ' ', attnum, ' ', xmin))) FROM pg_attribute
@@ -28,8 +28,8 @@ _DIGEST = """WITH tables AS (SELECT oid, xmin FROM pg_class
         (SELECT sum(hashtext(concat(oid, ' ', xmin))) FROM pg_namespace),
         (SELECT sum(hashtext(concat(pubname, ' ', xmin))) FROM pg_publication){more})"""
 _MORE = ",\n        (SELECT sum(hashtext(concat(oid, ' ', xmin))) FROM {table})"
-_PUBLICATION_CATALOGS = {"pg_publication_rel": 0, "pg_publication_namespace": 150000}
-"""Beside pg_publication, by the server that first has them."""
+_MORE_CATALOGS = {"pg_enum": 0, "pg_publication_rel": 0, "pg_publication_namespace": 150000}
+"""Catalogs of which each row counts, by the server that first has them."""
 
 _LOCKED = """SELECT DISTINCT relation::bigint FROM pg_locks
     WHERE locktype = 'relation' AND granted AND mode = 'AccessExclusiveLock'
@@ -85,6 +85,24 @@ _TABLES = """WITH RECURSIVE tree AS (
     FROM unnest(%s::oid[]) AS wanted (oid) JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN leaves ON leaves.root = c.oid"""
 
+# The types of columns, and what their values contain, as far as users created it; the enums and composites among them.
+_TYPES = """WITH RECURSIVE used AS (
+        SELECT attrelid, attnum, atttypid AS type FROM pg_attribute
+        WHERE attrelid = ANY(%s::oid[]) AND attnum > 0 AND atttypid >= 16384
+        UNION SELECT attrelid, attnum, part FROM used JOIN pg_type t ON t.oid = type CROSS JOIN LATERAL (
+            SELECT unnest(ARRAY[typelem, typbasetype]) AS part
+            UNION ALL SELECT rngsubtype FROM pg_range WHERE rngtypid = t.oid{multirange}
+            UNION ALL SELECT atttypid FROM pg_attribute WHERE attrelid = typrelid AND attnum > 0) parts
+        WHERE part >= 16384),
+    found AS (SELECT attrelid, type, json_agg(attnum ORDER BY attnum) AS columns FROM used GROUP BY attrelid, type)
+    SELECT attrelid::bigint, json_agg(json_build_object('type', type::bigint, 'columns', columns, 'labels',
+        (SELECT json_agg(json_build_array(e.oid::bigint, enumlabel) ORDER BY e.oid) FROM pg_enum e
+         WHERE enumtypid = type), 'attributes',
+        (SELECT json_agg(json_build_array(attnum, atttypid::bigint) ORDER BY attnum) FROM pg_attribute a
+         WHERE a.attrelid = typrelid AND attnum > 0 AND NOT attisdropped)) ORDER BY type)
+    FROM found JOIN pg_type t ON t.oid = type WHERE typtype IN ('c', 'e') GROUP BY attrelid"""
+_MULTIRANGES_SINCE = 140000
+
 _POSITION = """SELECT CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_replay_lsn(), '0/0')
     ELSE pg_current_wal_insert_lsn() END - '0/0'::pg_lsn"""
 
@@ -104,7 +122,7 @@ class CatalogReading:
 def catalog_digest(connection: Connection) -> str:
     """Return what is another text when the catalog may say something else; it costs little."""
     version = connection.info.server_version
-    more = "".join(_MORE.format(table=table) for table, since in _PUBLICATION_CATALOGS.items() if version >= since)
+    more = "".join(_MORE.format(table=table) for table, since in _MORE_CATALOGS.items() if version >= since)
     return str(fetch_row(connection, _DIGEST.format(more=more), doing="the catalog cannot be read")[0])
 
 
@@ -173,6 +191,11 @@ def _read_tables(connection: Connection, slot: str, numbers: Mapping[int, set[in
     found = {row[0]: dict(zip(names, row, strict=True)) for row in rows}
     for oid, facts in found.items():
         facts["columns"] = [_column(column, numbers[oid]) for column in facts["columns"] or ()]
+    multirange = " OR rngmultitypid = t.oid" if connection.info.server_version >= _MULTIRANGES_SINCE else ""
+    query = _TYPES.format(multirange=multirange)
+    for oid, types in fetch(connection, query, [wanted], doing="the types of columns cannot be read in the catalog"):
+        if oid in found:
+            found[oid]["types"] = [{name: value for name, value in each.items() if value} for each in types]
     return found
 
 

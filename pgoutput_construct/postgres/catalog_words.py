@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pgoutput_construct.changelog.wholeness import UnpublishedColumns
 from pgoutput_construct.stream.identifiers import qualified_name
 
-__all__ = ["publication_words", "table_words"]
+__all__ = ["column_words", "publication_words", "table_words"]
 
 Facts = Mapping[str, Any]
 
@@ -23,6 +24,13 @@ def table_words(before: Facts | None, after: Facts) -> str | None:
     gone = {oid for oid, _ in before["filenodes"]} - {oid for oid, _ in after["filenodes"]}
     changes = [f"{len(found)} {what}" for found, what in ((leaves, "attached"), (gone, "gone")) if found]
     return f"partitions of table {now}: {', '.join(changes)}" if changes else None
+
+
+def column_words(before: Facts | None, after: Facts) -> str | None:
+    """Say which generated columns the log will be without, when they are seen first."""
+    known = {} if before is None else _unpublished(before)
+    found = _unpublished(after)
+    return str(UnpublishedColumns.of(after["oid"], _title(after), found)) if found.keys() - known.keys() else None
 
 
 def publication_words(before: Facts | None, after: Facts) -> str | None:
@@ -43,6 +51,11 @@ def publication_words(before: Facts | None, after: Facts) -> str | None:
     }
     changes = [f"{what} {', '.join(sorted(names))}" for what, names in parts.items() if names]
     return f"publication {after['publication']!r} was changed: {'; it '.join(changes)}" if changes else None
+
+
+def _unpublished(table: Facts) -> dict[str, str]:
+    columns = (column for column in table["columns"] if "generated" in column and not column.get("published"))
+    return {column["name"]: column["generated"] for column in columns}
 
 
 def _title(table: Facts) -> str:

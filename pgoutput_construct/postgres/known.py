@@ -9,20 +9,28 @@ from pgoutput_construct.changelog.facts import TableFactsReader
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import latest_descriptions
 from pgoutput_construct.postgres.catalog import CatalogReading, Facts
-from pgoutput_construct.postgres.catalog_words import publication_words, table_words
+from pgoutput_construct.postgres.catalog_words import column_words, publication_words, table_words
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import Relation
 
 __all__ = ["Known", "News", "Shape", "shape_of"]
-
-Shape: TypeAlias = tuple[tuple[str, int, int], ...]
-"""Names, types and modifiers of the columns that a Relation has."""
 
 _Found: TypeAlias = tuple[str, Facts, str | None]
 
 _READING: Final = ("seq", "since", "unchanged", "snapshot")
 _PASSING: Final = ("recent", "truncated")
 """What says something of the moment of a reading: it is not told when it alone is another."""
+
+
+class Shape(NamedTuple):
+    """What a Relation says of its table and its columns."""
+
+    namespace: str
+    """The table's schema."""
+    name: str
+    """Its name."""
+    columns: tuple[tuple[str, int, int], ...]
+    """Names, types and modifiers of its columns."""
 
 
 class News(NamedTuple):
@@ -39,8 +47,9 @@ class News(NamedTuple):
 
 
 def shape_of(relation: Relation) -> Shape:
-    """Return what a Relation says of columns."""
-    return tuple((column.name, column.type_oid, column.type_modifier) for column in relation.columns)
+    """Return what a Relation says."""
+    columns = tuple((column.name, column.type_oid, column.type_modifier) for column in relation.columns)
+    return Shape(relation.namespace or "pg_catalog", relation.name, columns)
 
 
 @dataclass
@@ -57,6 +66,8 @@ class Known:
     """The latest description of each table, where its facts were said after it."""
     unconfirmed: dict[int, Shape] = field(default_factory=dict)
     """The latest description of each table in the log where they were not."""
+    gone: set[int] = field(default_factory=set)
+    """The OIDs of tables that were dropped."""
     since: dict[int, int] = field(default_factory=dict)
     """When all messages before this seq had been received, the facts of a table were still as they are here."""
 
@@ -107,18 +118,27 @@ class Known:
     def _table_news(
         self, reading: CatalogReading, locked: Collection[int], described: Mapping[int, Shape]
     ) -> Iterator[_Found]:
+        published = (table for facts in reading.publications.values() for table in facts["tables"])
+        without_list = {table["oid"] for table in published if table["columns"] is None}
         for oid, facts in reading.tables.items():
             confirms = oid in described and oid not in locked
             if confirms:
                 self.confirmed[oid] = described[oid]
             if confirms or _lasting(facts) != _lasting(self.tables.get(oid)):
-                words = table_words(self.tables.get(oid), facts)
+                before = self.tables.get(oid)
+                words = [table_words(before, facts), column_words(before, facts) if oid in without_list else None]
                 self.tables[oid] = facts
-                yield TABLE_FACTS, dict(facts), words
-        for oid in [*self.tables.keys() - reading.tables.keys()]:
-            gone = self.tables.pop(oid)
-            facts = {"oid": oid, "schema": gone["schema"], "name": gone["name"], "gone": True}
-            yield TABLE_FACTS, facts, table_words(gone, facts)
+                yield TABLE_FACTS, dict(facts), "; ".join(filter(None, words)) or None
+        self.gone -= reading.tables.keys()
+        # A table that is described and not in the catalog came and went since the last look; or it is yet to come, and
+        # who creates it holds its lock.
+        short_lived = described.keys() - self.gone - {*locked}
+        for oid in (self.tables.keys() | short_lived) - reading.tables.keys():
+            before = self.tables.pop(oid, None)
+            schema, name = (before["schema"], before["name"]) if before else described[oid][:2]
+            facts = {"oid": oid, "schema": schema, "name": name, "gone": True}
+            self.gone.add(oid)
+            yield TABLE_FACTS, facts, table_words(before, facts)
 
     def _publication_news(self, reading: CatalogReading) -> Iterator[_Found]:
         for name, facts in reading.publications.items():
@@ -134,6 +154,7 @@ class Known:
     def _keep(self, oid: int, facts: Facts) -> None:
         if facts.get("gone"):
             self.tables.pop(oid, None)
+            self.gone.add(oid)
         else:
             self.tables[oid] = facts
 

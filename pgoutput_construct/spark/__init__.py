@@ -13,7 +13,7 @@ with needing("spark"):
     import pyspark  # noqa: F401
 
 if TYPE_CHECKING:
-    from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack
+    from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, UnpublishedColumns
     from pgoutput_construct.spark.comparison import Comparison, compare
     from pgoutput_construct.spark.failures import plain_errors
     from pgoutput_construct.spark.job import OpenLog, Written, open_log, read_table, write_tables
@@ -36,6 +36,7 @@ __all__ = [
     "OpenLog",
     "Table",
     "TableVerdict",
+    "UnpublishedColumns",
     "Written",
     "advance",
     "changes_schema",
@@ -66,6 +67,7 @@ _MODULES = {
     "OpenLog": "spark.job",
     "Table": "spark.tables",
     "TableVerdict": "spark.verifying",
+    "UnpublishedColumns": "changelog.wholeness",
     "Written": "spark.job",
     "advance": "spark.state",
     "changes_schema": "spark.schemas",

@@ -13,7 +13,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.changelog.copies import snapshot_command
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of, whole_tables
+from pgoutput_construct.changelog.wholeness import (
+    IncompleteTableWarning,
+    Lack,
+    UnpublishedColumns,
+    lacks_of,
+    unpublished_columns,
+    whole_tables,
+)
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
@@ -62,6 +69,11 @@ class OpenLog:
         Each says so as text, with the remedy; ``state`` of such a table warns with it.
         """
         return tuple(lacks_of(self.opened.index))
+
+    @cached_property
+    def unpublished_columns(self) -> tuple[UnpublishedColumns, ...]:
+        """The generated columns that tables have at their source, and not here, since they are not published."""
+        return tuple(unpublished_columns(self.opened.index))
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
 from operator import attrgetter, itemgetter
 from typing import Final, TypeAlias
 
@@ -15,6 +15,7 @@ from pgoutput_construct.changelog.copies import Snapshot, TableCopy, copies_of
 from pgoutput_construct.changelog.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
 from pgoutput_construct.changelog.facts import (
     Column,
+    ColumnType,
     PublicationReading,
     TableReading,
     covers,
@@ -61,7 +62,8 @@ def plain_lineage(index: SegmentIndex) -> Found:
         copies.setdefault(copy.relation_oid, []).append(copy)
     numbers, found = _all_numbers(index, readings)
     for oid, of_table in readings.items():
-        found += [(oid, stale) for stale in (*_rewrites(of_table), *_partition_changes(of_table))]
+        changes = (*_rewrites(of_table), *_type_changes(of_table), *_late_values(of_table))
+        found += [(oid, stale) for stale in (*changes, *_partition_changes(of_table))]
     found += [*published, *_lost_histories(events_of(index, BEGUN_ANEW), readings)]
     gone = {oid for oid, of_table in readings.items() if of_table[-1].gone}
     begun = [event.seq for event in events_of(index, BEGUN_ANEW)]
@@ -92,6 +94,7 @@ def _table_readings(index: SegmentIndex) -> dict[int, list[TableReading]]:
             attached=frozenset(told.get("attached", ())),
             truncated=frozenset(told.get("truncated", ())),
             columns=SharedColumns(Column(**column) for column in told.get("columns", ())),
+            types=tuple(map(ColumnType.of, told.get("types", ()))),
         )
         found.setdefault(reading.oid, []).append(reading)
     return found
@@ -307,6 +310,33 @@ def _rewrites(readings: Iterable[TableReading]) -> Iterator[Stale]:
             yield stale_table(
                 after, (after.namespace, after.name), f"has other types in {', '.join(changed)} (ALTER TABLE)"
             )
+
+
+def _type_changes(readings: Iterable[TableReading]) -> Iterator[Stale]:
+    """Yield where labels of enums were renamed, or composite types altered, of which a table has values."""
+    for before, after in pairwise(readings):
+        changed = {
+            number
+            for was, now in product(before.types, after.types)
+            if was.oid == now.oid
+            and (was.attributes != now.attributes or {*was.labels.items()} - {*now.labels.items()})
+            for number in {*was.columns} & {*now.columns}
+        }
+        if names := [c.name for c in after.columns if c.published and c.number in changed]:
+            what = f"has values of an altered type in {', '.join(names)} (ALTER TYPE: labels, or attributes)"
+            ended = replace(after.snapshot, xmin=after.snapshot.xmax, xip=())
+            yield replace(stale_table(after, (after.namespace, after.name), what), snapshot=ended)
+
+
+def _late_values(readings: Iterable[TableReading]) -> Iterator[Stale]:
+    """Yield where generated columns that were not published came to be."""
+    for before, after in pairwise(readings):
+        found = {c.number for c in before.columns if c.generated and not c.published}
+        if names := [c.name for c in after.columns if c.published and c.number in found]:
+            what = (
+                f"has values in {', '.join(names)} that were never published (generated columns, as of DROP EXPRESSION)"
+            )
+            yield stale_table(after, (after.namespace, after.name), what)
 
 
 def _lost_histories(

@@ -38,6 +38,7 @@ class Model:
     oid: int
     columns: list[dict[str, Any]] = field(default_factory=list)
     files: dict[int, int] = field(default_factory=dict)
+    types: list[dict[str, Any]] = field(default_factory=list)
     gone: bool = False
     sent: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
     """The seqs of its descriptions, and what each has."""
@@ -97,6 +98,8 @@ class RandomLog:
             "modifier": -1,
         }
         column |= {"xmin": self.xid, "published": self.chance.random() < 0.9}
+        if self.chance.random() < 0.1:
+            column |= {"generated": "s", "published": False}
         if self.chance.random() < 0.4:
             column["missing"] = self.chance.choice(["x", '"}, {"number": 1'])
         table.columns.append(column)
@@ -104,7 +107,7 @@ class RandomLog:
     def _alter(self, table: Model) -> None:
         self.xid += 1
         live = [place for place, column in enumerate(table.columns) if not column.get("dropped")]
-        what = self.chance.choice(["add", "drop", "rename", "retype", "rewrite", "list"])
+        what = self.chance.choice(["add", "drop", "rename", "retype", "rewrite", "list", "ungenerated", "types"])
         if what == "add" or not live:
             self._add(table)
             return
@@ -118,6 +121,10 @@ class RandomLog:
             )
         elif what == "retype":
             column["type"] = self.chance.choice([INT4, TEXT, VARCHAR])
+        elif what == "ungenerated" and column.pop("generated", None):
+            column["published"] = True
+        elif what == "types":
+            self._alter_types(table, [column["number"] for column in table.columns])
         elif what == "list":
             column["published"] = not column["published"]
         table.columns[place] = column
@@ -125,6 +132,15 @@ class RandomLog:
             table.files = {oid: node + 1 for oid, node in table.files.items()}
         if self.chance.random() < 0.1:
             table.files = {table.oid + 100 + leaf: 1 for leaf in range(self.chance.randint(1, 2))}
+
+    def _alter_types(self, table: Model, numbers: list[int]) -> None:
+        labels = [[oid, self.chance.choice("abc")] for oid in range(5, self.chance.randint(6, 8))]
+        attributes = [[number, INT4] for number in range(1, self.chance.randint(2, 4))]
+        table.types = [
+            {"type": oid, "columns": self.chance.sample(numbers, self.chance.randint(1, len(numbers))), **parts}
+            for oid, parts in ((90, {"labels": labels}), (91, {"attributes": attributes}))
+            if self.chance.random() < 0.9
+        ]
 
     def _read(self, table: Model) -> None:
         for column in table.columns:
@@ -138,6 +154,7 @@ class RandomLog:
             facts |= {"replica_identity": "d", "created": 3, "filenodes": [[*pair] for pair in table.files.items()]}
             leaves = [oid for oid in table.files if self.chance.random() < 0.3]
             facts |= {"attached": leaves, "truncated": leaves, "columns": table.columns}
+            facts |= {"types": table.types} if table.types else {}
         since = self.chance.choice([-1, self.seq, self.seq, max(0, self.seq - 3)])
         self._event(
             TABLE_FACTS,

@@ -167,6 +167,31 @@ def test_what_cannot_be_compared(spark: Any, shop: Shop, warehouse: Path, tmp_pa
         verdicts(spark, shop, tmp_path)
 
 
+def test_generated_columns_that_are_not_published(spark: Any, shop: Shop, tmp_path: Path) -> None:
+    """replicate, verify and log name them; nothing differs, and none of the commands fails."""
+    shop.execute(
+        "CREATE TABLE billed (id int PRIMARY KEY, price int, gross int GENERATED ALWAYS AS (price * 2) STORED,"
+        "net int GENERATED ALWAYS AS (price / 2) VIRTUAL)",
+        "INSERT INTO billed VALUES (1, 10), (2, 20)",
+    )
+    shop.capture()
+    into = ["--warehouse", tmp_path / "warehouse", "--table", "public.billed"]
+    text = "public.billed is in the log without its generated columns, which are not published: gross, net; compute"
+    with pytest.MonkeyPatch.context() as patch, shop.capturing():
+        patch.setattr("pgoutput_construct.spark.spark_session", lambda *_, **__: nullcontext(spark))
+        done = {
+            command: CliRunner().invoke(cli, [command, str(shop.directory), *map(str, arguments)])
+            for command, arguments in {
+                "replicate": ["--into", "parquet", "--once", *into],
+                "verify": ["--dsn", shop.dsn, *into],
+                "log": [],
+            }.items()
+        }
+    for command, result in done.items():
+        assert (result.exit_code, result.output.count(f"note: {text}")) == (0, 1), (command, result.output)
+    assert "public.billed: equal: 2 rows" in done["verify"].stdout
+
+
 def test_transactions_that_are_not_visible_yet() -> None:
     """Xids before the snapshot and after it, around the end of an epoch, and more than half of one ago."""
     half = 2**31

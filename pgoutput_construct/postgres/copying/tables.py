@@ -109,8 +109,9 @@ class PublishedTable:
 
     @property
     def shape(self) -> Shape:
-        """Its columns as a Relation has them."""
-        return tuple((column.name, column.type_oid, column.modifier) for column in self.columns)
+        """What a Relation says of it."""
+        columns = tuple((column.name, column.type_oid, column.modifier) for column in self.columns)
+        return Shape(self.namespace, self.name, columns)
 
     @property
     def pages(self) -> int:

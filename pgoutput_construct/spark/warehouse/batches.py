@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog.commits import last_commit
-from pgoutput_construct.changelog.wholeness import Lack
+from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
@@ -46,6 +46,8 @@ class Batch:
     """The tables that were renamed, or are no more: their datasets were removed."""
     lacks: tuple[Lack, ...]
     """Why tables are not, or no longer, as they are at their source."""
+    unpublished: tuple[UnpublishedColumns, ...]
+    """The generated columns that tables have at their source, and not here, since they are not published."""
     missing: Mapping[str, int]
     """How many changes were reported of rows that are not there, by table; see ``read_missing``."""
     seconds: float
@@ -104,8 +106,9 @@ class Tables:
         removed = tuple(each.version.table for each in gone)
         oids = {table.relation_oid for table in tables}
         lacks = tuple(lack for lack in log.lacks if lack.relation_oid in oids)
+        unpublished = tuple(each for each in log.unpublished_columns if each.relation_oid in oids)
         spent = time.monotonic() - began
-        return Batch(self._progress.batch, seq, lsn, moment, done, removed, lacks, self._missing, spent)
+        return Batch(self._progress.batch, seq, lsn, moment, done, removed, lacks, unpublished, self._missing, spent)
 
     def _note(self, progress: Progress) -> None:
         self._warehouse.begin(progress)

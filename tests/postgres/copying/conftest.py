@@ -36,6 +36,12 @@ class Source:
         """The connection string."""
         return psycopg.conninfo.make_conninfo(self.server.dsn, dbname=self.dbname)
 
+    @property
+    def version(self) -> int:
+        """The major version of the server."""
+        with self.connect() as connection:
+            return connection.info.server_version // 10000
+
     def connect(self) -> "psycopg.Connection[Any]":
         """Open an autocommit connection."""
         return self.server.connect(dbname=self.dbname)

@@ -8,7 +8,7 @@ import pytest
 
 from pgoutput_construct.changelog.copies import latest_copies
 from pgoutput_construct.changelog.facts import table_readings
-from pgoutput_construct.changelog.wholeness import lacks_of, whole_tables
+from pgoutput_construct.changelog.wholeness import UnpublishedColumns, lacks_of, unpublished_columns, whole_tables
 from pgoutput_construct.postgres.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres.queries import Connection
 from tests.postgres.copying.conftest import Source
@@ -118,3 +118,88 @@ def test_facts_that_precede_the_first_copy(source: Source, monkeypatch: pytest.M
     (copy,) = (copy for copy in latest_copies(index).values() if copy.name == "later")
     first, *_ = table_readings(index)[copy.relation_oid]
     assert first.seq < copy.seq
+
+
+def test_tables_that_were_dropped_between_two_looks(source: Source) -> None:
+    """Rows came of them, and no facts: the log says that they are gone, and lacks nothing of them."""
+    source.execute("CREATE PUBLICATION everything FOR ALL TABLES", "CREATE TABLE kept (id int PRIMARY KEY)")
+    given = {"publications": ["everything"], "snapshot": False}
+    source.capture(**given)
+    source.execute(
+        "TRUNCATE kept",
+        "CREATE TABLE short (id int PRIMARY KEY)",
+        'CREATE SCHEMA "Odd one"',
+        'CREATE TABLE "Odd one"."A.b" (id int PRIMARY KEY)',
+        "INSERT INTO short VALUES (1)",
+        """INSERT INTO "Odd one"."A.b" VALUES (2)""",
+        'DROP SCHEMA "Odd one" CASCADE',
+        "DROP TABLE short",
+        "INSERT INTO kept VALUES (3)",
+    )
+    source.capture(**given)
+    assert lacks(source) == []
+    said = table_readings(source.log().index)
+    assert {each.title for (each, *_) in said.values() if each.gone} == {"public.short", '"Odd one"."A.b"'}
+    source.execute("INSERT INTO kept VALUES (4)")
+    source.capture(**given)
+    assert {oid: len(readings) for oid, readings in table_readings(source.log().index).items()} == {
+        oid: len(readings) for oid, readings in said.items()
+    }
+
+
+def test_a_table_that_nobody_else_sees_yet(source: Source) -> None:
+    """Its rows are streamed before its transaction ends: it is not in the catalog, and not gone either."""
+    source.execute("CREATE PUBLICATION everything FOR ALL TABLES", "CREATE TABLE kept (id int PRIMARY KEY)")
+    given = {"publications": ["everything"], "snapshot": False, "streaming": "on", "proto_version": 2}
+    source.capture(**given)
+    source.execute("INSERT INTO kept VALUES (1)")
+    source.capture(**given)
+    with source.capturing(**given), source.connect() as writer:
+        writer.autocommit = False
+        writer.execute("CREATE TABLE early (id int PRIMARY KEY, v text)")
+        writer.execute("INSERT INTO early SELECT i, repeat('x', 100) FROM generate_series(1, 5000) i")
+        oid = writer.execute("SELECT 'early'::regclass::oid::bigint").fetchone()
+        assert oid is not None
+        wait_until(lambda: oid[0] in source.log().index.entries("descriptions")["oid"].to_pylist(), seconds=30)
+        time.sleep(2)
+        writer.commit()
+        wait_until(lambda: oid[0] in table_readings(source.log().index), seconds=30)
+        writer.execute("SELECT 1")
+    assert not any(each.gone for readings in table_readings(source.log().index).values() for each in readings)
+    assert [said.partition(":")[0] for said in lacks(source)] == ["the log has no snapshot of public.kept"]
+
+
+def test_generated_columns_that_are_not_published(source: Source, caplog: pytest.LogCaptureFixture) -> None:
+    """The capture names them once; the log does, and lacks nothing; what is published later is copied."""
+    caplog.set_level(logging.WARNING)
+    source.execute(
+        "CREATE TABLE listed (id int PRIMARY KEY, n int GENERATED ALWAYS AS (id) STORED)",
+        'CREATE TABLE plain (id int PRIMARY KEY, n int GENERATED ALWAYS AS (id * 2) STORED, "N" int)',
+        "INSERT INTO plain VALUES (1), (2)",
+        "ALTER PUBLICATION p SET TABLE plain" + (", listed (id)" if source.version >= 15 else ""),
+    )
+    for number in range(3, 5):
+        source.capture()
+        source.execute(f"INSERT INTO plain VALUES ({number})")
+    source.capture()
+    text = "public.plain is in the log without its generated columns, which are not published: n; compute them where "
+    assert [said.startswith(text) for said in caplog.messages] == [True]
+    assert lacks(source) == [] and [str(each)[: len(text)] for each in unpublished(source)] == [text]
+    source.check({"plain": "id N"})
+    caplog.clear()
+    source.execute(
+        'ALTER TABLE plain ADD "More" int GENERATED ALWAYS AS (id * 3) STORED', "INSERT INTO plain VALUES (9)"
+    )
+    source.capture()
+    assert [each.columns for each in unpublished(source)] == [("n", "More")]
+    assert sum('not published: n, "More"; compute' in said for said in caplog.messages) == 1
+    if source.version >= 18:
+        source.execute("ALTER PUBLICATION p SET (publish_generated_columns = stored)", "INSERT INTO plain VALUES (5)")
+        source.capture()
+        assert lacks(source) == [] and unpublished(source) == []
+        source.check({"plain": "id N n More"})
+
+
+def unpublished(source: Source) -> list[UnpublishedColumns]:
+    """Return the generated columns that the log is without."""
+    return unpublished_columns(source.log().index)
