@@ -137,7 +137,6 @@ class RelationReader:
 
     def __init__(self, keywords: str) -> None:
         """Take the keywords of parse, as JSON."""
-        self._keywords = keywords
         self._engine = engine(**json.loads(keywords))
         self._payload = self._header = b""
         self._columns: tuple[RelationColumn, ...] = ()
@@ -150,9 +149,10 @@ class RelationReader:
         if payload != self._payload:
             columns = self._follow(payload)
             if columns is None:
-                message = read_sent(payload, self._keywords)
+                message = self._engine.parse(payload)
                 assert isinstance(message, Relation)
-                self._model, self._text, self._fronts, columns = message, None, {}, message.columns
+                columns = message.columns
+                self._model, self._text, self._fronts = message if len(columns) >= _MANY else None, None, {}
             self._payload, self._columns = payload, columns
         return self._columns
 
@@ -202,6 +202,8 @@ class RelationReader:
             return stream.tell(), count
 
 
+_MANY: Final = 32
+"""Columns from which on it takes less time to look for those that differ than to parse them all."""
 _HEADER: Final = Struct(*takewhile(lambda field: field.name != "columns", definitions.Relation.subcons))
 """What a Relation has before its columns."""
 
