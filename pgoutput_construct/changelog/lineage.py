@@ -307,7 +307,7 @@ class _TableHistory:
         for seq in seqs:
             self.unknowns.pop(seq, None)
 
-    def parse(self, payload: bytes, keywords: str) -> tuple[RelationColumn, ...]:
+    def parse(self, payload: bytes, keywords: str) -> Sequence[RelationColumn]:
         """Return the columns of a Relation that was sent.
 
         A server sends it again over each connection, mostly as it was: then they are the same object, and what was
@@ -315,7 +315,7 @@ class _TableHistory:
         """
         if keywords not in self._relations:
             self._relations[keywords] = RelationReader(keywords)
-        return self._relations[keywords].read(payload)
+        return self._relations[keywords].columns(payload)
 
     def find(self, kind: int, stale: Stale | None) -> None:
         """Note what happened to its rows, if there is something."""
