@@ -1,12 +1,12 @@
 """What describes the rows of a log from segment to segment: the history of one, and what the next ones inherit."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from itertools import takewhile
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, overload
 
 import pyarrow as pa
 from construct import ConstructError, Struct
@@ -19,6 +19,7 @@ from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.wire import definitions
 from pgoutput_construct.wire.engine import engine, parse
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation, RelationColumn, Type
+from pgoutput_construct.wire.primitives import UInt16
 
 __all__ = ["Descriptions", "RelationReader", "Sent", "described", "read_sent"]
 
@@ -137,20 +138,31 @@ class RelationReader:
 
     def __init__(self, keywords: str) -> None:
         """Take the keywords of parse, as JSON."""
-        self._keywords = keywords
         self._engine = engine(**json.loads(keywords))
         self._payload = self._header = b""
         self._columns: tuple[RelationColumn, ...] = ()
         self._text: SuccessiveText | None = None
         self._model: Relation | None = None
         self._fronts: dict[int, bytes] = {}
+        self._latest: tuple[bytes, Sequence[RelationColumn]] = b"", ()
+        self._start = b""
+
+    def columns(self, payload: bytes) -> Sequence[RelationColumn]:
+        """Return the columns; those of many are parsed when one is looked at: mostly, it matters how many they are.
+
+        Those of the same payload as before are the same object.
+        """
+        if payload != self._latest[0]:
+            columns = self.read(payload) if len(payload) < _LONG else _LaterColumns(self, payload, self._count(payload))
+            self._latest = payload, columns
+        return self._latest[1]
 
     def read(self, payload: bytes) -> tuple[RelationColumn, ...]:
         """Return the columns; those of the same payload as before are the same tuple. Raises DecodeError as parse."""
         if payload != self._payload:
-            columns = self._follow(payload)
+            columns = self._follow(payload) if len(payload) >= _LONG else None
             if columns is None:
-                message = read_sent(payload, self._keywords)
+                message = self._engine.parse(payload)
                 assert isinstance(message, Relation)
                 self._model, self._text, self._fronts, columns = message, None, {}, message.columns
             self._payload, self._columns = payload, columns
@@ -181,6 +193,18 @@ class RelationReader:
         self._header, self._text = payload[:length], self._text.next(text, differing, sizes)
         return (*self._columns[: differing.start], *message.columns, *self._columns[differing.stop :])
 
+    def _count(self, payload: bytes) -> int:
+        """Return how many columns a Relation has."""
+        size = len(self._start)
+        if not size or not payload.startswith(self._start):
+            try:
+                end, _ = self._measure(payload)
+            except ConstructError:
+                return len(self.read(payload))  # which explains it
+            size = end - _COUNT.sizeof()
+            self._start = payload[:size]
+        return int(_COUNT.parse(payload[size : size + _COUNT.sizeof()]))
+
     def _front(self, count: int) -> bytes:
         """Return the header of a Relation that has some columns."""
         if count not in self._fronts:
@@ -202,6 +226,32 @@ class RelationReader:
             return stream.tell(), count
 
 
+class _LaterColumns(Sequence[RelationColumn]):
+    """The columns of a Relation, which are parsed when one is looked at."""
+
+    def __init__(self, reader: RelationReader, payload: bytes, count: int) -> None:
+        self._reader, self._payload, self._count = reader, payload, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> RelationColumn: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[RelationColumn]: ...
+
+    def __getitem__(self, index: int | slice) -> RelationColumn | Sequence[RelationColumn]:
+        return self._reader.read(self._payload)[index]
+
+    def __iter__(self) -> Iterator[RelationColumn]:
+        return iter(self._reader.read(self._payload))
+
+
+_LONG: Final = 512
+"""Bytes of a Relation from which on it takes less time to look for what differs than to parse all columns."""
+_COUNT: Final = UInt16
+"""The last field of the header: how many columns follow."""
 _HEADER: Final = Struct(*takewhile(lambda field: field.name != "columns", definitions.Relation.subcons))
 """What a Relation has before its columns."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.index import BinaryValues, SegmentIndex
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
@@ -109,9 +109,8 @@ def event_rows(index: SegmentIndex, names: Collection[str] = (), after: int = -1
         chosen &= pc.is_in(events["name"], pa.array(sorted(names), pa.string())).to_numpy()
     places = np.flatnonzero(chosen)
     facts = events.select(EventRow._fields[:-1]).take(places)
-    payloads = events["payload"]
     columns = (column.to_pylist() for column in facts.columns)
-    yield from map(EventRow, *columns, (memoryview(payloads[place].as_buffer()) for place in places.tolist()))
+    yield from map(EventRow, *columns, map(BinaryValues(events["payload"]).__getitem__, places.tolist()))
 
 
 def events_of(index: SegmentIndex, name: str | None = None) -> Iterator[LogEvent]:

@@ -6,8 +6,10 @@ one another, and one footer holds a table of one row. ``changelog/build.py`` mak
 
 import zlib
 from base64 import b64decode, b64encode
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["COLUMNS", "INDEX_SCHEMA", "SegmentIndex", "check_index", "struct_array"]
+__all__ = ["COLUMNS", "INDEX_SCHEMA", "BinaryValues", "SegmentIndex", "check_index", "struct_array"]
 
 _SPANS: Final = pa.list_(pa.struct([("first", pa.int64()), ("last", pa.int64())]))
 _XIDS: Final = pa.list_(pa.int64())
@@ -211,6 +213,26 @@ class SegmentIndex:
     def one(self, place: int) -> "SegmentIndex":
         """Return the index of one of the segments."""
         return SegmentIndex(self.table.slice(place, 1))
+
+
+class BinaryValues:
+    """The values of a column of bytes or of text, as views of its buffers: each scalar of Arrow has a copy instead."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        """Take a column without nulls."""
+        self._chunks = column.chunks
+        self._starts = [*accumulate(map(len, self._chunks), initial=0)]
+        self._open: dict[int, tuple[memoryview, memoryview]] = {}
+
+    def __getitem__(self, place: int) -> memoryview:
+        number = bisect_right(self._starts, place) - 1
+        if number not in self._open:
+            chunk = self._chunks[number]
+            _, offsets, values = chunk.buffers()
+            self._open[number] = memoryview(offsets).cast("i")[chunk.offset :], memoryview(values or b"")
+        bounds, content = self._open[number]
+        place -= self._starts[number]
+        return content[bounds[place] : bounds[place + 1]]
 
 
 def check_index(content: bytes) -> bytes:

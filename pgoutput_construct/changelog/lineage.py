@@ -9,13 +9,15 @@ with the description nothing that comes later changes them, except more such row
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from operator import itemgetter
 from typing import Final
 
 import numpy as np
-import pyarrow.compute as pc
+import pyarrow as pa
 
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.described import RelationReader
@@ -34,7 +36,7 @@ from pgoutput_construct.changelog.facts import (
     altered_columns,
     covers,
 )
-from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.index import BinaryValues, SegmentIndex
 from pgoutput_construct.changelog.numbering import ReadingWindow
 from pgoutput_construct.changelog.stale import (
     PublicationChanges,
@@ -47,10 +49,11 @@ from pgoutput_construct.changelog.stale import (
     type_change,
 )
 from pgoutput_construct.changelog.successive import SharedColumns
-from pgoutput_construct.changelog.uses import Use, Uses, uses_of
+from pgoutput_construct.changelog.usage import COPIED
+from pgoutput_construct.changelog.uses import Uses, uses_of
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
-from pgoutput_construct.wire.messages import Relation, RelationColumn
+from pgoutput_construct.wire.messages import RelationColumn
 
 __all__ = ["Lineage", "LineageTracker", "Stale", "lineage_of"]
 
@@ -114,8 +117,7 @@ class LineageTracker:
         for event in event_rows(index, _EVENTS, self._last_seq):
             self._read(event)
         sent = _SentRelations(index)
-        self._oids |= sent.oids(self._last_seq)
-        self._use(uses_of(index))
+        self._use(uses_of(index), sent)
         self._last_seq = index.last_seq
         if self._first_reading < 0:
             return Lineage({}, {}, {})
@@ -132,7 +134,6 @@ class LineageTracker:
         """The seqs at which the log was begun anew."""
         self._publications = PublicationChanges()
         self._can_copy: dict[int, bool] = {}
-        self._oids: dict[int, int] = {}
         self._uses = Uses(*np.empty((4, 0), np.int64))
         self._numbers: dict[int, tuple[int, ...]] = {}
         self._missing: dict[tuple[int, int], str] = {}
@@ -175,26 +176,26 @@ class LineageTracker:
                 table.numbers.add(column.number)
                 if column.missing is not None:
                     self._missing[reading.oid, column.number] = column.missing
-        table.read(reading)
+        table.read(reading, self._uses)
 
-    def _use(self, uses: Uses) -> None:
+    def _use(self, uses: Uses, sent: "_SentRelations") -> None:
         """Note the descriptions of whose rows there are others, or more, than before."""
-        for seq in uses.lost(self._uses):
-            if seq in self._oids:
-                self._table(self._oids[seq]).forget(seq)
+        if lost := {*uses.lost(self._uses)}:
+            for table in self._tables.values():
+                table.forget(table.in_use & lost)
+            for seq in lost:
                 self._numbers.pop(seq, None)
-        for seq, use in uses.since(self._uses):
-            if seq in self._oids:
-                self._table(self._oids[seq]).use(seq, use)
+        for oid, some in sent.by_table(uses.since(self._uses)):
+            self._table(oid).use(some)
         self._uses = uses
 
     def _number(self, table: "_TableHistory", sent: "_SentRelations") -> None:
         """Look up the numbers of the descriptions of a table that are due."""
         due, table.due = sorted(table.due), set()
         due = due[bisect_left(due, self._first_reading) :]
-        for seq, (payload, keywords) in zip(due, sent.of(due), strict=True):
+        for (seq, use), (payload, keywords) in zip(self._uses.of(due), sent.of(due), strict=True):
             self.lookups += 1
-            use, columns = table.uses[seq], table.parse(payload, keywords)
+            columns = table.parse(payload, keywords)
             window, last, is_closed = table.window(seq, use.last)
             numbers = window.find(columns, use.precedes)
             table.unknowns.pop(seq, None)
@@ -222,34 +223,37 @@ class _SentRelations:
     """The Relations in the index of a log; of one that was pruned also those from before it begins."""
 
     def __init__(self, index: SegmentIndex) -> None:
-        self._first_seq = index.first_seq
-        self._sent, inherited = index.entries("descriptions"), index.entries("inherited")
+        inherited = index.entries("inherited")
+        older, first = np.unique(inherited["seq"].to_numpy(), return_index=True)
+        older = inherited.take(first[: older.searchsorted(index.first_seq)])
+        self._sent = pa.concat_tables([older, index.entries("descriptions")])
         self._seqs = self._sent["seq"].to_numpy()
-        self._older_seqs, first = np.unique(inherited["seq"].to_numpy(), return_index=True)
-        count = int(self._older_seqs.searchsorted(self._first_seq))
-        self._older_seqs, self._older = self._older_seqs[:count], inherited.take(first[:count])
 
-    def oids(self, after: int) -> dict[int, int]:
-        """Return the OIDs of what is described, by the seqs of the Relations; of those of the log only after a seq."""
-        latest = self._sent.slice(int(self._seqs.searchsorted(after, "right")))
-        found: dict[int, int] = {}
-        for table in (self._older, latest):
-            is_relation = pc.starts_with(table["payload"], pattern=Relation.TAG)
-            some = table.select(["seq", "oid"]).filter(is_relation)
-            found.update(zip(some["seq"].to_pylist(), some["oid"].to_pylist(), strict=True))
-        return found
+    def by_table(self, uses: Uses) -> Iterator[tuple[int, Uses]]:
+        """Yield the OID of each table of which there are descriptions among these, and their uses."""
+        if not len(self._seqs):
+            return
+        places = self._seqs.searchsorted(uses.descriptions).clip(max=len(self._seqs) - 1)
+        is_known = self._seqs[places] == uses.descriptions
+        oids = self._sent["oid"].to_numpy()[places[is_known]]
+        order = oids.argsort(kind="stable")
+        oids, uses = oids[order], uses.take(np.flatnonzero(is_known)[order])
+        bounds = [0, *(np.flatnonzero(np.diff(oids)) + 1).tolist(), len(oids)]
+        for begin, end in pairwise(bounds) if len(oids) else ():
+            yield int(oids[begin]), uses.take(slice(begin, end))
 
     def of(self, seqs: Sequence[int]) -> Iterator[tuple[bytes, str]]:
-        """Yield some as they were sent, in the order of their seqs, with the keywords of parse, as JSON."""
-        older = bisect_left(seqs, self._first_seq)
-        for some, table, known in (
-            (seqs[:older], self._older, self._older_seqs),
-            (seqs[older:], self._sent, self._seqs),
-        ):
-            places = known.searchsorted(np.array(some, np.int64))
-            payloads = map(table["payload"].__getitem__, places.tolist())
-            for payload, keywords in zip(payloads, table["keywords"].take(places).to_pylist(), strict=True):
-                yield payload.as_py(), keywords
+        """Yield some as they were sent, with the keywords of parse, as JSON."""
+        for place in self._seqs.searchsorted(np.array(seqs, np.int64)).tolist():
+            yield bytes(self._payloads[place]), str(self._keywords[place], "utf-8")
+
+    @cached_property
+    def _payloads(self) -> BinaryValues:
+        return BinaryValues(self._sent["payload"])
+
+    @cached_property
+    def _keywords(self) -> BinaryValues:
+        return BinaryValues(self._sent["keywords"])
 
 
 class _TableHistory:
@@ -265,8 +269,8 @@ class _TableHistory:
         """Of all columns that it had."""
         self.open: set[int] = set()
         """The seqs of descriptions in use after which there is no reading: the next one may tell more of them."""
-        self.uses: dict[int, Use] = {}
-        """The uses of its descriptions, by their seqs."""
+        self.in_use: set[int] = set()
+        """The seqs of its descriptions that are in use."""
         self.unknowns: dict[int, Stale] = {}
         """What follows from descriptions whose numbers are not certain, by their seqs."""
         self.due: set[int] = set()
@@ -279,8 +283,8 @@ class _TableHistory:
         self._relations: dict[str, RelationReader] = {}
         self._windows: dict[tuple[int, int, bool], ReadingWindow] = {}
 
-    def read(self, reading: TableReading) -> None:
-        """Take in the next reading."""
+    def read(self, reading: TableReading, uses: Uses) -> None:
+        """Take in the next reading; ``uses`` has those of its descriptions."""
         self.latest = reading
         if reading.gone:
             return
@@ -292,26 +296,27 @@ class _TableHistory:
         self._lsns.append(reading.snapshot.lsn)
         self._xmaxes.append(reading.snapshot.xmax)
         if reading.snapshot.lsn <= self._last_lsn or reading.snapshot.xmax <= self._last_xmax:
-            self.due |= {seq for seq, use in self.uses.items() if _precedes(reading, use.last)}
+            self.due |= {seq for seq, use in uses.of(sorted(self.in_use)) if _precedes(reading, use.last)}
         self.due |= self.open
 
-    def use(self, seq: int, use: Use) -> None:
-        """Note which rows have a description now."""
-        self.uses[seq] = use
-        self.due.add(seq)
-        if isinstance(use.last, Snapshot):
-            self._last_xmax = max(self._last_xmax, use.last.xmax)
-        else:
-            self._last_lsn = max(self._last_lsn, use.last)
+    def use(self, uses: Uses) -> None:
+        """Note which rows have some of its descriptions now."""
+        seqs, is_copied = uses.descriptions.tolist(), uses.oldest == COPIED
+        self.in_use.update(seqs)
+        self.due.update(seqs)
+        self._last_lsn = int(uses.last[~is_copied].max(initial=self._last_lsn))
+        copies = (uses.copies[seq] for seq in uses.last[is_copied].tolist())
+        self._last_xmax = max([self._last_xmax, *(copy.xmax for copy in copies)])
 
-    def forget(self, seq: int) -> None:
-        """Note that no rows that count have a description any more."""
-        self.uses.pop(seq, None)
-        self.open.discard(seq)
-        self.due.discard(seq)
-        self.unknowns.pop(seq, None)
+    def forget(self, seqs: Collection[int]) -> None:
+        """Note that no rows that count have some of its descriptions any more."""
+        self.in_use.difference_update(seqs)
+        self.open.difference_update(seqs)
+        self.due.difference_update(seqs)
+        for seq in seqs:
+            self.unknowns.pop(seq, None)
 
-    def parse(self, payload: bytes, keywords: str) -> tuple[RelationColumn, ...]:
+    def parse(self, payload: bytes, keywords: str) -> Sequence[RelationColumn]:
         """Return the columns of a Relation that was sent.
 
         A server sends it again over each connection, mostly as it was: then they are the same object, and what was
@@ -319,7 +324,7 @@ class _TableHistory:
         """
         if keywords not in self._relations:
             self._relations[keywords] = RelationReader(keywords)
-        return self._relations[keywords].read(payload)
+        return self._relations[keywords].columns(payload)
 
     def find(self, kind: int, stale: Stale | None) -> None:
         """Note what happened to its rows, if there is something."""

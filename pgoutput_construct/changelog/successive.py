@@ -56,6 +56,8 @@ class SuccessiveText:
     def next(self, text: bytes | memoryview, differing: slice, lengths: Sequence[int]) -> "SuccessiveText":
         """Return the next text, which has pieces of these lengths instead of those that differ."""
         first, end = differing.start, differing.stop
+        if len(text) == len(self.text) and len(lengths) == end - first == 1:
+            return SuccessiveText(text, self.starts, self.gap)
         start = int(self.starts[first]) if len(self.starts) else 0
         begun = list(accumulate((length + self.gap for length in lengths), initial=start))[:-1]
         rest = self.starts[end:] + (len(text) - len(self.text))
@@ -66,13 +68,14 @@ def _common_ends(mine: bytes | memoryview, other: bytes | memoryview) -> tuple[i
     """Return how many bytes two texts have in common at the beginning, and how many of the others at the end."""
     rest, size = min(len(mine), len(other)), _WORD.itemsize
     words = rest // size
-    head = _equal_words(*(np.frombuffer(each, _WORD, words) for each in (mine, other)))
+    head = _equal_words(np.frombuffer(mine, _WORD, words), np.frombuffer(other, _WORD, words))
     while head < rest and mine[head] == other[head]:
         head += 1
     rest -= head
     words = rest // size
-    ends = (np.frombuffer(each, _WORD, words, len(each) - words * size)[::-1] for each in (mine, other))
-    tail = _equal_words(*ends)
+    mine_end = np.frombuffer(mine, _WORD, words, len(mine) - words * size)
+    other_end = np.frombuffer(other, _WORD, words, len(other) - words * size)
+    tail = _equal_words(mine_end[::-1], other_end[::-1])
     while tail < rest and mine[-1 - tail] == other[-1 - tail]:
         tail += 1
     return head, tail
@@ -145,6 +148,16 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
     def replaced(self, where: slice, columns: Sequence[_Column]) -> "SharedColumns[_Column]":
         """Return these columns with others instead of some."""
         first = where.start // _CHUNK
+        found: SharedColumns[_Column] = SharedColumns.__new__(SharedColumns)
+        if len(columns) == where.stop - where.start == 1:  # mostly so, and then all others stay where they are
+            (new,), place = columns, where.start - first * _CHUNK
+            chunk = self._chunks[first]
+            found._chunks = self._chunks.copy()
+            found._chunks[first] = _Chunk((*chunk[:place], new, *chunk[place + 1 :]))
+            old = chunk[place]
+            is_as_before = (old.number, old.published) == (new.number, new.published)
+            found.published = self.published if is_as_before else found._published()
+            return found
         # Of as many columns those after them stay in their chunks.
         end = -(-where.stop // _CHUNK) if len(columns) == where.stop - where.start else len(self._chunks)
         mine = tuple(chain.from_iterable(self._chunks[first:end]))
@@ -153,7 +166,6 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
         for place, (old, new) in enumerate(zip(self._chunks[first:end], chunks, strict=False)):
             if old == new:
                 chunks[place] = old
-        found: SharedColumns[_Column] = SharedColumns.__new__(SharedColumns)
         found._chunks = [*self._chunks[:first], *chunks, *self._chunks[end:]]
         is_as_before = [each.published for each in chunks] == [each.published for each in self._chunks[first:end]]
         found.published = self.published if is_as_before else found._published()
@@ -183,6 +195,8 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
 def _unlike(first: Sequence[object], *others: Sequence[object]) -> list[int]:
     """Return where some of the others do not have the object that the first one has, as far as all of them go."""
     shortest = min(map(len, (first, *others)))
+    if len(others) == 1:
+        return [*compress(range(shortest), map(is_not, first, *others))]
     found = {place for other in others for place in compress(range(shortest), map(is_not, first, other))}
     return sorted(found)
 

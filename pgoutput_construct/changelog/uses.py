@@ -1,6 +1,6 @@
 """When the rows of a log had which description: the transactions that wrote them, or the snapshot that has them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.block import Numbers
+from pgoutput_construct.changelog.block import Flags, Numbers
 from pgoutput_construct.changelog.copies import Snapshot, copies_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import run_spans
@@ -75,8 +75,16 @@ class Uses:
         places = np.searchsorted(before.descriptions, self.descriptions).clip(max=len(before.descriptions) - 1)
         mine, earlier = ([getattr(each, name) for name in _USE_COLUMNS] for each in (self, before))
         differs = np.logical_or.reduce([own != was[places] for own, was in zip(mine, earlier, strict=True)])
-        descriptions, last, oldest, newest = (own[differs] for own in mine)
-        return Uses(descriptions, last, oldest, newest, self.copies)
+        return self.take(differs)
+
+    def of(self, seqs: Sequence[int]) -> "Uses":
+        """Return those of some descriptions, all of which are in use."""
+        return self.take(self.descriptions.searchsorted(np.array(seqs, np.int64)))
+
+    def take(self, places: Numbers | Flags | slice) -> "Uses":
+        """Return those at some places, in the order of these."""
+        columns = (getattr(self, name)[places] for name in _USE_COLUMNS)
+        return Uses(*columns, self.copies)
 
     def lost(self, before: "Uses") -> list[int]:
         """Return the seqs of descriptions that were in use ``before``, and no longer are."""

@@ -310,25 +310,36 @@ _RELATION_COLUMNS = st.builds(
         max_size=8,
     ),
     st.booleans(),
+    st.sampled_from(["public", "long" * 200]),
 )
 def test_relations_one_after_the_other(
-    columns: list[pgo.RelationColumn], edits: list[tuple[int, int, list[pgo.RelationColumn], str]], streamed: bool
+    columns: list[pgo.RelationColumn],
+    edits: list[tuple[int, int, list[pgo.RelationColumn], str]],
+    streamed: bool,
+    namespace: str,
 ) -> None:
-    """Relations are read as each by itself, whatever is renamed, retyped, dropped or added from one to the next."""
+    """Relations are read as each by itself, whatever is renamed, retyped, dropped or added from one to the next.
+
+    So they are where some are only counted; long ones are compared with their predecessors.
+    """
     options: dict[str, Any] = {"proto_version": 2, "streaming": "on", "in_stream": streamed}
-    reader = RelationReader(json.dumps(options))
+    reader, counter = (RelationReader(json.dumps(options)) for _ in range(2))
     for xid, (at, dropped, added, name) in enumerate([(0, 0, [], "t"), *edits]):
         columns = [*columns[:at], *added, *columns[at + dropped :]]
-        relation = pgo.Relation(xid if streamed else None, 7, "public", name, "d", tuple(columns))
+        relation = pgo.Relation(xid if streamed else None, 7, namespace, name, "d", tuple(columns))
         payload = pgo.build(relation, **options)
         read = reader.read(payload)
         assert read == relation.columns and reader.read(bytes(bytearray(payload))) is read
+        later = counter.columns(payload)
+        assert len(later) == len(columns) and counter.columns(bytes(bytearray(payload))) is later
+        if xid % 2:
+            assert tuple(later) == tuple(later[:]) == relation.columns
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.binary(min_size=1, max_size=3))
 def test_a_relation_that_is_malformed(at: int, until: int, damage: bytes) -> None:
     """What is no Relation is refused as it is by itself, also where most of it was read before; the next is read."""
-    columns = tuple(pgo.RelationColumn(0, name, TEXT, -1) for name in "abcdef")
+    columns = tuple(pgo.RelationColumn(0, name, TEXT, -1) for name in (*"abcde", "f" * 600))
     whole = pgo.build(pgo.Relation(None, 7, "public", "t", "d", columns))
     damaged = whole[: 1 + at] + damage + whole[1 + at + until :]
     reader = RelationReader("{}")
@@ -339,6 +350,9 @@ def test_a_relation_that_is_malformed(at: int, until: int, damage: bytes) -> Non
         except pgo.DecodeError as error:
             with pytest.raises(pgo.DecodeError) as raised:
                 reader.read(payload)
+            assert str(raised.value) == str(error)
+            with pytest.raises(pgo.DecodeError) as raised:
+                tuple(RelationReader("{}").columns(payload))
             assert str(raised.value) == str(error)
         else:
             assert isinstance(alone, pgo.Relation) and reader.read(payload) == alone.columns
