@@ -10,6 +10,7 @@ from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.lacks import warn_of_lacks
 from pgoutput_construct.cli.logs import LOGGER, logging_to_stderr
 from pgoutput_construct.cli.params import SECONDS, TABLE
+from pgoutput_construct.cli.progress import Estimate, progress_line
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
@@ -17,7 +18,7 @@ from pgoutput_construct.wire import Timestamp
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.wholeness import Lack
     from pgoutput_construct.spark.phases import OnMissing
-    from pgoutput_construct.spark.warehouse import Batch
+    from pgoutput_construct.spark.warehouse import Batch, BatchProgress
 
 __all__ = ["replicate_command"]
 
@@ -56,6 +57,25 @@ _NAMED: Final = 8
     metavar="SECONDS",
     help="For how long Parquet files that were replaced are kept for their readers.",
 )
+@click.option(
+    "--batch-transactions",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="The most transactions of LOG in a batch.  [default: no limit]",
+)
+@click.option(
+    "--batch-bytes",
+    type=click.IntRange(min=1),
+    default=1 << 30,
+    show_default="1 GiB",
+    metavar="BYTES",
+    help="About how much of LOG a batch has, and DIR beside its tables; one transaction, or table, may be more.",
+)
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Where the tables in DIR are of another log: make them from LOG, which is refused otherwise.",
+)
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
 def replicate_command(
     changelog: str,
@@ -70,6 +90,9 @@ def replicate_command(
     workers: int,
     on_missing: "OnMissing",
     grace: float,
+    batch_transactions: int | None,
+    batch_bytes: int,
+    adopt: bool,
     master: str,
 ) -> None:
     """Bring the tables of the warehouse DIR up to where the change log LOG is, and keep them there.
@@ -80,6 +103,9 @@ def replicate_command(
 
     The position stands with the data: what was interrupted, however, goes on where it was, and nothing is done twice.
     Tables are altered, renamed, copied again and removed as they are at their source.
+
+    DIR is registered with LOG as a reader, so that pgoutput log prune retains what it has not applied yet. The log that
+    the tables are of is noted in DIR; another one is refused, with what --adopt would do.
 
     Delta Lake and Iceberg need jars, which Spark fetches from Maven Central, once. Iceberg's catalog is DIR itself.
 
@@ -111,13 +137,20 @@ def replicate_command(
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen = tables or None
-    check_request(changelog, warehouse, into, chosen, waits=mode == "continuous")
+    check_request(changelog, warehouse, into, chosen, waits=mode == "continuous", adopt=adopt)
     report = _Report()
     with (
         logging_to_stderr("text"),
         spark_session(master, into=[into], warehouse=warehouse) as spark,
         collected_signals(True) as wishes,
+        progress_line() as show,
     ):
+        estimate = Estimate()
+
+        def on_batch(batch: "Batch") -> None:
+            show("")
+            report(batch)
+
         batch = replicate(
             spark,
             changelog,
@@ -131,7 +164,11 @@ def replicate_command(
             workers=workers,
             on_missing=on_missing,
             grace=grace,
-            on_batch=report,
+            batch_transactions=batch_transactions,
+            batch_bytes=batch_bytes,
+            adopt=adopt,
+            on_batch=on_batch,
+            on_progress=lambda progress: show(_shown(progress, estimate)),
             stop=lambda: bool(wishes),
         )
         LOGGER.info("%s", _conclusion(batch, wishes))
@@ -164,6 +201,12 @@ def _described(batch: "Batch") -> str:
     if batch.commit_time is not None:
         parts.append(f"committed {max(0, Timestamp.now() - batch.commit_time) / 1e6:,.1f} s ago")
     return ", ".join(parts)
+
+
+def _shown(progress: "BatchProgress", estimate: Estimate) -> str:
+    of_log = f" ({progress.part:.0%} of the log)" if progress.part < 1 else ""
+    tables = f"{progress.done:,} of {counted(progress.tables, 'table')}"
+    return f"batch {progress.batch:,}{of_log}: {tables}, {estimate.words(progress.done_rows, progress.rows)}"
 
 
 def _named(tables: Collection[str]) -> str:

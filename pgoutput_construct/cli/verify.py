@@ -9,7 +9,7 @@ import click
 
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.params import LOG, SECONDS, TABLE
-from pgoutput_construct.cli.progress import progress_line
+from pgoutput_construct.cli.progress import Estimate, progress_line
 from pgoutput_construct.cli.words import counted, printable, say
 from pgoutput_construct.extras import require
 
@@ -75,7 +75,12 @@ def verify_command(
         _tell_of_others({name for name, table in known if not table.dropped} - {*names})
     verdicts = []
     with spark_session(master, into=[into], warehouse=warehouse) as spark, progress_line() as show:
-        for verdict in verify(spark, log, warehouse, source, names, Pace(wait, tell=show), record):
+        estimate = Estimate()
+
+        def compared(table: str, rows: int, total: int) -> None:
+            show(f"table {len(verdicts) + 1} of {len(names)}: {table}: {estimate.words(rows, total)}")
+
+        for verdict in verify(spark, log, warehouse, source, names, Pace(wait, tell=show, compared=compared), record):
             show("")
             verdicts.append(verdict)
             for line in [json.dumps(verdict.to_json())] if as_json else _lines(verdict):

@@ -6,13 +6,17 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack
+from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of
 from pgoutput_construct.spark.formats import check_format
-from pgoutput_construct.spark.job import open_log
+from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.opened import opened
 from pgoutput_construct.spark.phases import OnMissing, check_on_missing
+from pgoutput_construct.spark.source.offsets import Limits, latest_seq, next_seq
 from pgoutput_construct.spark.warehouse.batches import Batch, Tables
 from pgoutput_construct.spark.warehouse.following import follow
+from pgoutput_construct.spark.warehouse.loading import BATCH_BYTES, BatchProgress, Reporter
 from pgoutput_construct.spark.warehouse.request import await_log, check_request
 from pgoutput_construct.spark.warehouse.sinks import open_sink
 from pgoutput_construct.stream.identifiers import normal_name
@@ -36,7 +40,11 @@ def replicate(
     workers: int = _WORKERS,
     on_missing: OnMissing = "error",
     grace: float = 600.0,
+    batch_transactions: int | None = None,
+    batch_bytes: int | None = BATCH_BYTES,
+    adopt: bool = False,
     on_batch: Callable[[Batch], None] = lambda batch: None,
+    on_progress: Callable[[BatchProgress], None] = lambda progress: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Batch | None:
     """Bring the tables of a warehouse up to where a change log is, and keep them there unless ``once``.
@@ -63,7 +71,13 @@ def replicate(
         on_missing: What becomes of an update or delete of a row that must be there and is not (see ``OpenLog.state``):
             an ``error`` of its table, which stays as it is, or a ``report`` of it (see ``read_missing``).
         grace: For how many seconds Parquet files that were replaced are kept for their readers.
+        batch_transactions: The most transactions of a batch; None for no limit.
+        batch_bytes: About how many bytes of payloads a batch has, and how many of its tables' changes lie beside the
+            tables at a time; a transaction, or the copy of a table, may be more. None for no limit.
+        adopt: Make the tables from this log where they are of another one. Tables that it has every row of are
+            replaced, others stay as they are; a warning says first which these are.
         on_batch: Called after each batch.
+        on_progress: Called as the tables of a batch are brought up to date.
         stop: Asked between batches whether to return.
 
     Returns:
@@ -71,36 +85,59 @@ def replicate(
 
     Raises:
         ChangeLogError: The log is damaged, or does not have what a table needs; ``tables`` has a name that it lacks; a
-            row is changed that is not there. Tables that it does not name are up to date.
+            row is changed that is not there; the tables are of another log; changes were pruned before they were
+            applied. Tables that it does not name are up to date.
         PgoutputError: The warehouse is of another format, another process writes into it, or the session lacks jars.
     """
     check_on_missing(on_missing)
     check_format(spark, into)
-    place = check_request(log, warehouse, into, tables, waits=not once)
+    place = check_request(log, warehouse, into, tables, waits=not once, adopt=adopt)
     if not await_log(log, stop):
         return None
-    check_request(log, warehouse, into, tables)
+    check_request(log, warehouse, into, tables, adopt=adopt)
     chosen = None if tables is None else {normal_name(table) for table in tables}
+    limits = Limits(batch_transactions, batch_bytes)
     place.store.prepare()
     with place.store.lock("replicate") as lock:
-        kept = Tables(spark, open_sink(into, place, grace), chosen, keep_dropped, history, workers, on_missing)
+        reporter = Reporter(on_progress, batch_bytes)
+        kept = Tables(
+            spark, open_sink(into, place, grace), chosen, keep_dropped, history, workers, on_missing, reporter
+        )
+        known = ChangeLog(log)
+        kept.take(known, adopt)
         warned: set[Lack] = set()
         batches: list[Batch] = []
-        known = None
 
-        def bring(seq: int | None) -> None:
+        def bring(target: int) -> None:
+            """Bring the tables up to a seq of the log, in batches within the limits."""
             nonlocal known
-            lock.check()
-            opened = open_log(spark, log, seq, known=known)
-            known = opened.log
-            batches[:] = [kept.apply(opened)]
-            _warn(batches[0].lacks, warned)
-            on_batch(batches[0])
+            while True:
+                lock.check()
+                known, reporter.target = ChangeLog(log, known), target
+                after, least = batches[0].seq if batches else kept.applied, kept.least_seq
+                end = _batch_end(known, after, least, target, limits)
+                lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
+                batches[:] = [kept.apply(OpenLog(spark, opened(known, end)), lacking)]
+                _warn(batches[0].lacks, warned)
+                on_batch(batches[0])
+                if end >= target or stop():
+                    return
 
-        bring(None)
+        bring(known.index.last_seq)
         if not once:
             follow(spark, log, batches[0].seq, bring, interval, stop)
     return batches[0]
+
+
+def _batch_end(log: ChangeLog, after: int, least: int, target: int, limits: Limits) -> int:
+    """Return the seq up to which the batch after one goes: within the limits, at least to one, at most to another.
+
+    It is where a transaction ended, or where the log says something of a table: all rows of a copy count where the log
+    says that it is complete, so that no copy is split.
+    """
+    end = next_seq(log, max(after, log.index.first_seq - 1), limits)
+    is_last = end <= after or end >= latest_seq(log.index)
+    return target if is_last else min(max(end, least), target)
 
 
 def _warn(lacks: Collection[Lack], warned: set[Lack]) -> None:

@@ -9,6 +9,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.warehouse.adoption import check_same_log
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from pgoutput_construct.stream.identifiers import normal_name
 
@@ -19,13 +20,19 @@ _TICK: Final = 0.2
 
 
 def check_request(
-    log: Address, warehouse: Address, into: str, tables: Collection[str] | None, waits: bool = False
+    log: Address,
+    warehouse: Address,
+    into: str,
+    tables: Collection[str] | None,
+    waits: bool = False,
+    adopt: bool = False,
 ) -> Warehouse:
     """Return the warehouse at an address; needs no session.
 
     Raises:
         ChangeLogError: There is no such log, unless it is waited for, or it lacks one of ``tables``, which the
-            warehouse does not have either.
+            warehouse does not have either; or the tables of the warehouse are of another log, which it is not to
+            ``adopt``.
         PgoutputError: The tables of the warehouse are of another format.
     """
     place = Warehouse(warehouse)
@@ -33,7 +40,10 @@ def check_request(
     if known is not None and known.format != into:
         raise PgoutputError(f"{place.store}: the tables there are {known.format}, not {into}: choose another warehouse")
     if _has_begun(log) or not waits:
-        _check_tables(ChangeLog(log), place, tables or ())
+        found = ChangeLog(log)
+        _check_tables(found, place, tables or ())
+        if not adopt:
+            check_same_log(found, known, place)
     return place
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark.warehouse.notes import Dataset, Progress
+from pgoutput_construct.spark.warehouse.retention import Coverage
 from pgoutput_construct.spark.warehouse.version import Version
 
 __all__ = ["How", "Step", "abandoned", "plan_steps"]
@@ -52,18 +53,29 @@ class Step:
 
 
 def plan_steps(
-    tables: Iterable[Table], datasets: Mapping[str, Dataset], batch: int, seq: int, is_history: bool = False
+    tables: Iterable[Table],
+    datasets: Mapping[str, Dataset],
+    coverage: Coverage,
+    seq: int,
+    is_history: bool = False,
 ) -> Iterator[Step]:
     """Yield what is to be done for the tables of a log, as they are at ``seq``; nothing for one that is as it was.
 
-    With ``is_history`` that is for their histories. ``datasets`` are those that are there, by their directories.
+    With ``is_history`` that is for their histories. ``datasets`` are those that are there, by their directories;
+    ``coverage`` is what the log still has of them.
     """
-    by_oid = {each.version.oid: each for each in datasets.values() if each.is_history == is_history}
+    batch = coverage.progress.batch + 1
+    mine = (each for each in datasets.values() if not coverage.progress.is_foreign(each.version))
+    by_oid = {each.version.oid: each for each in mine if each.is_history == is_history}
     for table in tables:
         if table.dropped:
             continue
         version, before = Version.of(table, batch, seq), by_oid.get(table.relation_oid)
-        how, directory = _how(before, version), _directory(table, is_history)
+        has_gap = before is not None and coverage.has_gap(before.version)
+        if before is not None:
+            version = coverage.continued(before.version, version)
+        how = How.WRITTEN if has_gap else _how(before, version)
+        directory = _directory(table, is_history)
         if how is not None:
             dataset = Dataset(directory, version, before.details if before else {}, is_history)
             added = _added(before, version) if how is How.CHANGED else ()
@@ -71,12 +83,14 @@ def plan_steps(
             yield Step(dataset, before, datasets.get(directory), how, has_defaults)
 
 
-def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool) -> Iterator[Dataset]:
+def abandoned(
+    tables: Collection[Table], datasets: Mapping[str, Dataset], progress: Progress, keep_dropped: bool
+) -> Iterator[Dataset]:
     """Yield the datasets of tables that have another name now, or are no more; the histories of these stay."""
     by_oid = {table.relation_oid: table for table in tables}
     for dataset in datasets.values():
         table = by_oid.get(dataset.version.oid)
-        if table is None:
+        if table is None or progress.is_foreign(dataset.version):
             continue
         is_renamed = _directory(table, dataset.is_history) != dataset.directory
         is_gone = table.dropped and not dataset.is_history and not keep_dropped
@@ -94,7 +108,7 @@ def _how(before: Dataset | None, version: Version) -> How | None:
     if before is None or before.version.table != version.table or added is None:
         return How.WRITTEN
     if before.version.last > version.last:
-        return How.WRITTEN  # another log, or another history of the server
+        return How.WRITTEN  # another history of the server
     is_same = before.version.last == version.last and before.version.shape.current == version.shape.current
     return None if is_same else How.CHANGED
 
