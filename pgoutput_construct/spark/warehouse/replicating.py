@@ -13,8 +13,10 @@ from pgoutput_construct.spark.job import open_log
 from pgoutput_construct.spark.phases import OnMissing, check_on_missing
 from pgoutput_construct.spark.warehouse.batches import Batch, Tables
 from pgoutput_construct.spark.warehouse.following import follow
+from pgoutput_construct.spark.warehouse.naming import PREFIX, Naming
 from pgoutput_construct.spark.warehouse.request import await_log, check_request
 from pgoutput_construct.spark.warehouse.sinks import open_sink
+from pgoutput_construct.spark.warehouse.troubles import failure
 from pgoutput_construct.stream.identifiers import normal_name
 
 __all__ = ["replicate"]
@@ -35,6 +37,8 @@ def replicate(
     interval: float = 1.0,
     workers: int = _WORKERS,
     on_missing: OnMissing = "error",
+    metadata_prefix: str | None = None,
+    resync: Collection[str] = (),
     grace: float = 600.0,
     on_batch: Callable[[Batch], None] = lambda batch: None,
     stop: Callable[[], bool] = lambda: False,
@@ -43,9 +47,10 @@ def replicate(
 
     Each table is a dataset ``schema.table`` (``directory_name``) of the columns that it has, ``_untyped``,
     ``_commit_lsn`` and ``_seq``. Every batch brings all tables to one position of the log; readers see a table as it
-    was before or after a batch, never between. The position stands with the data, so that a batch that was interrupted
-    is completed by the next call, and nothing is done twice. A table that was renamed moves; one that is no more is
-    removed. Warns (IncompleteTableWarning) of tables that the log does not hold as they are.
+    was before or after a batch, never between. A table that cannot be brought there stays as it was (see
+    ``Batch.troubled``): the others are, and batches to come try again, after pauses that grow. The position stands with
+    the data, so that a batch that was interrupted is completed by the next call, and nothing is done twice. A table
+    that was renamed moves; one that is no more is removed. Warns (IncompleteTableWarning) of tables that the log does not hold as they are.
 
     Args:
         spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
@@ -62,6 +67,12 @@ def replicate(
         workers: How many tables are written at a time.
         on_missing: What becomes of an update or delete of a row that must be there and is not (see ``OpenLog.state``):
             an ``error`` of its table, which stays as it is, or a ``report`` of it (see ``read_missing``).
+        metadata_prefix: How the names of the columns begin that are added to a table's own, such as ``pg_`` for
+            ``pg_commit_lsn``; None for the one that the warehouse has, ``_`` for a new one. It is the warehouse's for
+            good.
+        resync: Tables whose datasets are begun from scratch, by the first batch: from the latest copy that the log has
+            and the changes since. Readers have the old one until then. A history is continued with a copy that it does
+            not have yet; where the log has none, it is begun from scratch, too.
         grace: For how many seconds Parquet files that were replaced are kept for their readers.
         on_batch: Called after each batch.
         stop: Asked between batches whether to return.
@@ -70,20 +81,25 @@ def replicate(
         The last batch; None when it was to stop before the log had begun.
 
     Raises:
-        ChangeLogError: The log is damaged, or does not have what a table needs; ``tables`` has a name that it lacks; a
-            row is changed that is not there. Tables that it does not name are up to date.
-        PgoutputError: The warehouse is of another format, another process writes into it, or the session lacks jars.
+        ChangeLogError: The log is damaged; ``tables`` or ``resync`` has a name that it lacks; with ``once``, a table
+            cannot be brought up to date (``Batch.troubled``), such as one that the log does not have all of, or of
+            which a row is changed that is not there. Tables that it does not name are up to date.
+        PgoutputError: The warehouse is of another format or prefix, another process writes into it, or the session
+            lacks jars.
     """
     check_on_missing(on_missing)
     check_format(spark, into)
-    place = check_request(log, warehouse, into, tables, waits=not once)
+    place = check_request(log, warehouse, into, tables, not once, metadata_prefix, resync)
     if not await_log(log, stop):
         return None
-    check_request(log, warehouse, into, tables)
+    check_request(log, warehouse, into, tables, prefix=metadata_prefix, resync=resync)
     chosen = None if tables is None else {normal_name(table) for table in tables}
     place.store.prepare()
     with place.store.lock("replicate") as lock:
-        kept = Tables(spark, open_sink(into, place, grace), chosen, keep_dropped, history, workers, on_missing)
+        sink, known_before, anew = open_sink(into, place, grace), place.progress(), set(map(normal_name, resync))
+        sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
+        chosen = None if chosen is None else chosen | anew
+        kept = Tables(spark, sink, chosen, keep_dropped, history, workers, on_missing, anew)
         warned: set[Lack] = set()
         batches: list[Batch] = []
         known = None
@@ -100,6 +116,8 @@ def replicate(
         bring(None)
         if not once:
             follow(spark, log, batches[0].seq, bring, interval, stop)
+        elif batches[0].troubled:
+            raise failure(batches[0].troubled)
     return batches[0]
 
 
