@@ -99,13 +99,14 @@ def replicate_command(
     An update or delete of a row that must be there, and is not, is an error of its table, which stays as it is; with
     --on-missing report all goes on, and DIR/missing/schema.table has these changes as Parquet.
 
-    Whatever is wrong with one table, its data or its name, is that table's: it stays as it was, the reason is said,
-    and the others are kept up to date. --continuous tries it again, after pauses that grow. _warehouse.json in DIR names
-    such tables, too. --resync TABLE begins one from scratch, readers have the old one until then. Its history is
-    continued with a copy that it does not have yet; where LOG has none, it is begun from scratch, too.
+    What is wrong with one table is that table's: it stays as it was, the reason is said, and the others are kept up to
+    date. --continuous tries it again, after pauses that grow. _warehouse.json in DIR names such tables, too. --resync
+    TABLE begins one from scratch; readers have the old one until then. Its history is continued with a copy that it
+    does not have yet; where LOG has none, it is begun from scratch, too.
 
-    A table that has itself a column _seq, or another that is added, is replicated into a DIR with --metadata-prefix;
-    that is said when DIR is begun. Where names of columns differ only in case, set spark.sql.caseSensitive to read them.
+    A table that has a column _seq itself, or another that is added, is replicated into a DIR of its own prefix:
+    --metadata-prefix, which is said when DIR is begun. To read a table with columns whose names differ only in case,
+    set spark.sql.caseSensitive to true.
 
     Ctrl-C or SIGTERM ends after the batch that is under way; a second one at once, which loses nothing either.
 

@@ -93,6 +93,11 @@ class Tables:
         self._unsure = set() if self._interrupted is None else set(self._datasets)
         """The datasets of which the notes may be older than the data."""
 
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to try a table in trouble again."""
+        return self._troubles.has_due
+
     def apply(self, log: OpenLog) -> Batch:
         """Bring every table up to where a log ends, as it was opened; a table that is there already is left alone.
 

@@ -1,8 +1,8 @@
 """What columns are called: a table's own and ours, in the warehouse and while changes are brought into it.
 
-A table may have any column: ``_op``, ``_seq``, two whose names differ in case. While changes are replayed, ours have the
-names of CHANGE and HISTORY, and a table's column that begins as they do is escaped by MARK. In the datasets the table's
-columns have their names, and ours begin with the prefix of the warehouse instead of an underscore.
+A table may have any column: ``_op``, ``_seq``, two whose names differ in case. While changes are replayed, ours have
+the names of CHANGE and HISTORY, and a table's column that begins as they do is escaped by MARK. In the datasets the
+table's columns have their names, and ours begin with the prefix of the warehouse instead of an underscore.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -50,7 +50,8 @@ def replicate(
     was before or after a batch, never between. A table that cannot be brought there stays as it was (see
     ``Batch.troubled``): the others are, and batches to come try again, after pauses that grow. The position stands with
     the data, so that a batch that was interrupted is completed by the next call, and nothing is done twice. A table
-    that was renamed moves; one that is no more is removed. Warns (IncompleteTableWarning) of tables that the log does not hold as they are.
+    that was renamed moves; one that is no more is removed. Warns (IncompleteTableWarning) of tables that the log does
+    not hold as they are.
 
     Args:
         spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
@@ -113,9 +114,13 @@ def replicate(
             _warn(batches[0].lacks, warned)
             on_batch(batches[0])
 
+        def retry() -> None:
+            if kept.is_due:
+                bring(batches[0].seq)
+
         bring(None)
         if not once:
-            follow(spark, log, batches[0].seq, bring, interval, stop)
+            follow(spark, log, batches[0].seq, bring, interval, stop, retry)
         elif batches[0].troubled:
             raise failure(batches[0].troubled)
     return batches[0]

@@ -45,6 +45,11 @@ class Troubles:
         known = self._known.get(oid)
         return known is None or time.monotonic() >= known.since + known.pause
 
+    @property
+    def has_due(self) -> bool:
+        """Whether the pause of one is over."""
+        return any(map(self.is_due, self._known))
+
     def note(self, oid: int, table: str, error: Exception) -> None:
         """Note why a table could not be brought up to date."""
         before = self._known.get(oid)
@@ -60,5 +65,5 @@ def failure(reasons: Mapping[str, str]) -> ChangeLogError:
     """Return one error for all tables in trouble."""
     (name, first), *others = sorted(reasons.items())
     more = f" (and {len(others)} more: {', '.join(other for other, _ in others)})" if others else ""
-    text = first if name in first else f"{name}: {first}"
+    text = first if first.startswith(name) else f"{name}: {first}"
     return ChangeLogError(f"{text}{more}; all other tables are up to date")
