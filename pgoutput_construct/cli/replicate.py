@@ -1,7 +1,7 @@
 """``pgoutput replicate``: the tables of a change log, kept up to date in Parquet, Delta Lake or Iceberg."""
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -50,6 +50,17 @@ _NAMED: Final = 8
     help="What becomes of a change of a row that must be there and is not: an error, or a file in DIR/missing.",
 )
 @click.option(
+    "--metadata-prefix",
+    metavar="PREFIX",
+    help="How the names of the columns begin that are added to each table, such as pg_. [default: _]",
+)
+@click.option(
+    "--resync",
+    multiple=True,
+    type=TABLE,
+    help="Begin this table from scratch, from its latest copy in LOG and the changes since; can be repeated.",
+)
+@click.option(
     "--grace",
     type=SECONDS,
     default=600.0,
@@ -89,6 +100,8 @@ def replicate_command(
     interval: float,
     workers: int,
     on_missing: "OnMissing",
+    metadata_prefix: str | None,
+    resync: tuple[str, ...],
     grace: float,
     batch_transactions: int | None,
     batch_bytes: int,
@@ -112,12 +125,21 @@ def replicate_command(
     An update or delete of a row that must be there, and is not, is an error of its table, which stays as it is; with
     --on-missing report all goes on, and DIR/missing/schema.table has these changes as Parquet.
 
+    What is wrong with one table is that table's: it stays as it was, the reason is said, and the others are kept up to
+    date. --continuous tries it again, after pauses that grow. _warehouse.json in DIR names such tables, too. --resync
+    TABLE begins one from scratch; readers have the old one until then. Its history is continued with a copy that it
+    does not have yet; where LOG has none, it is begun from scratch, too.
+
+    A table that has a column _seq itself, or another that is added, is replicated into a DIR of its own prefix:
+    --metadata-prefix, which is said when DIR is begun. To read a table with columns whose names differ only in case,
+    set spark.sql.caseSensitive to true.
+
     Ctrl-C or SIGTERM ends after the batch that is under way; a second one at once, which loses nothing either.
 
     \b
     Exit status:
       0    the tables are where the log was; or ended as asked, by Ctrl-C or SIGTERM
-      1    an error, named in the last line on standard error; tables that it does not name are up to date
+      1    an error, or with --once tables that are not up to date, named in the last line on standard error
       2    the command line is wrong
       130  ended at once by a second Ctrl-C (143 by a second SIGTERM)
 
@@ -137,7 +159,7 @@ def replicate_command(
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen = tables or None
-    check_request(changelog, warehouse, into, chosen, waits=mode == "continuous", adopt=adopt)
+    check_request(changelog, warehouse, into, chosen, mode == "continuous", metadata_prefix, resync, adopt)
     report = _Report()
     with (
         logging_to_stderr("text"),
@@ -163,6 +185,8 @@ def replicate_command(
             interval=interval,
             workers=workers,
             on_missing=on_missing,
+            metadata_prefix=metadata_prefix,
+            resync=resync,
             grace=grace,
             batch_transactions=batch_transactions,
             batch_bytes=batch_bytes,
@@ -175,10 +199,11 @@ def replicate_command(
 
 
 class _Report:
-    """Tells of each batch, and of what the log lacks when that has changed."""
+    """Tells of each batch, and of what the log lacks and which tables are in trouble when that has changed."""
 
     def __init__(self) -> None:
         self._lacks: Collection[Lack] = ()
+        self._troubled: Mapping[str, str] = {}
 
     def __call__(self, batch: "Batch") -> None:
         """Tell of one."""
@@ -190,6 +215,12 @@ class _Report:
                 table,
                 counted(count, "change"),
             )
+        for table, reason in batch.troubled.items():
+            if self._troubled.get(table) != reason:
+                LOGGER.warning("%s stays as it was, and is tried again: %s", table, reason)
+        for table in self._troubled.keys() - batch.troubled.keys():
+            LOGGER.info("%s is in no trouble any more", table)
+        self._troubled = batch.troubled
         warn_of_lacks([lack for lack in batch.lacks if lack not in self._lacks])
         self._lacks = batch.lacks
 
@@ -217,4 +248,5 @@ def _named(tables: Collection[str]) -> str:
 
 def _conclusion(batch: "Batch | None", wishes: Collection[str]) -> str:
     why = f"ended by {next(iter(wishes))}: " if wishes else ""
-    return f"{why}the tables are where the log was at {(batch and batch.commit_lsn) or 'its begin'}"
+    but = f", but for {_named(batch.troubled)} in trouble" if batch is not None and batch.troubled else ""
+    return f"{why}the tables are where the log was at {(batch and batch.commit_lsn) or 'its begin'}{but}"

@@ -73,7 +73,7 @@ def verify_command(
     if not tables:
         known = opened(ChangeLog(log)).tables.items()
         _tell_of_others({name for name, table in known if not table.dropped} - {*names})
-    verdicts = []
+    verdicts: list[TableVerdict] = []
     with spark_session(master, into=[into], warehouse=warehouse) as spark, progress_line() as show:
         estimate = Estimate()
 

@@ -12,7 +12,7 @@ from pgoutput_construct.spark.opened import opened
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, Warehouse
 from pgoutput_construct.spark.warehouse.steps import Step
 
-__all__ = ["adopted", "adoption_of", "check_same_log", "partial_tables"]
+__all__ = ["adopted", "adoption_of", "check_same_log", "check_whole"]
 
 
 def check_same_log(log: ChangeLog, progress: Progress | None, warehouse: Warehouse) -> None:
@@ -72,15 +72,9 @@ def _named(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-def partial_tables(log: OpenLog, progress: Progress, steps: Iterable[Step]) -> dict[str, ChangeLogError]:
-    """Return the tables that a log has not every row of, and that would replace what an earlier log had, and why not.
-
-    A table without its first rows is no replacement for one that has them.
-    """
+def check_whole(log: OpenLog, progress: Progress, step: Step) -> None:
+    """Raise ChangeLogError for a table that a log has not every row of, and that would replace an earlier log's."""
     lacks = {lack.relation_oid: lack for lack in log.lacks}
-    found = {}
-    for step in steps:
-        lack = lacks.get(step.dataset.version.oid)
-        if lack is not None and step.replaced is not None and progress.is_foreign(step.replaced.version):
-            found[step.table] = ChangeLogError(f"{step.table}: its rows of an earlier log are kept: {lack}")
-    return found
+    lack, replaced = lacks.get(step.dataset.version.oid), step.replaced
+    if lack is not None and replaced is not None and progress.is_foreign(replaced.version):
+        raise ChangeLogError(f"{step.table}: its rows of an earlier log are kept: {lack}")

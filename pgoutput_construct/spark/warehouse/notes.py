@@ -35,7 +35,12 @@ class Progress:
     seq: int = -1
     """The seq of the log up to which that goes."""
     done: bool = True
-    """Whether all tables are where it says; False while a batch is under way, and after one that was interrupted."""
+    """Whether the notes of all tables say what these are; False while a batch is under way, and after one that was
+    interrupted, or failed in a table."""
+    prefix: str = "_"
+    """How the names of the columns begin that replicate adds."""
+    troubled: Mapping[str, str] = field(default_factory=dict)
+    """Tables that are not where it says, but where they were before, each with the reason."""
     applied: int | None = None
     """The seq of the last batch that was done: every table has all that ended by then, and some have more."""
     log: LogIdentity | None = None

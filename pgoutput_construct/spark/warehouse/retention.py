@@ -58,12 +58,12 @@ class Coverage:
             shape = replace(shape, copy=was.copy)
         forgotten = {name: kind for name, kind in was.columns.items() if name not in shape.columns}
         if forgotten and not {*forgotten} & {*was.current}:
-            shape = replace(shape, columns=shape.columns | forgotten)
+            shape = replace(shape, columns={**shape.columns, **forgotten})
         last = before.last if now.last < before.last and before.last[1] < self.first_seq else now.last
         return replace(now, shape=shape, last=last)
 
-    def refused(self, log: OpenLog, datasets: Iterable[Dataset]) -> dict[str, ChangeLogError]:
-        """Return the tables that lack changes which were pruned before they were applied, and why."""
+    def refused(self, log: OpenLog, datasets: Iterable[Dataset]) -> dict[int, tuple[str, ChangeLogError]]:
+        """Return the tables, by OID, that lack changes which were pruned before they were applied: names, and why."""
         found = {}
         by_oid = {table.relation_oid: table for table in map(log.table, log.tables)}
         for dataset in datasets:
@@ -71,11 +71,12 @@ class Coverage:
             table = by_oid.get(version.oid)
             if self.has_gap(version) and not (table and (table.dropped or _is_kept(log, table))):
                 name = version.table if table is None else table.qualified
-                found[name] = ChangeLogError(
+                error = ChangeLogError(
                     f"{name}: the seqs {self.progress.to_seq(version) + 1} to {self.first_seq - 1} were pruned from "
                     f"{log.log.store} before they were applied, so the table stays as it was: copy it again: "
                     f"{snapshot_command(name)}"
                 )
+                found[version.oid] = name, error
         return found
 
     def reported(self, lacks: Iterable[Lack], datasets: Iterable[Dataset]) -> Iterator[Lack]:

@@ -1,15 +1,15 @@
 """What a batch has to do: which tables were touched, and whether their changes are enough to bring them up to date."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.warehouse.notes import Dataset, Progress
+from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.retention import Coverage
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["How", "Step", "abandoned", "plan_steps"]
+__all__ = ["How", "Plans", "Step", "abandoned"]
 
 
 class How(StrEnum):
@@ -41,6 +41,11 @@ class Step:
         return self.dataset.version.table
 
     @property
+    def oid(self) -> int:
+        """The OID of the table."""
+        return self.dataset.version.oid
+
+    @property
     def has_new_copy(self) -> bool:
         """Whether the state of the table begins with another copy than that of its rows."""
         return self.before is not None and self.before.version.shape.copy != self.dataset.version.shape.copy
@@ -52,45 +57,53 @@ class Step:
         return -1 if self.before is None or is_anew else self.before.version.seq
 
 
-def plan_steps(
-    tables: Iterable[Table],
-    datasets: Mapping[str, Dataset],
-    coverage: Coverage,
-    seq: int,
-    is_history: bool = False,
-) -> Iterator[Step]:
-    """Yield what is to be done for the tables of a log, as they are at ``seq``; nothing for one that is as it was.
+class Plans:
+    """What is to be done for tables, given the datasets that are there, by their directories."""
 
-    With ``is_history`` that is for their histories. ``datasets`` are those that are there, by their directories;
-    ``coverage`` is what the log still has of them.
-    """
-    batch = coverage.progress.batch + 1
-    mine = (each for each in datasets.values() if not coverage.progress.is_foreign(each.version))
-    by_oid = {each.version.oid: each for each in mine if each.is_history == is_history}
-    for table in tables:
+    def __init__(self, datasets: Mapping[str, Dataset], coverage: Coverage, seq: int, resync: Collection[str]) -> None:
+        """``coverage`` is what the log still has, ``seq`` where it ends; ``resync`` are begun from scratch."""
+        self._datasets = datasets
+        mine = (each for each in datasets.values() if not coverage.progress.is_foreign(each.version))
+        self._by_oid = {(each.version.oid, each.is_history): each for each in mine}
+        self._coverage = coverage
+        self._seq = seq
+        self._resync = resync
+
+    def step(self, table: Table, is_history: bool = False) -> Step | None:
+        """Return what is to be done for a table of the log, or for its history; None where it is as it was.
+
+        A table that is begun from scratch is written from all that the log has of it. Its history is, too, unless the
+        log has a copy which that has not: then the history is continued with the copy.
+        """
         if table.dropped:
-            continue
-        version, before = Version.of(table, batch, seq), by_oid.get(table.relation_oid)
-        has_gap = before is not None and coverage.has_gap(before.version)
+            return None
+        version, before = self._version(table), self._by_oid.get((table.relation_oid, is_history))
+        has_gap = before is not None and self._coverage.has_gap(before.version)
         if before is not None:
-            version = coverage.continued(before.version, version)
+            version = self._coverage.continued(before.version, version)
         how = How.WRITTEN if has_gap else _how(before, version)
         directory = _directory(table, is_history)
-        if how is not None:
-            dataset = Dataset(directory, version, before.details if before else {}, is_history)
-            added = _added(before, version) if how is How.CHANGED else ()
-            has_defaults = any(name in missing for missing in table.missing.values() for name in added or ())
-            yield Step(dataset, before, datasets.get(directory), how, has_defaults)
+        details, replaced = before.details if before else {}, self._datasets.get(directory)
+        if table.qualified in self._resync:
+            how = How.WRITTEN
+            if is_history and before is not None and before.version.shape.copy == version.shape.copy:
+                before = None
+        if how is None:
+            return None
+        added = _added(before, version) if how is How.CHANGED else ()
+        has_defaults = any(name in missing for missing in table.missing.values() for name in added or ())
+        return Step(Dataset(directory, version, details, is_history), before, replaced, how, has_defaults)
+
+    def _version(self, table: Table) -> Version:
+        return Version.of(table, self._coverage.progress.batch + 1, self._seq)
 
 
-def abandoned(
-    tables: Collection[Table], datasets: Mapping[str, Dataset], progress: Progress, keep_dropped: bool
-) -> Iterator[Dataset]:
+def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool) -> Iterator[Dataset]:
     """Yield the datasets of tables that have another name now, or are no more; the histories of these stay."""
     by_oid = {table.relation_oid: table for table in tables}
     for dataset in datasets.values():
         table = by_oid.get(dataset.version.oid)
-        if table is None or progress.is_foreign(dataset.version):
+        if table is None:
             continue
         is_renamed = _directory(table, dataset.is_history) != dataset.directory
         is_gone = table.dropped and not dataset.is_history and not keep_dropped

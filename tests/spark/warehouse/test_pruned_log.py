@@ -79,19 +79,17 @@ def test_what_was_pruned_before_it_was_applied(spark: Any, shop: Shop, tmp_path:
     _change(shop, 1)
     replicate(spark, shop.directory, warehouse)
     _change(shop, 2)
-    registry.forget(shop.directory, _reader(shop).name)
-    shop.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")
-    assert prune(shop.directory, ALL, states=False).segments
     _change(shop, 3)
+    registry.forget(shop.directory, _reader(shop).name)
+    assert prune(shop.directory, ALL).segments  # without copies there is no state that would retain anything
     for _ in range(2):
         with pytest.raises(
             pgo.ChangeLogError, match=r"public\.entry: .*pruned.* --table public\.entry.*more: public\.o"
         ):
             replicate(spark, shop.directory, warehouse)
     assert read_current(spark, warehouse, "public.orders").count() == 5
-    assert read_current(spark, warehouse, "public.later").count() == 1
     snapshot(shop.dsn, shop.directory, ["public.orders", "public.entry"])
     _change(shop, 4)
     done = replicate(spark, shop.directory, warehouse)
     assert done is not None and {done.tables[f"public.{name}"] for name in ("orders", "entry")} == {"written"}
-    check_equal(spark, shop, warehouse, ("orders", "entry", "later"))
+    check_equal(spark, shop, warehouse, ("orders", "entry"))
