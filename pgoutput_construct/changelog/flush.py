@@ -7,6 +7,7 @@ from pgoutput_construct.changelog.claim import Claim, overtaken
 from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.described import Sent
 from pgoutput_construct.changelog.footer import Position, Segment
+from pgoutput_construct.changelog.identity import ensure_id
 from pgoutput_construct.changelog.indexes import builder_after
 from pgoutput_construct.changelog.keeper import ManifestKeeper
 from pgoutput_construct.changelog.listing import list_log
@@ -62,6 +63,7 @@ class Flush:
     manifests: ManifestKeeper
     open_transactions: int = 0
     """How many transactions of the log had not ended at the end of the last segment that this one wrote."""
+    _has_id: bool = False
     _builder: IndexBuilder | None = None
     _sent: dict[int, Sent] = field(default_factory=dict)
 
@@ -70,6 +72,9 @@ class Flush:
         self.claim.take(handed.last)
         segment, note = None, handed.noted
         if handed.rows and handed.options is not None:
+            if not self._has_id:
+                ensure_id(self.store)
+                self._has_id = True
             segment = self._write_segment(handed, handed.options)
         elif handed.position.complete_lsn > note.reached(handed.last):
             note = self._write_note(handed)

@@ -1,7 +1,7 @@
 """``pgoutput replicate``: the tables of a change log, kept up to date in Parquet, Delta Lake or Iceberg."""
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -10,6 +10,7 @@ from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.lacks import note_unpublished, warn_of_lacks
 from pgoutput_construct.cli.logs import LOGGER, logging_to_stderr
 from pgoutput_construct.cli.params import SECONDS, TABLE
+from pgoutput_construct.cli.progress import Estimate, progress_line
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
@@ -17,7 +18,7 @@ from pgoutput_construct.wire import Timestamp
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
     from pgoutput_construct.spark.phases import OnMissing
-    from pgoutput_construct.spark.warehouse import Batch
+    from pgoutput_construct.spark.warehouse import Batch, BatchProgress
 
 __all__ = ["replicate_command"]
 
@@ -49,12 +50,42 @@ _NAMED: Final = 8
     help="What becomes of a change of a row that must be there and is not: an error, or a file in DIR/missing.",
 )
 @click.option(
+    "--metadata-prefix",
+    metavar="PREFIX",
+    help="How the names of the columns begin that are added to each table, such as pg_. [default: _]",
+)
+@click.option(
+    "--resync",
+    multiple=True,
+    type=TABLE,
+    help="Begin this table from scratch, from its latest copy in LOG and the changes since; can be repeated.",
+)
+@click.option(
     "--grace",
     type=SECONDS,
     default=600.0,
     show_default=True,
     metavar="SECONDS",
     help="For how long Parquet files that were replaced are kept for their readers.",
+)
+@click.option(
+    "--batch-transactions",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="The most transactions of LOG in a batch.  [default: no limit]",
+)
+@click.option(
+    "--batch-bytes",
+    type=click.IntRange(min=1),
+    default=1 << 30,
+    show_default="1 GiB",
+    metavar="BYTES",
+    help="About how much of LOG a batch has, and DIR beside its tables; one transaction, or table, may be more.",
+)
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Where the tables in DIR are of another log: make them from LOG, which is refused otherwise.",
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
 def replicate_command(
@@ -69,7 +100,12 @@ def replicate_command(
     interval: float,
     workers: int,
     on_missing: "OnMissing",
+    metadata_prefix: str | None,
+    resync: tuple[str, ...],
     grace: float,
+    batch_transactions: int | None,
+    batch_bytes: int,
+    adopt: bool,
     master: str,
 ) -> None:
     """Bring the tables of the warehouse DIR up to where the change log LOG is, and keep them there.
@@ -81,17 +117,29 @@ def replicate_command(
     The position stands with the data: what was interrupted, however, goes on where it was, and nothing is done twice.
     Tables are altered, renamed, copied again and removed as they are at their source.
 
+    DIR is registered with LOG as a reader, so that pgoutput log prune retains what it has not applied yet. The log that
+    the tables are of is noted in DIR; another one is refused, with what --adopt would do.
+
     Delta Lake and Iceberg need jars, which Spark fetches from Maven Central, once. Iceberg's catalog is DIR itself.
 
     An update or delete of a row that must be there, and is not, is an error of its table, which stays as it is; with
     --on-missing report all goes on, and DIR/missing/schema.table has these changes as Parquet.
+
+    What is wrong with one table is that table's: it stays as it was, the reason is said, and the others are kept up to
+    date. --continuous tries it again, after pauses that grow. _warehouse.json in DIR names such tables, too. --resync
+    TABLE begins one from scratch; readers have the old one until then. Its history is continued with a copy that it
+    does not have yet; where LOG has none, it is begun from scratch, too.
+
+    A table that has a column _seq itself, or another that is added, is replicated into a DIR of its own prefix:
+    --metadata-prefix, which is said when DIR is begun. To read a table with columns whose names differ only in case,
+    set spark.sql.caseSensitive to true.
 
     Ctrl-C or SIGTERM ends after the batch that is under way; a second one at once, which loses nothing either.
 
     \b
     Exit status:
       0    the tables are where the log was; or ended as asked, by Ctrl-C or SIGTERM
-      1    an error, named in the last line on standard error; tables that it does not name are up to date
+      1    an error, or with --once tables that are not up to date, named in the last line on standard error
       2    the command line is wrong
       130  ended at once by a second Ctrl-C (143 by a second SIGTERM)
 
@@ -111,13 +159,20 @@ def replicate_command(
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen = tables or None
-    check_request(changelog, warehouse, into, chosen, waits=mode == "continuous")
+    check_request(changelog, warehouse, into, chosen, mode == "continuous", metadata_prefix, resync, adopt)
     report = _Report()
     with (
         logging_to_stderr("text"),
         spark_session(master, into=[into], warehouse=warehouse) as spark,
         collected_signals(True) as wishes,
+        progress_line() as show,
     ):
+        estimate = Estimate()
+
+        def on_batch(batch: "Batch") -> None:
+            show("")
+            report(batch)
+
         batch = replicate(
             spark,
             changelog,
@@ -130,19 +185,26 @@ def replicate_command(
             interval=interval,
             workers=workers,
             on_missing=on_missing,
+            metadata_prefix=metadata_prefix,
+            resync=resync,
             grace=grace,
-            on_batch=report,
+            batch_transactions=batch_transactions,
+            batch_bytes=batch_bytes,
+            adopt=adopt,
+            on_batch=on_batch,
+            on_progress=lambda progress: show(_shown(progress, estimate)),
             stop=lambda: bool(wishes),
         )
         LOGGER.info("%s", _conclusion(batch, wishes))
 
 
 class _Report:
-    """Tells of each batch, and of what the log lacks when that has changed."""
+    """Tells of each batch, and of what the log lacks and which tables are in trouble when that has changed."""
 
     def __init__(self) -> None:
         self._lacks: Collection[Lack] = ()
         self._unpublished: Collection[UnpublishedColumns] = ()
+        self._troubled: Mapping[str, str] = {}
 
     def __call__(self, batch: "Batch") -> None:
         """Tell of one."""
@@ -154,6 +216,12 @@ class _Report:
                 table,
                 counted(count, "change"),
             )
+        for table, reason in batch.troubled.items():
+            if self._troubled.get(table) != reason:
+                LOGGER.warning("%s stays as it was, and is tried again: %s", table, reason)
+        for table in self._troubled.keys() - batch.troubled.keys():
+            LOGGER.info("%s is in no trouble any more", table)
+        self._troubled = batch.troubled
         warn_of_lacks([lack for lack in batch.lacks if lack not in self._lacks])
         self._lacks = batch.lacks
         note_unpublished([each for each in batch.unpublished if each not in self._unpublished])
@@ -169,6 +237,12 @@ def _described(batch: "Batch") -> str:
     return ", ".join(parts)
 
 
+def _shown(progress: "BatchProgress", estimate: Estimate) -> str:
+    of_log = f" ({progress.part:.0%} of the log)" if progress.part < 1 else ""
+    tables = f"{progress.done:,} of {counted(progress.tables, 'table')}"
+    return f"batch {progress.batch:,}{of_log}: {tables}, {estimate.words(progress.done_rows, progress.rows)}"
+
+
 def _named(tables: Collection[str]) -> str:
     names = sorted(tables)
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
@@ -177,4 +251,5 @@ def _named(tables: Collection[str]) -> str:
 
 def _conclusion(batch: "Batch | None", wishes: Collection[str]) -> str:
     why = f"ended by {next(iter(wishes))}: " if wishes else ""
-    return f"{why}the tables are where the log was at {(batch and batch.commit_lsn) or 'its begin'}"
+    but = f", but for {_named(batch.troubled)} in trouble" if batch is not None and batch.troubled else ""
+    return f"{why}the tables are where the log was at {(batch and batch.commit_lsn) or 'its begin'}{but}"

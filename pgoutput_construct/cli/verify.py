@@ -10,7 +10,7 @@ import click
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.lacks import note_unpublished
 from pgoutput_construct.cli.params import LOG, SECONDS, TABLE
-from pgoutput_construct.cli.progress import progress_line
+from pgoutput_construct.cli.progress import Estimate, progress_line
 from pgoutput_construct.cli.words import counted, printable, say
 from pgoutput_construct.extras import require
 
@@ -77,9 +77,14 @@ def verify_command(
         known = opened(changelog).tables.items()
         _tell_of_others({name for name, table in known if not table.dropped} - {*names})
     note_unpublished([each for each in unpublished_columns(changelog.index) if each.name in names])
-    verdicts = []
+    verdicts: list[TableVerdict] = []
     with spark_session(master, into=[into], warehouse=warehouse) as spark, progress_line() as show:
-        for verdict in verify(spark, log, warehouse, source, names, Pace(wait, tell=show), record):
+        estimate = Estimate()
+
+        def compared(table: str, rows: int, total: int) -> None:
+            show(f"table {len(verdicts) + 1} of {len(names)}: {table}: {estimate.words(rows, total)}")
+
+        for verdict in verify(spark, log, warehouse, source, names, Pace(wait, tell=show, compared=compared), record):
             show("")
             verdicts.append(verdict)
             for line in [json.dumps(verdict.to_json())] if as_json else _lines(verdict):

@@ -3,15 +3,19 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from pgoutput_construct import errors
 from pgoutput_construct.changelog.store import MissingFileError
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["plain_errors"]
+__all__ = ["plain_errors", "reason_of"]
 
 _OURS = re.compile(r"pgoutput_construct\.[\w.]*?(\w+Error): (.+)")
 _KNOWN = {**vars(errors), MissingFileError.__name__: MissingFileError}
+_RAISED: Final = re.compile(r"^(?!py4j\.|pyspark\.)[A-Za-z_][\w.]*(?:Error|Exception): .+$", re.MULTILINE)
+"""How a traceback of Python ends."""
+_LONGEST: Final = 500
 
 
 @contextmanager
@@ -32,3 +36,13 @@ def plain_errors() -> Iterator[None]:
         # The last one printed is the outermost of a chain: it names segment and seq.
         name, text = found[-1]
         raise _KNOWN.get(name, PgoutputError)(text) from error
+
+
+def reason_of(error: Exception) -> str:
+    """Return an error as text for people: that of this package as it is, of any other the line that says most."""
+    text = str(error)
+    if isinstance(error, PgoutputError):
+        return text
+    raised = _RAISED.findall(text.partition("JVM stacktrace")[0]) if "Traceback (most recent call last)" in text else []
+    line = raised[-1] if raised else next(filter(None, map(str.strip, text.splitlines())), "")
+    return f"{type(error).__name__}: {line[:_LONGEST]}"

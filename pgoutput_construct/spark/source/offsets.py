@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from pgoutput_construct.changelog.commit_numbers import messages_of
 from pgoutput_construct.changelog.commits import earliest_after, last_commit
 from pgoutput_construct.changelog.copies import copies_of
+from pgoutput_construct.changelog.identity import LogIdentity, identity_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.listed import Listing
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["Limits", "Offset", "latest_seq", "needed_from", "next_seq", "offset_at"]
+__all__ = ["Limits", "Offset", "check_same_log", "latest_seq", "needed_from", "next_seq", "of_log", "offset_at"]
 
 Numbers = NDArray[np.int64]
 
@@ -50,6 +52,22 @@ class Offset:
         final = self.time if self.final is None else self.final
         times = {"commit_time": str(Timestamp(self.time)), "finalizedUntil": str(Timestamp(final))}
         return {"seq": self.seq, "commit_lsn": str(Lsn(self.lsn)), **times}
+
+
+def of_log(log: ChangeLog) -> dict[str, Any]:
+    """Return the part of an offset that says which log it is a position of."""
+    return {"log": identity_of(log).to_json()}
+
+
+def check_same_log(log: ChangeLog, *offsets: Mapping[str, Any]) -> None:
+    """Raise ChangeLogError where offsets are positions of another log; those of earlier versions do not say it."""
+    identity = identity_of(log)
+    for offset in offsets:
+        if "log" in offset and (different := LogIdentity.from_json(offset["log"]).differences(identity)):
+            raise ChangeLogError(
+                f"{log.store}: the checkpoint of the query is of another log ({'; '.join(different)}): give that log, "
+                "or begin the query from scratch, with another checkpointLocation and an empty table to write into"
+            )
 
 
 def offset_at(index: LogIndex, seq: int) -> Offset:

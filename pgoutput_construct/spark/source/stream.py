@@ -12,7 +12,15 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.spark.source.fields import held_fields
 from pgoutput_construct.spark.source.known import address_of, log_at
-from pgoutput_construct.spark.source.offsets import Limits, Offset, latest_seq, next_seq, offset_at
+from pgoutput_construct.spark.source.offsets import (
+    Limits,
+    Offset,
+    check_same_log,
+    latest_seq,
+    next_seq,
+    of_log,
+    offset_at,
+)
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pace import Pace
 from pgoutput_construct.spark.source.ranges import range_between
@@ -46,12 +54,12 @@ class LogStreamReader(DataSourceStreamReader):
         log = self._log()
         after = log.index.first_seq - 1 if self.options.fromSeq is None else self.options.fromSeq - 1
         register_reader(log, self.options.reader, after)
-        self._last = Offset(after).json()
+        self._last = Offset(after).json() | of_log(log)
         return self._last
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return up to where the next micro-batch goes: where the query is, as it is said there, if nothing is new."""
-        last = start or self._last
+        last = self._last = start or self._last
         after = -1 if last is None else int(last["seq"])
         is_limited = last is not None and type(limit).__name__ != "ReadAllAvailable"
         limits = self.limits if is_limited else Limits()
@@ -60,13 +68,19 @@ class LogStreamReader(DataSourceStreamReader):
 
     def _next(self, after: int, limits: Limits) -> tuple[ChangeLog, int]:
         log = self._log()
+        check_same_log(log, *filter(None, [self._last]))
         end = next_seq(log, after, limits)
         return log, end if self._target is None else max(min(end, self._target), after)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Plan the tasks of a micro-batch; raises ChangeLogError where the table has changed since the query began."""
+        """Plan the tasks of a micro-batch.
+
+        Raises ChangeLogError where the table has changed since the query began, and where the log is not that of the
+        query's checkpoint.
+        """
         after, until = int(start["seq"]), int(end["seq"])
         log = self._log()
+        check_same_log(log, start, end)
         log.check_kept(after + 1)
         self._last = end
         view, as_of = view_of(self.options), log.index.last_seq
@@ -88,7 +102,7 @@ class LogStreamReader(DataSourceStreamReader):
         return log_at(address_of(self.options))
 
     def _offset(self, log: ChangeLog, seq: int) -> dict[str, Any]:
-        return offset_at(log.index, seq).json()
+        return offset_at(log.index, seq).json() | of_log(log)
 
 
 class _LimitedReader(LogStreamReader):

@@ -32,12 +32,14 @@ class Comparison:
     record: Record
     verdict: TableVerdict
     """What was found so far."""
+    _total: int = 0
 
     def run(self) -> TableVerdict:
         """Compare it, part by part."""
+        self._total = self.rows.count()
         if len(self.keys) == 1 and self.keys[0] in self.source.ordered:
             return self._by_key(self.keys[0])
-        count = max(1, -(-self.rows.count() // self.pace.rows))
+        count = max(1, -(-self._total // self.pace.rows))
         self._compare(ByHash(self.keys or tuple(names_of(self.rows)), count))
         return self.verdict
 
@@ -61,7 +63,7 @@ class Comparison:
             count += sums.rows
             if sums != ours.get(number, NOTHING):
                 different.append(number)
-            self.pace.tell(f"{self.verdict.table}: {self.verdict.rows + count:,} rows compared")
+            self.pace.compared(self.verdict.table, self.verdict.rows + count, self._total)
         different += sorted(ours.keys() - seen)
         parts = division.buckets if isinstance(division, ByHash) else len(division.bounds) + division.to_the_end
         told = self.verdict

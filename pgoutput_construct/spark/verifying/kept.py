@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.formats import check_format
-from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
+from pgoutput_construct.spark.warehouse.naming import Naming
+from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, Warehouse
 from pgoutput_construct.spark.warehouse.sink import Sink
 from pgoutput_construct.spark.warehouse.sinks import open_sink
 from pgoutput_construct.stream.identifiers import normal_name
@@ -28,10 +29,7 @@ class Kept:
 
 def format_of(warehouse: Address) -> str:
     """Return the format of the tables of a warehouse; raises PgoutputError where there is none."""
-    place = Warehouse(warehouse)
-    if (progress := place.progress()) is None:
-        raise PgoutputError(f"{place.store}: no warehouse here (no table was replicated into it)")
-    return progress.format
+    return _progress(warehouse).format
 
 
 def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> list[str]:
@@ -49,19 +47,26 @@ def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> 
 
 def read_kept(spark: SparkSession, address: Address, name: str) -> Kept:
     """Read a table of a warehouse as it is now; raises PgoutputError where it is gone."""
-    warehouse, form = Warehouse(address), format_of(address)
-    check_format(spark, form)
-    sink = open_sink(form, warehouse)
+    warehouse, progress = Warehouse(address), _progress(address)
+    check_format(spark, progress.format)
+    sink, naming = open_sink(progress.format, warehouse), Naming(progress.prefix)
     sink.prepare(spark)
     while True:
         chosen_tables(address, [name])
         dataset = next(each for each in warehouse.datasets().values() if each.version.table == name)
         known = _truly(spark, sink, dataset)
-        rows = sink.read(spark, known).persist()
+        rows = naming.unprefixed(sink.read(spark, known), known.is_history).persist()
         rows.count()
         if _truly(spark, sink, dataset) == known:
             return Kept(known, rows)
         rows.unpersist()
+
+
+def _progress(warehouse: Address) -> Progress:
+    place = Warehouse(warehouse)
+    if (progress := place.progress()) is None:
+        raise PgoutputError(f"{place.store}: no warehouse here (no table was replicated into it)")
+    return progress
 
 
 def _truly(spark: SparkSession, sink: Sink, dataset: Dataset) -> Dataset:

@@ -29,7 +29,9 @@ class Pace:
     parts: int = 1000
     """How many ranges are compared before that is written down."""
     tell: Callable[[str], None] = field(default=lambda text: None)
-    """Called with what is being done."""
+    """Called with what is being waited for."""
+    compared: Callable[[str, int, int], None] = field(default=lambda table, rows, total: None)
+    """Called with a table, how many of its rows were compared, and how many rows the warehouse has of it."""
 
 
 def wait_for_log(address: Address, lsn: Lsn, pace: Pace) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog, open_log
 from pgoutput_construct.spark.verifying.comparing import Comparison
@@ -105,6 +106,10 @@ class _Run:
                 # Taken before the version was written, or a transaction waits for a synchronous standby.
                 raise BehindError("transactions in the warehouse are not visible on the server yet")
             table = table_of(log, kept.dataset)
+            try:
+                table.check_names(self.spark.conf.get("spark.sql.caseSensitive") == "true")
+            except ChangeLogError as error:
+                return TableVerdict(name, problem=str(error))
             found = held.table(table.relation_oid, table.current_columns)
             if isinstance(found, str):
                 raise BehindError(found)

@@ -1,31 +1,47 @@
 """One batch: every table that was touched is brought up to a position of the log, tables side by side."""
 
+import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog.commits import last_commit
+from pgoutput_construct.changelog.identity import identity_of
+from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.warehouse.adoption import adopted, adoption_of, check_same_log, check_whole
 from pgoutput_construct.spark.warehouse.engine import advanced, has_key, net
 from pgoutput_construct.spark.warehouse.histories import record_history
+from pgoutput_construct.spark.warehouse.loading import Reporter
+from pgoutput_construct.spark.warehouse.naming import escaped_log
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress
 from pgoutput_construct.spark.warehouse.parquet import ParquetSink
 from pgoutput_construct.spark.warehouse.reports import forget_missing, report_missing
+from pgoutput_construct.spark.warehouse.retention import (
+    Coverage,
+    advance_warehouse,
+    reader_name,
+    register_warehouse,
+)
 from pgoutput_construct.spark.warehouse.sessions import Sessions
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
 from pgoutput_construct.spark.warehouse.small import advance_together
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
-from pgoutput_construct.spark.warehouse.steps import How, Step, abandoned, plan_steps
+from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned
+from pgoutput_construct.spark.warehouse.troubles import Troubles
 from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["Batch", "Tables"]
+
+_LOG: Final = logging.getLogger("pgoutput_construct")
 
 
 @dataclass(frozen=True)
@@ -35,7 +51,7 @@ class Batch:
     number: int
     """Its number: one more than that of the one before."""
     seq: int
-    """All that ended in the log up to here is in the tables now."""
+    """All that ended in the log up to here is in the tables now, but for those in trouble."""
     commit_lsn: Lsn | None
     """The commit of the last transaction in them, None before the first."""
     commit_time: Timestamp | None
@@ -50,6 +66,8 @@ class Batch:
     """The generated columns that tables have at their source, and not here, since they are not published."""
     missing: Mapping[str, int]
     """How many changes were reported of rows that are not there, by table; see ``read_missing``."""
+    troubled: Mapping[str, str]
+    """Tables that could not be brought up to date, each with the reason: they are as an earlier batch left them."""
     seconds: float
     """How long it took."""
 
@@ -66,9 +84,15 @@ class Tables:
         history: bool,
         workers: int,
         on_missing: OnMissing,
+        reporter: Reporter,
+        resync: Collection[str] = (),
     ) -> None:
-        """``chosen`` are tables by name, None for all; ``workers``: how many of them are written at a time."""
+        """``chosen`` are tables by name, None for all; ``workers``: how many of them are written at a time.
+
+        ``resync`` are those that are begun from scratch.
+        """
         self._on_missing = on_missing
+        self._reporter = reporter
         self._history = history
         self._spark = spark
         self._sink = sink
@@ -76,87 +100,221 @@ class Tables:
         self._chosen = chosen
         self._keep_dropped = keep_dropped
         self._sessions = Sessions(spark, workers, sink.prepare)
-        self._progress = self._warehouse.progress() or Progress(sink.format)
+        self._progress = self._warehouse.progress() or Progress(sink.format, prefix=sink.naming.prefix)
+        self._noted = self._progress
         self._interrupted = None if self._progress.done else self._progress.batch
         self._datasets = self._warehouse.datasets()
         self._missing: dict[str, int] = {}
-        if self._interrupted is not None:
-            self._datasets = self._as_the_data_say(self._datasets.values())
+        self._resync = set(resync)
+        self._troubles = Troubles()
+        self._failed: dict[int, tuple[str, Exception]] = {}
+        """The tables of this batch that could not be brought up to date: their names, and why, by OID."""
+        self._unsure = set() if self._interrupted is None else set(self._datasets)
+        """The datasets of which the notes may be older than the data."""
 
-    def apply(self, log: OpenLog) -> Batch:
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to try a table in trouble again."""
+        return self._troubles.has_due
+
+    @property
+    def applied(self) -> int:
+        """The seq up to which every table has all that ended in the log; -1 for none."""
+        return -1 if self._progress.applied is None else self._progress.applied
+
+    @property
+    def least_seq(self) -> int:
+        """The seq that the next batch must reach: a batch that was interrupted may have brought tables up to it."""
+        return self._progress.seq
+
+    def take(self, log: ChangeLog, adopt: bool) -> None:
+        """Make a log that of the warehouse, which is registered as its reader from now on.
+
+        Raises ChangeLogError where the tables are of another one, unless the warehouse is to ``adopt`` it; a warning
+        then says what becomes of them.
+        """
+        plan = adoption_of(log, self._progress, self._warehouse) if adopt else None
+        if plan is not None:
+            _LOG.warning("%s", plan)
+            self._note(adopted(log, self._progress))
+        check_same_log(log, self._progress, self._warehouse)
+        self._note(replace(self._progress, reader=self._progress.reader or reader_name(self._warehouse)))
+        register_warehouse(log, self._progress.reader, self.applied)
+
+    def apply(self, log: OpenLog, lacking: Collection[int] | None = None) -> Batch:
         """Bring every table up to where a log ends, as it was opened; a table that is there already is left alone.
 
-        Raises ChangeLogError for tables for which that cannot be done, when all others are there.
+        ``lacking`` are, where the log has more than that, the OIDs of the tables that it lacks rows of in the end. A
+        table that it lacks rows of only so far, since its copy comes later, is not begun yet.
+
+        One that cannot be brought there is in trouble: it stays as it was, and a later call tries again, after a pause
+        that grows. It raises what is no single table's: a log that is damaged, or another one, a warehouse that cannot
+        be written.
         """
-        began, tables, number = time.monotonic(), self._tables(log), self._progress.batch + 1
-        seq, self._missing = log.opened.as_of, {}
-        steps = list(plan_steps(tables, self._datasets, number, seq))
-        if self._history:
-            steps += plan_steps(tables, self._datasets, number, seq, is_history=True)
+        began, seq, self._missing, self._failed = time.monotonic(), log.opened.as_of, {}, {}
+        check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
+        self._progress = replace(self._progress, log=identity_of(log.log))
+        coverage, mine = Coverage(self._progress, log.opened.index.first_seq), self._mine()
+        early = _early(log, mine.values(), lacking)
+        tables = [table for table in self._tables(log, mine.values()) if table.relation_oid not in early]
+        present = {table.relation_oid for table in tables if not table.dropped}
+        for oid, (name, refusal) in coverage.refused(log, mine.values()).items():
+            self._fail(oid, name, refusal)
+        due = [table for table in tables if self._troubles.is_due(table.relation_oid)]
+        self._settle({table.relation_oid for table in due})
+        plans = Plans(self._datasets, coverage, seq, self._resync)
+        steps = [step for table in due for step in self._steps(log, table, plans)]
         if steps:
-            self._note(Progress(self._sink.format, number, seq, done=False))
-            self._bring_all(log, steps)
-        gone = list(abandoned(tables, self._datasets, self._keep_dropped))
-        for dataset in gone:
-            self._remove(dataset)
-        if steps:
-            self._note(replace(self._progress, done=True))
-        done = {step.table: str(step.how) for step in reversed(steps)}
+            self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
+            self._bring_all(escaped_log(log), steps)
+        waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
+        gone = list(abandoned(tables, self._mine(), self._keep_dropped))
+        removed = tuple(
+            each.version.table
+            for each in gone
+            if each.version.oid not in waiting | self._failed.keys() and self._remove(each)
+        )
+        for oid, (name, error) in self._failed.items():
+            self._troubles.note(oid, name, error)
+        self._troubles.keep(waiting | self._failed.keys())
+        self._resync -= {table.qualified for table in due if table.relation_oid not in self._failed}
+        lacks = [each for each in log.lacks if each.relation_oid in {table.relation_oid for table in tables}]
+        lacks = [*coverage.reported(lacks, mine.values())]
+        self._finish(log, lacks, bool(early))
+        if lacking is not None:
+            lacks = [lack for lack in lacks if lack.relation_oid in lacking]
+        done = {step.table: str(step.how) for step in reversed(steps) if step.oid not in self._failed}
         lsn, moment = _last_commit(log)
-        removed = tuple(each.version.table for each in gone)
         oids = {table.relation_oid for table in tables}
-        lacks = tuple(lack for lack in log.lacks if lack.relation_oid in oids)
-        unpublished = tuple(each for each in log.unpublished_columns if each.relation_oid in oids)
-        spent = time.monotonic() - began
-        return Batch(self._progress.batch, seq, lsn, moment, done, removed, lacks, unpublished, self._missing, spent)
+        return Batch(
+            number=self._progress.batch,
+            seq=seq,
+            commit_lsn=lsn,
+            commit_time=moment,
+            tables=done,
+            removed=removed,
+            lacks=tuple(lacks),
+            unpublished=tuple(each for each in log.unpublished_columns if each.relation_oid in oids),
+            missing=self._missing,
+            troubled=self._troubles.reasons,
+            seconds=time.monotonic() - began,
+        )
+
+    def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool) -> None:
+        """Note where the tables are, also in the log: what a table in trouble has not applied is retained there.
+
+        ``is_early`` says that the copies of some tables come later, which nobody else retains.
+        """
+        now = replace(self._progress, done=not self._unsure, troubled=self._troubles.reasons)
+        if not now.troubled:
+            lacking = tuple(sorted(lack.relation_oid for lack in lacks if lack.stale_since is None))
+            now = replace(now, seq=log.opened.as_of, applied=log.opened.as_of, lacking=lacking)
+        if now != self._noted:
+            self._note(now)
+        if not (now.troubled or is_early):
+            advance_warehouse(log, now.reader, self.applied, {each.version.oid for each in self._mine().values()})
+
+    def _mine(self) -> dict[str, Dataset]:
+        """Return the datasets that are of the log, by their directories."""
+        foreign = self._progress.is_foreign
+        return {name: each for name, each in self._datasets.items() if not foreign(each.version)}
 
     def _note(self, progress: Progress) -> None:
         self._warehouse.begin(progress)
-        self._progress = progress
+        self._progress = self._noted = progress
 
-    def _as_the_data_say(self, datasets: Iterable[Dataset]) -> dict[str, Dataset]:
-        """Return datasets as they are after a batch that was interrupted; what says nothing is written anew."""
-        found = {}
-        for dataset, version in self._sessions.run(list(datasets), self._sink.version):
-            if isinstance(version, PgoutputError):
-                raise version
-            if version is not None:
-                found[dataset.directory] = replace(dataset, version=version)
+    def _fail(self, oid: int, name: str, error: Exception) -> None:
+        self._failed.setdefault(oid, (name, error))
+
+    def _settle(self, oids: Collection[int]) -> None:
+        """Ask the data of tables what they are, where their notes may be older; what says nothing is written again."""
+        unsure = [self._datasets[name] for name in sorted(self._unsure & self._datasets.keys())]
+        asked = [dataset for dataset in unsure if dataset.version.oid in oids]
+        for dataset, version in self._sessions.run(asked, self._sink.version):
+            if isinstance(version, Exception):
+                self._fail(dataset.version.oid, dataset.version.table, version)
+                continue
+            if version is None:
+                del self._datasets[dataset.directory]
+            else:
+                self._datasets[dataset.directory] = replace(dataset, version=version)
+            self._unsure.discard(dataset.directory)
+
+    def _steps(self, log: OpenLog, table: Table, plans: Plans) -> list[Step]:
+        """Return what is to be done for a table; nothing where that cannot be said."""
+        if table.relation_oid in self._failed:
+            return []
+        kinds = (False, True) if self._history else (False,)
+        try:
+            found = [step for is_history in kinds if (step := plans.step(table, is_history)) is not None]
+            for step in found:
+                self._sink.naming.check(table, step.dataset.is_history)
+                self._check_place(step)
+                check_whole(log, self._progress, step)
+        except Exception as error:
+            self._fail(table.relation_oid, table.qualified, error)
+            return []
         return found
 
+    def _check_place(self, step: Step) -> None:
+        """Raise ChangeLogError where a table that gave up its name has its last good version there."""
+        other = None if step.replaced is None else step.replaced.version
+        if other is None or other.oid == step.oid or self._progress.is_foreign(other):
+            return
+        if other.oid in self._failed or other.oid in self._troubles:
+            raise ChangeLogError(
+                f"{step.table}: the table that had this name before is in trouble, and its dataset stands there: it is "
+                "replaced when that table is brought up to date, or dropped"
+            )
+
     def _bring_all(self, log: OpenLog, steps: Sequence[Step]) -> None:
-        if self._interrupted is not None:
-            for step in steps:
-                self._sink.recover(step.replaced or step.dataset, self._interrupted)
-        failed: dict[str, PgoutputError] = {}
-        with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in steps)) as staged:
-            left = self._left_of_small(log, steps, staged)
-            for step, done in self._sessions.run(left, lambda spark, step: self._bring(log, spark, step, staged)):
-                if isinstance(done, PgoutputError):
-                    failed.setdefault(step.table, done)
-                else:
-                    self._datasets[step.dataset.directory] = done
+        for step in steps if self._interrupted is not None else ():
+            self._recover(step, self._interrupted)
+        for group in self._reporter.groups(log, self._progress.batch, steps):
+            with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in group)) as staged:
+                left = self._left_of_small(log, group, staged)
+                self._reporter.did([step for step in group if step not in left])
+                for step, done in self._sessions.run(left, lambda spark, step: self._bring(log, spark, step, staged)):
+                    if isinstance(done, Exception):
+                        self._fail(step.oid, step.table, done)
+                        self._unsure.add(step.dataset.directory)
+                        self._recover(step, step.dataset.version.batch)
+                    else:
+                        self._done([done])
+                    self._reporter.did([step])
         self._interrupted = None
-        if failed:
-            raise _failure(failed)
+
+    def _done(self, datasets: Collection[Dataset]) -> None:
+        self._datasets |= {each.directory: each for each in datasets}
+        self._unsure -= {each.directory for each in datasets}
+
+    def _recover(self, step: Step, batch: int) -> None:
+        try:
+            self._sink.recover(step.replaced or step.dataset, batch)
+        except PgoutputError as error:
+            self._fail(step.oid, step.table, error)
 
     def _left_of_small(self, log: OpenLog, steps: Sequence[Step], staged: Staged) -> list[Step]:
         """Bring small tables up to date where the format can do that together; return the steps that are left."""
         done: Mapping[int, Dataset] = {}
         if isinstance(self._sink, ParquetSink):
-            done = advance_together(log, self._spark, self._sink, steps, staged, self._on_missing)
+            try:
+                done = advance_together(log, self._spark, self._sink, steps, staged, self._on_missing)
+            except Exception:
+                done = {}  # each by itself shows whose it is
         for place, dataset in done.items():
             if steps[place].how is How.WRITTEN:
                 forget_missing(self._warehouse, dataset)
         self._warehouse.note_all(done.values())
-        self._datasets |= {each.directory: each for each in done.values()}
+        self._done(done.values())
         return [step for place, step in enumerate(steps) if place not in done]
 
-    def _tables(self, log: OpenLog) -> list[Table]:
+    def _tables(self, log: OpenLog, mine: Iterable[Dataset]) -> list[Table]:
+        """Return the tables that are to be kept; those that have datasets may have other names now."""
         found = [log.table(name) for name in log.tables]
         if self._chosen is None:
             return found
-        known = {each.version.oid for each in self._datasets.values()}
+        known = {each.version.oid for each in mine}
         return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
 
     def _bring(self, log: OpenLog, spark: SparkSession, step: Step, staged: Staged) -> Dataset:
@@ -169,7 +327,7 @@ class Tables:
         if step.dataset.is_history:
             return record_history(log, spark, self._sink, step, changes)
         before = None if step.how is How.WRITTEN else step.before
-        there = None if before is None else self._sink.read(spark, before)
+        there = None if before is None else self._sink.replayed(spark, before)
         if before is None:
             forget_missing(self._warehouse, step.dataset)
         if self._on_missing == "report":
@@ -177,19 +335,34 @@ class Tables:
             self._missing |= {step.table: found} if found else {}
         if there is None or before is None:
             rows = advanced(log, step.table, None, changes, self._on_missing)
-            return self._sink.replace(spark, step.dataset, rows, step.replaced)
-        if isinstance(self._sink, MergingSink) and _can_merge(log, step, before.version, self._sink.alters):
-            merged = net(log, step.table, changes, self._on_missing)
-            if merged is not None:
-                return self._sink.merge(spark, step.dataset, merged)
-        rows = advanced(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
-        return self._sink.replace(spark, step.dataset, rows, step.replaced)
+        else:
+            if isinstance(self._sink, MergingSink) and _can_merge(log, step, before.version, self._sink.alters):
+                merged = net(log, step.table, changes, self._on_missing, self._sink.naming)
+                if merged is not None:
+                    return self._sink.merge(spark, step.dataset, merged)
+            rows = advanced(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
+        return self._sink.replace(spark, step.dataset, self._sink.naming.stored(rows), step.replaced)
 
-    def _remove(self, dataset: Dataset) -> None:
+    def _remove(self, dataset: Dataset) -> bool:
+        """Remove a dataset; where its files cannot be, its table is in trouble."""
         self._warehouse.forget(dataset.directory)
-        forget_missing(self._warehouse, dataset)
-        self._sink.remove(self._spark, dataset)
         del self._datasets[dataset.directory]
+        self._unsure.discard(dataset.directory)
+        try:
+            forget_missing(self._warehouse, dataset)
+            self._sink.remove(self._spark, dataset)
+        except Exception as error:
+            self._fail(dataset.version.oid, dataset.version.table, error)
+        return True
+
+
+def _early(log: OpenLog, datasets: Iterable[Dataset], lacking: Collection[int] | None) -> set[int]:
+    """Return the OIDs of tables that the log lacks rows of as it was opened, but not in the end, and that are new."""
+    if lacking is None:
+        return set()
+    known = {each.version.oid for each in datasets}
+    found = {lack.relation_oid for lack in log.lacks if lack.stale_since is None}
+    return found.difference(known, lacking)
 
 
 def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:
@@ -202,11 +375,3 @@ def _can_merge(log: OpenLog, step: Step, before: Version, alters: bool) -> bool:
     """Tell whether changes can be merged into the rows of a version, as far as one knows without reading them."""
     has_same = alters or before.shape.current == step.dataset.version.shape.current
     return has_same and not step.has_defaults and has_key(log.table(step.table), before)
-
-
-def _failure(failed: Mapping[str, PgoutputError]) -> ChangeLogError:
-    """Return one error for those of all tables that failed."""
-    (name, first), *others = sorted(failed.items())
-    more = f" (and {len(others)} more: {', '.join(other for other, _ in others)})" if others else ""
-    text = str(first) if name in str(first) else f"{name}: {first}"
-    return ChangeLogError(f"{text}{more}; all other tables are up to date")

@@ -10,6 +10,7 @@ from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.state import advance, net_changes
 from pgoutput_construct.spark.survey import survey
 from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.warehouse.naming import Naming, escaped
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.staging import Changes
 from pgoutput_construct.spark.warehouse.version import Version
@@ -53,11 +54,11 @@ def has_key(table: Table, version: Version) -> bool:
         table.replica_identity != RelationReplicaIdentity.FULL
         and bool(table.key_columns)
         and keys <= {table.key_columns}
-        and version.shape.key_columns == table.key_columns
+        and tuple(map(escaped, version.shape.key_columns)) == table.key_columns
     )
 
 
-def net(log: OpenLog, name: str, changes: Changes, on_missing: OnMissing) -> Net | None:
+def net(log: OpenLog, name: str, changes: Changes, on_missing: OnMissing, naming: Naming) -> Net | None:
     """Return what changes come to, one row a key; None where a truncate is among them."""
     table = log.table(name)
     counted = counting(changes.rows, table.base, log.reach(table))
@@ -69,4 +70,4 @@ def net(log: OpenLog, name: str, changes: Changes, on_missing: OnMissing) -> Net
         key = F.to_json(F.struct(*map(column, table.key_columns)))
         refused = demand.refuse_row(F.struct("_commit_lsn", "_seq"), key).cast("bigint")
         rows = rows.withColumn("_missing", F.when(F.col("_missing") > 1, refused).otherwise(F.col("_missing")))
-    return Net(rows, changes.seen.moved and bool(changes.seen.unsent), demand)
+    return Net(rows, changes.seen.moved and bool(changes.seen.unsent), naming, demand)

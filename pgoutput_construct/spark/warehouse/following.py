@@ -26,8 +26,11 @@ def follow(
     apply: Callable[[int], None],
     interval: float,
     stop: Callable[[], bool],
+    between: Callable[[], None] = lambda: None,
 ) -> None:
     """Call ``apply`` with the seq where each micro-batch of a log ends, beginning after one, until ``stop``.
+
+    ``between`` is called again and again while no ``apply`` is under way.
 
     The query has a checkpoint for this run alone: the position stands with the tables. A call that is under way when
     it is time to stop is completed. Raises what ``apply`` raises.
@@ -49,6 +52,11 @@ def follow(
         try:
             while query.isActive and not stop():
                 query.awaitTermination(_TICK)
+                if working.acquire(blocking=False):
+                    try:
+                        between()
+                    finally:
+                        working.release()
             with working:
                 query.stop()
         except StreamingQueryException:

@@ -22,7 +22,7 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step, ch
     """
     table, before = log.table(step.table), step.before
     counted = counting(changes.rows, table.base, log.reach(table))
-    there = None if before is None else sink.read(spark, before)
+    there = None if before is None else sink.replayed(spark, before)
     rows = history(there, counted, table, step.has_new_copy, changes.seen).persist()
     try:
         return _written(spark, sink, step, there, rows)
@@ -32,12 +32,12 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step, ch
 
 def _written(spark: SparkSession, sink: Sink, step: Step, there: DataFrame | None, rows: DataFrame) -> Dataset:
     if there is None or step.before is None:
-        return sink.replace(spark, step.dataset, rows, step.replaced)
+        return sink.replace(spark, step.dataset, sink.naming.stored(rows), step.replaced)
     is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
     is_here, has_room = step.before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
     if isinstance(sink, MergingSink) and is_same and is_here and (sink.alters or has_room):
-        return sink.record(spark, step.dataset, rows)
-    return sink.replace(spark, step.dataset, _together(there, rows), step.replaced)
+        return sink.record(spark, step.dataset, sink.naming.stored(rows))
+    return sink.replace(spark, step.dataset, sink.naming.stored(_together(there, rows)), step.replaced)
 
 
 def _together(there: DataFrame, rows: DataFrame) -> DataFrame:

@@ -79,7 +79,7 @@ class IcebergSink(MergingSink):
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Merge in one commit, as ``merge`` does."""
         table = self._table(dataset.directory)
-        with recording(spark, table, self.read(spark, dataset), rows) as statement:
+        with recording(spark, table, self.read(spark, dataset), rows, self.naming) as statement:
             spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
             spark.sql(statement).collect()
         return dataset

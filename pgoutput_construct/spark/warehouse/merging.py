@@ -10,6 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark.demands import Demand, prefixed
 from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.warehouse.naming import Naming, escaped
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.version import Shape
 
@@ -38,30 +39,33 @@ def merging(
     The statement fails when a change leaves a value open, or must have a row, and the table has no such row, as far as
     that is demanded.
     """
-    rows = changes.rows.persist()
+    rows, naming, demand = changes.rows.persist(), changes.naming, changes.demand
     try:
         wanted = T.StructType([field for field in rows.schema if field.name not in _OF_CHANGES])
-        for statement in _alterations(table, read().schema, wanted):
+        stored = T.StructType([T.StructField(naming.outer(field.name), field.dataType) for field in wanted])
+        for statement in _alterations(table, read().schema, stored):
             spark.sql(statement)
-        demand, keys = changes.demand, shape.key_columns
-        found = _resolved(rows, read(), keys, shape.current, demand) if changes.may_move_values else rows
-        found.createOrReplaceTempView(_SOURCE)
-        yield _statement(table, keys, wanted, demand)
+        keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
+        there = naming.replayed(read(), is_history=False)
+        found = _resolved(rows, there, keys, current, demand) if changes.may_move_values else rows
+        naming.said(found).createOrReplaceTempView(_SOURCE)
+        yield _statement(table, keys, wanted, demand, naming)
     finally:
         rows.unpersist()
 
 
 @contextmanager
-def recording(spark: SparkSession, table: str, there: DataFrame, rows: DataFrame) -> Iterator[str]:
+def recording(spark: SparkSession, table: str, there: DataFrame, rows: DataFrame, naming: Naming) -> Iterator[str]:
     """Yield the statement that puts rows of a history into its table; columns that went stay in it."""
     for statement in _alterations(table, there.schema, rows.schema, drop=False):
         spark.sql(statement)
     rows.createOrReplaceTempView(_SOURCE)
     columns = ", ".join(map(quoted, rows.columns))
     values = ", ".join(f"s.{quoted(name)}" for name in rows.columns)
+    lsn, seq, until, by = (quoted(naming.ours(name)) for name in (*_PLACES, "_valid_to", "_ended_by"))
     yield (
-        f"MERGE INTO {table} t USING {_SOURCE} s ON t._commit_lsn = s._commit_lsn AND t._seq = s._seq "
-        "WHEN MATCHED THEN UPDATE SET t._valid_to = s._valid_to, t._ended_by = s._ended_by "
+        f"MERGE INTO {table} t USING {_SOURCE} s ON t.{lsn} = s.{lsn} AND t.{seq} = s.{seq} "
+        f"WHEN MATCHED THEN UPDATE SET t.{until} = s.{until}, t.{by} = s.{by} "
         f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
     )
 
@@ -100,48 +104,54 @@ def _resolved(
     return joined.select(*found, texts, *_PLACES, "_op", left.alias("_unchanged"), "_missing")
 
 
-def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand) -> str:
+def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand, naming: Naming) -> str:
+    """Return the statement: what it names in the source ``s`` is replayed, in the table ``t`` and as text stored."""
     columns = [name for name in rows.names if name != "_untyped"]
-    on = " AND ".join(part for name in keys for part in _equal(name, rows[name].dataType))
-    kept = {name: _kept(name) for name in columns if name not in _PLACES and name not in keys}
+    on = " AND ".join(part for name in keys for part in _equal(name, rows[name].dataType, naming))
+    kept = {name: _kept(name, naming) for name in columns if name not in _PLACES and name not in keys}
     values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
-    values["_untyped"] = _untyped()
-    inserted = {name: _required(name, demand) if name in kept else value for name, value in values.items()}
+    values["_untyped"] = _untyped(naming)
+    inserted = {name: _required(name, demand, naming) if name in kept else value for name, value in values.items()}
     inserted["_untyped"] = "s._untyped"
     comes = "s._op <> 'delete'"
     if demand.rows:
         # A change of a row that is not there is as if inserted, which fails.
-        comes, inserted["_seq"] = f"({comes} OR s._missing > 0)", _of_a_row(keys, demand)
+        comes, inserted["_seq"] = f"({comes} OR s._missing > 0)", _of_a_row(keys, demand, naming)
+    places = {name: quoted(naming.outer(name)) for name in values}
     return (
         f"MERGE INTO {table} t USING {_SOURCE} s ON {on} "
         "WHEN MATCHED AND s._op = 'delete' THEN DELETE "
-        f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{quoted(name)} = {value}' for name, value in values.items())} "
-        f"WHEN NOT MATCHED AND {comes} THEN INSERT ({', '.join(map(quoted, inserted))}) "
+        f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{places[name]} = {value}' for name, value in values.items())} "
+        f"WHEN NOT MATCHED AND {comes} THEN INSERT ({', '.join(places[name] for name in inserted)}) "
         f"VALUES ({', '.join(inserted.values())})"
     )
 
 
-def _equal(name: str, kind: T.DataType) -> Iterator[str]:
+def _equal(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
+    there, text = naming.outer(name), _literal(naming.outer(name))
     if isinstance(kind, _ALWAYS_TYPED):
-        yield f"t.{quoted(name)} = s.{quoted(name)}"
+        yield f"t.{quoted(there)} = s.{quoted(name)}"
         return
-    yield f"t.{quoted(name)} <=> s.{quoted(name)}"
-    yield f"t._untyped[{_literal(name)}] <=> s._untyped[{_literal(name)}]"
+    yield f"t.{quoted(there)} <=> s.{quoted(name)}"
+    yield f"t.{quoted(naming.ours('_untyped'))}[{text}] <=> s._untyped[{text}]"
 
 
-def _kept(name: str) -> str:
-    return f"CASE WHEN array_contains(s._unchanged, {_literal(name)}) THEN t.{quoted(name)} ELSE s.{quoted(name)} END"
+def _kept(name: str, naming: Naming) -> str:
+    there = naming.outer(name)
+    is_open = f"array_contains(s._unchanged, {_literal(there)})"
+    return f"CASE WHEN {is_open} THEN t.{quoted(there)} ELSE s.{quoted(name)} END"
 
 
-def _required(name: str, demand: Demand) -> str:
+def _required(name: str, demand: Demand, naming: Naming) -> str:
     if not demand.values:
         return f"s.{quoted(name)}"
-    failing = f"raise_error({_literal(_missing(name, demand))})"
-    return f"CASE WHEN array_contains(s._unchanged, {_literal(name)}) THEN {failing} ELSE s.{quoted(name)} END"
+    there = naming.outer(name)
+    failing = f"raise_error({_literal(_missing(there, demand))})"
+    return f"CASE WHEN array_contains(s._unchanged, {_literal(there)}) THEN {failing} ELSE s.{quoted(name)} END"
 
 
-def _of_a_row(keys: Collection[str], demand: Demand) -> str:
-    key = ", ".join(f"{_literal(name)}, s.{quoted(name)}" for name in keys)
+def _of_a_row(keys: Collection[str], demand: Demand, naming: Naming) -> str:
+    key = ", ".join(f"{_literal(naming.outer(name))}, s.{quoted(name)}" for name in keys)
     parts = [
         _literal(prefixed(f"{demand.table}: up to commit ")),
         "s._commit_lsn",
@@ -154,10 +164,11 @@ def _of_a_row(keys: Collection[str], demand: Demand) -> str:
     return f"CASE WHEN s._missing > 0 THEN raise_error(concat_ws('', {', '.join(parts)})) ELSE s._seq END"
 
 
-def _untyped() -> str:
+def _untyped(naming: Naming) -> str:
     """Return what values of both rows cannot be held by their types."""
+    there = f"t.{quoted(naming.ours('_untyped'))}"
     sent = "map_filter(coalesce(s._untyped, map()), (name, text) -> NOT array_contains(s._unchanged, name))"
-    kept = "map_filter(coalesce(t._untyped, map()), (name, text) -> array_contains(s._unchanged, name))"
+    kept = f"map_filter(coalesce({there}, map()), (name, text) -> array_contains(s._unchanged, name))"
     both = f"map_concat({sent}, {kept})"
     return f"CASE WHEN size(s._unchanged) = 0 THEN s._untyped WHEN size({both}) > 0 THEN {both} END"
 

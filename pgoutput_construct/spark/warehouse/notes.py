@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import urlsplit, urlunsplit
 
 from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.identity import LogIdentity
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
 from pgoutput_construct.errors import PgoutputError
@@ -34,7 +35,42 @@ class Progress:
     seq: int = -1
     """The seq of the log up to which that goes."""
     done: bool = True
-    """Whether all tables are where it says; False while a batch is under way, and after one that was interrupted."""
+    """Whether the notes of all tables say what these are; False while a batch is under way, and after one that was
+    interrupted, or failed in a table."""
+    prefix: str = "_"
+    """How the names of the columns begin that replicate adds."""
+    troubled: Mapping[str, str] = field(default_factory=dict)
+    """Tables that are not where it says, but where they were before, each with the reason."""
+    applied: int | None = None
+    """The seq of the last batch that was done: every table has all that ended by then, and some have more."""
+    log: LogIdentity | None = None
+    """The log that the tables are made from; None in a note of an earlier version."""
+    adopted: int = 0
+    """Datasets that a batch up to this one wrote are of an earlier log."""
+    reader: str = ""
+    """The name under which the warehouse is registered as a reader of its log."""
+    lacking: tuple[int, ...] = ()
+    """The OIDs of the tables of which the log did not have every row when they were applied last."""
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read what ``to_json`` returns; raise KeyError or TypeError for anything else."""
+        log, lacking = content.get("log"), tuple(content.get("lacking", ()))
+        known = cls(**{**content, "log": log and LogIdentity.from_json(log), "lacking": lacking})
+        is_earlier = known.applied is None and known.done  # of an earlier version
+        return replace(known, applied=known.seq) if is_earlier else known
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as values of JSON that a person can read."""
+        return asdict(self)
+
+    def to_seq(self, version: Version) -> int:
+        """Return the seq up to which a dataset has all that ended in the log."""
+        return max(version.seq, -1 if self.applied is None else self.applied)
+
+    def is_foreign(self, version: Version) -> bool:
+        """Return whether a dataset is of an earlier log."""
+        return version.batch <= self.adopted
 
 
 @dataclass(frozen=True)
@@ -62,12 +98,12 @@ class Warehouse:
     def progress(self) -> Progress | None:
         """Return how far it has come, None where there is no warehouse; raises PgoutputError for a damaged note."""
         told = self._read(_PROGRESS)
-        return None if told is None else self._made(_PROGRESS, lambda: Progress(**told))
+        return None if told is None else self._made(_PROGRESS, lambda: Progress.from_json(told))
 
     def begin(self, progress: Progress) -> None:
         """Note how far it has come, durably; the first one makes the warehouse."""
         self.store.prepare()
-        self.store.write(_PROGRESS, json.dumps(asdict(progress)).encode())
+        self.store.write(_PROGRESS, json.dumps(progress.to_json()).encode())
 
     def datasets(self) -> dict[str, Dataset]:
         """Return the datasets by their directories."""

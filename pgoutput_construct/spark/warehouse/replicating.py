@@ -6,15 +6,20 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack
+from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.job import open_log
 from pgoutput_construct.spark.phases import OnMissing, check_on_missing
+from pgoutput_construct.spark.source.offsets import Limits, latest_seq, next_seq
 from pgoutput_construct.spark.warehouse.batches import Batch, Tables
 from pgoutput_construct.spark.warehouse.following import follow
+from pgoutput_construct.spark.warehouse.loading import BATCH_BYTES, BatchProgress, Reporter
+from pgoutput_construct.spark.warehouse.naming import PREFIX, Naming
 from pgoutput_construct.spark.warehouse.request import await_log, check_request
 from pgoutput_construct.spark.warehouse.sinks import open_sink
+from pgoutput_construct.spark.warehouse.troubles import failure
 from pgoutput_construct.stream.identifiers import normal_name
 
 __all__ = ["replicate"]
@@ -35,17 +40,25 @@ def replicate(
     interval: float = 1.0,
     workers: int = _WORKERS,
     on_missing: OnMissing = "error",
+    metadata_prefix: str | None = None,
+    resync: Collection[str] = (),
     grace: float = 600.0,
+    batch_transactions: int | None = None,
+    batch_bytes: int | None = BATCH_BYTES,
+    adopt: bool = False,
     on_batch: Callable[[Batch], None] = lambda batch: None,
+    on_progress: Callable[[BatchProgress], None] = lambda progress: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Batch | None:
     """Bring the tables of a warehouse up to where a change log is, and keep them there unless ``once``.
 
     Each table is a dataset ``schema.table`` (``directory_name``) of the columns that it has, ``_untyped``,
     ``_commit_lsn`` and ``_seq``. Every batch brings all tables to one position of the log; readers see a table as it
-    was before or after a batch, never between. The position stands with the data, so that a batch that was interrupted
-    is completed by the next call, and nothing is done twice. A table that was renamed moves; one that is no more is
-    removed. Warns (IncompleteTableWarning) of tables that the log does not hold as they are.
+    was before or after a batch, never between. A table that cannot be brought there stays as it was (see
+    ``Batch.troubled``): the others are, and batches to come try again, after pauses that grow. The position stands with
+    the data, so that a batch that was interrupted is completed by the next call, and nothing is done twice. A table
+    that was renamed moves; one that is no more is removed. Warns (IncompleteTableWarning) of tables that the log does
+    not hold as they are.
 
     Args:
         spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
@@ -62,45 +75,88 @@ def replicate(
         workers: How many tables are written at a time.
         on_missing: What becomes of an update or delete of a row that must be there and is not (see ``OpenLog.state``):
             an ``error`` of its table, which stays as it is, or a ``report`` of it (see ``read_missing``).
+        metadata_prefix: How the names of the columns begin that are added to a table's own, such as ``pg_`` for
+            ``pg_commit_lsn``; None for the one that the warehouse has, ``_`` for a new one. It is the warehouse's for
+            good.
+        resync: Tables whose datasets are begun from scratch, by the first batch: from the latest copy that the log has
+            and the changes since. Readers have the old one until then. A history is continued with a copy that it does
+            not have yet; where the log has none, it is begun from scratch, too.
         grace: For how many seconds Parquet files that were replaced are kept for their readers.
+        batch_transactions: The most transactions of a batch; None for no limit.
+        batch_bytes: About how many bytes of payloads a batch has, and how many of its tables' changes lie beside the
+            tables at a time; a transaction, or the copy of a table, may be more. None for no limit.
+        adopt: Make the tables from this log where they are of another one. Tables that it has every row of are
+            replaced, others stay as they are; a warning says first which these are.
         on_batch: Called after each batch.
+        on_progress: Called as the tables of a batch are brought up to date.
         stop: Asked between batches whether to return.
 
     Returns:
         The last batch; None when it was to stop before the log had begun.
 
     Raises:
-        ChangeLogError: The log is damaged, or does not have what a table needs; ``tables`` has a name that it lacks; a
-            row is changed that is not there. Tables that it does not name are up to date.
-        PgoutputError: The warehouse is of another format, another process writes into it, or the session lacks jars.
+        ChangeLogError: The log is damaged, or not that of the tables; ``tables`` or ``resync`` has a name that it
+            lacks; with ``once``, a table cannot be brought up to date (``Batch.troubled``), such as one that the log
+            does not have all of, or of which a row is changed that is not there. Tables that it does not name are up to
+            date.
+        PgoutputError: The warehouse is of another format or prefix, another process writes into it, or the session
+            lacks jars.
     """
     check_on_missing(on_missing)
     check_format(spark, into)
-    place = check_request(log, warehouse, into, tables, waits=not once)
+    place = check_request(log, warehouse, into, tables, not once, metadata_prefix, resync, adopt)
     if not await_log(log, stop):
         return None
-    check_request(log, warehouse, into, tables)
+    check_request(log, warehouse, into, tables, prefix=metadata_prefix, resync=resync, adopt=adopt)
     chosen = None if tables is None else {normal_name(table) for table in tables}
     place.store.prepare()
     with place.store.lock("replicate") as lock:
-        kept = Tables(spark, open_sink(into, place, grace), chosen, keep_dropped, history, workers, on_missing)
+        sink, known_before, anew = open_sink(into, place, grace), place.progress(), set(map(normal_name, resync))
+        sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
+        chosen = None if chosen is None else chosen | anew
+        reporter = Reporter(on_progress, batch_bytes)
+        kept = Tables(spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, anew)
+        known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
+        kept.take(known, adopt)
         warned: set[Lack] = set()
         batches: list[Batch] = []
-        known = None
 
-        def bring(seq: int | None) -> None:
+        def bring(target: int) -> None:
+            """Bring the tables up to a seq of the log, in batches within the limits."""
             nonlocal known
-            lock.check()
-            opened = open_log(spark, log, seq, known=known)
-            known = opened.log
-            batches[:] = [kept.apply(opened)]
-            _warn(batches[0].lacks, warned)
-            on_batch(batches[0])
+            while True:
+                lock.check()
+                known, reporter.target = ChangeLog(log, known), target
+                after, least = batches[0].seq if batches else kept.applied, kept.least_seq
+                end = _batch_end(known, after, least, target, limits)
+                lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
+                batches[:] = [kept.apply(open_log(spark, log, end, known=known), lacking)]
+                _warn(batches[0].lacks, warned)
+                on_batch(batches[0])
+                if end >= target or stop():
+                    return
 
-        bring(None)
+        def retry() -> None:
+            if kept.is_due:
+                bring(batches[0].seq)
+
+        bring(known.index.last_seq)
         if not once:
-            follow(spark, log, batches[0].seq, bring, interval, stop)
+            follow(spark, log, batches[0].seq, bring, interval, stop, retry)
+        elif batches[0].troubled:
+            raise failure(batches[0].troubled)
     return batches[0]
+
+
+def _batch_end(log: ChangeLog, after: int, least: int, target: int, limits: Limits) -> int:
+    """Return the seq up to which the batch after one goes: within the limits, at least to one, at most to another.
+
+    It is where a transaction ended, or where the log says something of a table: all rows of a copy count where the log
+    says that it is complete, so that no copy is split.
+    """
+    end = next_seq(log, max(after, log.index.first_seq - 1), limits)
+    is_last = end <= after or end >= latest_seq(log.index)
+    return target if is_last else min(max(end, least), target)
 
 
 def _warn(lacks: Collection[Lack], warned: set[Lack]) -> None:

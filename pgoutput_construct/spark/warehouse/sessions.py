@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.failures import plain_errors
 
-__all__ = ["Sessions"]
+__all__ = ["Sessions", "is_alive"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,7 +21,10 @@ class Sessions:
     """A few sessions beside one, with its settings."""
 
     def __init__(self, spark: SparkSession, number: int, prepare: Callable[[SparkSession], None]) -> None:
-        """``prepare`` sets what a session needs beside the settings of ``spark``."""
+        """``prepare`` sets what a session needs beside the settings of ``spark``.
+
+        They tell the names of columns by their case, as PostgreSQL does.
+        """
         self._spark = spark
         self._prepare = prepare
         self._number = number
@@ -29,10 +32,10 @@ class Sessions:
 
     def run(
         self, items: Sequence[Item], work: Callable[[SparkSession, Item], Result]
-    ) -> Iterator[tuple[Item, Result | PgoutputError]]:
+    ) -> Iterator[tuple[Item, Result | Exception]]:
         """Yield the items with what ``work`` makes of each, or its error, as soon as it is there.
 
-        Errors of others than this package are raised: then those under way are ended as they may, and no other begins.
+        An error is raised where Spark itself has ended: then those under way end as they may, and no other begins.
         """
         with ThreadPoolExecutor(self._number, thread_name_prefix="table") as pool:
             futures = {pool.submit(self._done, work, item): item for item in items}
@@ -43,12 +46,16 @@ class Sessions:
                 for future in futures:
                     future.cancel()
 
-    def _done(self, work: Callable[[SparkSession, Item], Result], item: Item) -> Result | PgoutputError:
+    def _done(self, work: Callable[[SparkSession, Item], Result], item: Item) -> Result | Exception:
         session = self._idle.pop() if self._idle else self._new()
         try:
             with plain_errors():
                 return work(session, item)
         except PgoutputError as error:
+            return error
+        except Exception as error:
+            if not is_alive(session):
+                raise
             return error
         finally:
             self._idle.append(session)
@@ -58,5 +65,14 @@ class Sessions:
         for key, value in self._spark.conf.getAll.items():
             with suppress(PySparkException):  # what a running session cannot be told, it shares with the others
                 session.conf.set(key, value)
+        session.conf.set("spark.sql.caseSensitive", "true")
         self._prepare(session)
         return session
+
+
+def is_alive(session: SparkSession) -> bool:
+    """Tell whether Spark still does a job: its errors do not tell a job that failed from a session that has ended."""
+    try:
+        return session.range(1).count() == 1
+    except Exception:
+        return False

@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.spark.demands import Demand
+from pgoutput_construct.spark.warehouse.naming import Naming
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.version import Version
 
@@ -19,6 +20,8 @@ class Net(NamedTuple):
     """As ``net_changes`` returns them."""
     may_move_values: bool
     """Whether a value that was not sent may be that of a row with another key."""
+    naming: Naming
+    """What columns are called in the table: ``rows`` have the names under which changes are replayed."""
     demand: Demand
     """What makes the merge fail: where rows are demanded, ``_missing`` of one says that the table must have the row,
     and more are none."""
@@ -35,10 +38,16 @@ class Sink(ABC):
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
+        self.naming = Naming()
+        """What columns are called in the datasets: as ``read`` returns rows, and ``replace`` takes them."""
 
     @abstractmethod
     def prepare(self, spark: SparkSession) -> None:
         """Set what a session needs to find the tables; raise PgoutputError when it cannot be used for the format."""
+
+    def replayed(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
+        """Return the rows as they are now, under the names that columns have while changes are replayed."""
+        return self.naming.replayed(self.read(spark, dataset), dataset.is_history)
 
     @abstractmethod
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:

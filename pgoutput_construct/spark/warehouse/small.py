@@ -12,12 +12,13 @@ from pgoutput_construct.spark.dealing import deal
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
-from pgoutput_construct.spark.schemas import WORK, changes_schema
+from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.small.advanced import rows_schema
 from pgoutput_construct.spark.small.keys import can_number
 from pgoutput_construct.spark.small.rule import Rule
 from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.warehouse.naming import MARK
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.parquet import ParquetSink
 from pgoutput_construct.spark.warehouse.small_tasks import DONE, SmallTable, SmallTask, advance_small
@@ -53,7 +54,8 @@ def advance_together(
 
 
 def _dataset(sink: ParquetSink, step: Step, table: SmallTable) -> Dataset:
-    kinds = from_arrow_schema(rows_schema(table.rule.columns), prefer_timestamp_ntz=True)
+    rows = sink.naming.arrow(rows_schema(table.rule.columns))
+    kinds = from_arrow_schema(rows, prefer_timestamp_ntz=True)
     return sink.replaced(step.dataset, kinds, step.replaced)
 
 
@@ -67,9 +69,9 @@ def _tables(
             seen, before = staged.seen(wanted), step.before if step.how is How.CHANGED else None
             there = before.details["path"] if before is not None else None
             rule = _rule(table, seen, commits, table.relation_oid in lacking)
-            yield SmallTable(
-                number, sink.path(step.dataset), there, staged.files(wanted), changes_schema(table.columns), rule
-            )
+            named = tuple(sink.naming.outer(name) for name in rows_schema(rule.columns).names)
+            changed = changes_schema(table.columns)
+            yield SmallTable(number, sink.path(step.dataset), there, staged.files(wanted), changed, rule, named)
 
 
 def _rule(table: Table, seen: Seen, commits: Commits, lacks_rows: bool) -> Rule:
@@ -89,7 +91,7 @@ def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
         and seen.unsent.isdisjoint(table.key_columns)
         and _is_keyed(step, table)
         and _is_same(step)
-        and not {*table.columns.names, *table.current}.intersection(WORK)
+        and not any(name.startswith(MARK) for name in table.columns.names)
         and all(can_number(table.columns.field(name).type) for name in table.key_columns)
         and (step.how is How.CHANGED or _is_kept(log, table))
     )

@@ -45,6 +45,8 @@ class SmallTable:
     changed: pa.Schema
     """The columns of these."""
     rule: Rule
+    named: tuple[str, ...]
+    """What the columns of its rows are called in the files."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +74,16 @@ def _advance(task: SmallTask, table: SmallTable) -> bool:
     changes = _read(store, dict.fromkeys(table.changes), table.changed)
     there = {} if table.before is None else store.files(table.before)
     files = {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}
-    before = _read(store, files, schema)
+    before = _read(store, files, schema.empty_table().rename_columns([*table.named]).schema)
     if changes is None or before is None or (table.before is not None and not files):
         return False  # also where a version is lost: a table without rows has a file, too
-    rows = advanced_rows(None if table.before is None else before, changes, table.rule)
+    stored = None if table.before is None else before.rename_columns(schema.names)
+    rows = advanced_rows(stored, changes, table.rule)
     if rows is None:
         return False
     for name in store.files(table.path).keys() - {_FILE}:
         store.delete(f"{table.path}/{name}")
-    put(store, f"{table.path}/{_FILE}", _content(rows, task.codec))
+    put(store, f"{table.path}/{_FILE}", _content(rows.rename_columns([*table.named]), task.codec))
     return True
 
 

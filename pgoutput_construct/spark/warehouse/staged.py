@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.failures import reason_of
 from pgoutput_construct.spark.source.pieces import Piece, Used
 from pgoutput_construct.spark.source.reading import Part, parts_of_piece, rows_of_part
 from pgoutput_construct.spark.survey import Seen
@@ -115,8 +116,8 @@ class _File:
         try:
             for batch in rows_of_part(part, self._table.columns, self._table.schema, self._table.used):
                 self._write(batch)
-        except PgoutputError as error:
-            self.error = str(error)
+        except Exception as error:  # whatever it is, the other tables of the task are read
+            self.error = reason_of(error)
 
     def content(self) -> pa.Buffer:
         """Return the file."""
@@ -133,7 +134,9 @@ class _File:
 
 def see(batch: pa.RecordBatch) -> Seen:
     """Return what is in changes."""
-    op, unchanged, old = (batch.column(name) for name in ("_op", "_unchanged", "_before"))
+    op, unchanged = batch.column("_op"), batch.column("_unchanged")
+    # Of a table without columns there is no ``_before``.
+    old = batch.column("_before") if "_before" in batch.schema.names else pa.nulls(len(batch))
     is_moved = pc.and_(pc.equal(op, OPERATIONS[Update]), old.is_valid())
     left_out = pc.fill_null(pc.greater(pc.list_value_length(unchanged), 0), False)
     truncates, moved, chained = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -13,9 +13,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.changelog.store import LogStore
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.dealing import deal
-from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.failures import plain_errors, reason_of
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.schemas import changes_schema
@@ -24,6 +24,7 @@ from pgoutput_construct.spark.source.planning import chosen, described_pieces, o
 from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.notes import Warehouse
+from pgoutput_construct.spark.warehouse.sessions import is_alive
 from pgoutput_construct.spark.warehouse.staged import TOLD, StagedTable, StagingTask, joined, stage
 
 __all__ = ["Changes", "Staged", "Wanted", "staging", "staging_tasks"]
@@ -107,14 +108,39 @@ def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[Wanted]) -> Ite
 
 def _staged(log: OpenLog, store: LogStore, wanted: Sequence[Wanted]) -> dict[Wanted, _Files]:
     tables = [log.table(each.table) for each in wanted]
-    for table in tables:
-        table.check_names(log.spark.conf.get("spark.sql.caseSensitive") == "true")
     files = [_Files(changes_schema(table.columns)) for table in tables]
-    with plain_errors():
-        told = deal(log.spark, list(staging_tasks(log, store, wanted, tables)), stage, TOLD)
+    tasks = list(staging_tasks(log, store, wanted, tables))
+    try:
+        told = _told(log.spark, tasks)
+    except PgoutputError:
+        raise
+    except Exception:
+        told = list(_told_one_by_one(log, store, wanted, tables))
     for row in told:
         files[row["table"]] = _with(files[row["table"]], row)
     return dict(zip(wanted, files, strict=True))
+
+
+def _told(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
+    with plain_errors():
+        return deal(spark, tasks, stage, TOLD)
+
+
+def _told_one_by_one(log: OpenLog, store: LogStore, wanted: Sequence[Wanted], tables: Sequence[Table]) -> Iterator[Row]:
+    """Stage tables one after the other when an executor fails with all of them: that one's fault is not the others'."""
+    for place, (each, table) in enumerate(zip(wanted, tables, strict=True)):
+        tasks = [
+            replace(task, tables=tuple(replace(mine, number=place) for mine in task.tables))
+            for task in staging_tasks(log, store, [each], [table])
+        ]
+        try:
+            yield from _told(log.spark, tasks)
+        except PgoutputError:
+            raise
+        except Exception as error:
+            if not is_alive(log.spark):
+                raise
+            yield Row(table=place, error=reason_of(error))
 
 
 def staging_tasks(

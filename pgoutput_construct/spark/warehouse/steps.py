@@ -1,14 +1,15 @@
 """What a batch has to do: which tables were touched, and whether their changes are enough to bring them up to date."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark.warehouse.retention import Coverage
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["How", "Step", "abandoned", "plan_steps"]
+__all__ = ["How", "Plans", "Step", "abandoned"]
 
 
 class How(StrEnum):
@@ -40,6 +41,11 @@ class Step:
         return self.dataset.version.table
 
     @property
+    def oid(self) -> int:
+        """The OID of the table."""
+        return self.dataset.version.oid
+
+    @property
     def has_new_copy(self) -> bool:
         """Whether the state of the table begins with another copy than that of its rows."""
         return self.before is not None and self.before.version.shape.copy != self.dataset.version.shape.copy
@@ -51,24 +57,45 @@ class Step:
         return -1 if self.before is None or is_anew else self.before.version.seq
 
 
-def plan_steps(
-    tables: Iterable[Table], datasets: Mapping[str, Dataset], batch: int, seq: int, is_history: bool = False
-) -> Iterator[Step]:
-    """Yield what is to be done for the tables of a log, as they are at ``seq``; nothing for one that is as it was.
+class Plans:
+    """What is to be done for tables, given the datasets that are there, by their directories."""
 
-    With ``is_history`` that is for their histories. ``datasets`` are those that are there, by their directories.
-    """
-    by_oid = {each.version.oid: each for each in datasets.values() if each.is_history == is_history}
-    for table in tables:
+    def __init__(self, datasets: Mapping[str, Dataset], coverage: Coverage, seq: int, resync: Collection[str]) -> None:
+        """``coverage`` is what the log still has, ``seq`` where it ends; ``resync`` are begun from scratch."""
+        self._datasets = datasets
+        mine = (each for each in datasets.values() if not coverage.progress.is_foreign(each.version))
+        self._by_oid = {(each.version.oid, each.is_history): each for each in mine}
+        self._coverage = coverage
+        self._seq = seq
+        self._resync = resync
+
+    def step(self, table: Table, is_history: bool = False) -> Step | None:
+        """Return what is to be done for a table of the log, or for its history; None where it is as it was.
+
+        A table that is begun from scratch is written from all that the log has of it. Its history is, too, unless the
+        log has a copy which that has not: then the history is continued with the copy.
+        """
         if table.dropped:
-            continue
-        version, before = Version.of(table, batch, seq), by_oid.get(table.relation_oid)
-        how, directory = _how(before, version), _directory(table, is_history)
-        if how is not None:
-            dataset = Dataset(directory, version, before.details if before else {}, is_history)
-            added = _added(before, version) if how is How.CHANGED else ()
-            has_defaults = any(name in missing for missing in table.missing.values() for name in added or ())
-            yield Step(dataset, before, datasets.get(directory), how, has_defaults)
+            return None
+        version, before = self._version(table), self._by_oid.get((table.relation_oid, is_history))
+        has_gap = before is not None and self._coverage.has_gap(before.version)
+        if before is not None:
+            version = self._coverage.continued(before.version, version)
+        how = How.WRITTEN if has_gap else _how(before, version)
+        directory = _directory(table, is_history)
+        details, replaced = before.details if before else {}, self._datasets.get(directory)
+        if table.qualified in self._resync:
+            how = How.WRITTEN
+            if is_history and before is not None and before.version.shape.copy == version.shape.copy:
+                before = None
+        if how is None:
+            return None
+        added = _added(before, version) if how is How.CHANGED else ()
+        has_defaults = any(name in missing for missing in table.missing.values() for name in added or ())
+        return Step(Dataset(directory, version, details, is_history), before, replaced, how, has_defaults)
+
+    def _version(self, table: Table) -> Version:
+        return Version.of(table, self._coverage.progress.batch + 1, self._seq)
 
 
 def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool) -> Iterator[Dataset]:
@@ -94,7 +121,7 @@ def _how(before: Dataset | None, version: Version) -> How | None:
     if before is None or before.version.table != version.table or added is None:
         return How.WRITTEN
     if before.version.last > version.last:
-        return How.WRITTEN  # another log, or another history of the server
+        return How.WRITTEN  # another history of the server
     is_same = before.version.last == version.last and before.version.shape.current == version.shape.current
     return None if is_same else How.CHANGED
 

@@ -1,0 +1,113 @@
+"""How much of a batch is brought into the tables at a time, and how far it has come.
+
+Where a batch ends is decided by the log (``Limits``). A table that is written as a whole needs all that the log has of
+it, however: many of them in one batch, such as after a change of all tables, would lie beside the tables at once. So
+the tables of a batch are taken in groups, each of about as many bytes as a batch may have; a table that alone has more
+is a group. What is done is noted table by table, so that a batch that was interrupted resumes with those that are left.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.warehouse.steps import Step
+
+__all__ = ["BATCH_BYTES", "BatchProgress", "Reporter"]
+
+BATCH_BYTES: Final = 1 << 30
+"""How many bytes of payloads a batch has, unless another limit is given."""
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    """How far a batch has come."""
+
+    batch: int
+    """Its number."""
+    tables: int
+    """How many tables, and histories, it brings up to date."""
+    done: int = 0
+    """How many of them it has brought up to date."""
+    rows: int = 0
+    """About how many changes and copied rows these are of, in all tables."""
+    done_rows: int = 0
+    """How many of them are in the tables."""
+    part: float = 0.0
+    """The part of the log that the batch leads to, of all that was there when it began: from 0 to 1."""
+
+
+@dataclass
+class Reporter:
+    """Deals out the tables of a batch, and says how far it has come."""
+
+    report: Callable[[BatchProgress], None] = lambda progress: None
+    limit: int | None = BATCH_BYTES
+    """Bytes of payloads of the tables that are brought up to date at a time; None: all at once."""
+    target: int = -1
+    """The seq that the batches lead to."""
+    _progress: BatchProgress = BatchProgress(0, 0)
+    _rows: dict[tuple[str, int], int] = field(default_factory=dict)
+    _working: threading.Lock = field(default_factory=threading.Lock)
+
+    def groups(self, log: OpenLog, batch: int, steps: Sequence[Step]) -> Iterator[list[Step]]:
+        """Yield the steps of a batch in groups within the limit; what a table and its history need is read once."""
+        self._rows = _rows_of(log, steps)
+        part = (log.opened.as_of + 1) / (max(self.target, log.opened.as_of) + 1)
+        total = sum(self._rows[_wanted(step)] for step in steps)
+        self._progress = BatchProgress(batch, len(steps), rows=total, part=part)
+        self.report(self._progress)
+        limit = None if self.limit is None else self.limit / max(_row_bytes(log), 1.0)
+        group: list[Step] = []
+        size = 0
+        for wanted, together in _together(steps):
+            if group and limit is not None and size + self._rows[wanted] > limit:
+                yield group
+                group, size = [], 0
+            group += together
+            size += self._rows[wanted]
+        yield group
+
+    def did(self, steps: Iterable[Step]) -> None:
+        """Report that steps are done."""
+        with self._working:
+            done = list(steps)
+            rows = sum(self._rows[_wanted(step)] for step in done)
+            so_far = self._progress
+            self._progress = replace(so_far, done=so_far.done + len(done), done_rows=so_far.done_rows + rows)
+            if done:
+                self.report(self._progress)
+
+
+def _wanted(step: Step) -> tuple[str, int]:
+    return step.table, step.after
+
+
+def _together(steps: Iterable[Step]) -> Iterator[tuple[tuple[str, int], list[Step]]]:
+    """Yield the steps that need the same changes."""
+    found: dict[tuple[str, int], list[Step]] = {}
+    for step in steps:
+        found.setdefault(_wanted(step), []).append(step)
+    yield from found.items()
+
+
+def _rows_of(log: OpenLog, steps: Iterable[Step]) -> dict[tuple[str, int], int]:
+    """Return about how many rows steps need, as the index counts them: those of their tables after their seqs."""
+    runs = log.opened.index.entries("rows")
+    oids, counts, lasts = (runs[name].to_numpy() for name in ("oid", "count", "last_seq"))
+    order = np.argsort(oids, kind="stable")
+    oids, counts, lasts = oids[order], counts[order], lasts[order]
+    found = {}
+    for step in steps:
+        first, end = np.searchsorted(oids, [step.dataset.version.oid, step.dataset.version.oid + 1]).tolist()
+        found[_wanted(step)] = int(counts[first:end][lasts[first:end] > step.after].sum())
+    return found
+
+
+def _row_bytes(log: OpenLog) -> float:
+    """Return how long the payloads of the rows of a log are on average."""
+    size, rows = (sum(each) for each in zip(*((one.payload_bytes, one.rows) for one in log.log.segments), strict=True))
+    return size / max(rows, 1)

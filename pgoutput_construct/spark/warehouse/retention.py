@@ -1,0 +1,145 @@
+"""What a log still has for the tables of a warehouse, and the warehouse as a reader for whose sake prune retains it.
+
+A table that has all that ended up to a seq needs of the log only what ended later. Prune removes what ended before a
+position, and no transaction that crosses it: so a table lacks changes exactly where the log begins after the seq that
+follows its own, unless a later copy, or the table's first row, makes up for them. A table that lacks nothing is brought
+up to date by its changes alone, whatever else of it was pruned (``prune(states=False)``): its copy, the descriptions of
+columns that it no longer has, the change that it was last changed by.
+"""
+
+import logging
+import uuid
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from re import sub
+from typing import Final
+
+from pgoutput_construct.changelog.commits import last_commit
+from pgoutput_construct.changelog.copies import snapshot_command
+from pgoutput_construct.changelog.needed import needs_of
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.registry import readers, register
+from pgoutput_construct.changelog.wholeness import Lack, present_copies
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.source.offsets import needed_from
+from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, Warehouse
+from pgoutput_construct.spark.warehouse.version import Version
+
+__all__ = ["Coverage", "advance_warehouse", "reader_name", "register_warehouse"]
+
+_LOG: Final = logging.getLogger("pgoutput_construct")
+_LONGEST: Final = 60
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a log has of the tables of a warehouse."""
+
+    progress: Progress
+    """How far the warehouse has come."""
+    first_seq: int
+    """The first seq that the log has."""
+
+    def has_gap(self, version: Version) -> bool:
+        """Return whether the log lacks changes that came after a version of a table."""
+        return self.progress.to_seq(version) < self.first_seq - 1
+
+    def continued(self, before: Version, now: Version) -> Version:
+        """Return the version that follows ``before``, given what the log has of the table ``now``.
+
+        What was pruned since is as it was: the table's copy, its last change, and columns that it no longer has.
+        """
+        if not self.first_seq or self.has_gap(before):
+            return now
+        was, shape = before.shape, now.shape
+        if shape.copy is None and was.copy is not None and was.copy < self.progress.to_seq(before):
+            shape = replace(shape, copy=was.copy)
+        forgotten = {name: kind for name, kind in was.columns.items() if name not in shape.columns}
+        if forgotten and not {*forgotten} & {*was.current}:
+            shape = replace(shape, columns={**shape.columns, **forgotten})
+        last = before.last if now.last < before.last and before.last[1] < self.first_seq else now.last
+        return replace(now, shape=shape, last=last)
+
+    def refused(self, log: OpenLog, datasets: Iterable[Dataset]) -> dict[int, tuple[str, ChangeLogError]]:
+        """Return the tables, by OID, that lack changes which were pruned before they were applied: names, and why."""
+        found = {}
+        by_oid = {table.relation_oid: table for table in map(log.table, log.tables)}
+        for dataset in datasets:
+            version = dataset.version
+            table = by_oid.get(version.oid)
+            if self.has_gap(version) and not (table and (table.dropped or _is_kept(log, table))):
+                name = version.table if table is None else table.qualified
+                error = ChangeLogError(
+                    f"{name}: the seqs {self.progress.to_seq(version) + 1} to {self.first_seq - 1} were pruned from "
+                    f"{log.log.store} before they were applied, so the table stays as it was: copy it again: "
+                    f"{snapshot_command(name)}"
+                )
+                found[version.oid] = name, error
+        return found
+
+    def reported(self, lacks: Iterable[Lack], datasets: Iterable[Dataset]) -> Iterator[Lack]:
+        """Yield what a log lacks of tables; not that their first rows were pruned once they had been applied."""
+        whole = {
+            each.version.oid
+            for each in datasets
+            if self.first_seq and not self.has_gap(each.version) and each.version.oid not in self.progress.lacking
+        }
+        return (lack for lack in lacks if lack.stale_since is not None or lack.relation_oid not in whole)
+
+
+def _is_kept(log: OpenLog, table: Table) -> bool:
+    try:
+        log.check_kept(table)
+    except ChangeLogError:
+        return False
+    return True
+
+
+def reader_name(warehouse: Warehouse) -> str:
+    """Return a new name of a warehouse for a log's registry: that of its directory, and what no other one has."""
+    name = warehouse.store.shown.partition("?")[0].rstrip("/").rpartition("/")[2]
+    return f"{sub(r'[^A-Za-z0-9_-]+', '-', name).strip('-')[:_LONGEST] or 'warehouse'}-{uuid.uuid4().hex[:12]}"
+
+
+def register_warehouse(log: ChangeLog, name: str, applied: int) -> None:
+    """Register a warehouse, or see that it still is registered, before it reads what ended after a seq.
+
+    A user who may only read the log cannot register: prune does not wait for that warehouse then, which is logged.
+    """
+    try:
+        if name not in {reader.name for reader in readers(log.store)}:
+            register(log.store, name, max(needed_from(log.index, applied), log.index.first_seq))
+    except ChangeLogError as error:
+        _LOG.warning(
+            "prune does not wait for this warehouse, which could not be registered as a reader of the log: %s; a table "
+            "whose changes are pruned before they are applied will be refused",
+            error,
+        )
+
+
+def advance_warehouse(log: OpenLog, name: str, applied: int, tables: Collection[int]) -> None:
+    """Note in a log that a warehouse has applied all that ended by a seq to its tables, given by their OIDs."""
+    index, store = log.opened.index, log.log.store
+    needed = min(needed_from(index, applied), *_of_early_copies(log, tables), applied + 1)
+    known = {reader.name: reader.next_seq for reader in readers(store)}
+    if needed <= known.get(name, -1):
+        return
+    last = last_commit(index, applied)
+    try:
+        register(store, name, needed, 0 if last is None else last["commit_lsn"])
+    except ChangeLogError as error:
+        _LOG.warning("the log could not be told how far this warehouse is, and retains what it has read: %s", error)
+
+
+def _of_early_copies(log: OpenLog, tables: Collection[int]) -> Iterator[int]:
+    """Yield where copies begin whose snapshots see transactions that the log will only have later.
+
+    The copier reads the server while the stream may lag: such a transaction is in the copy, and must not be applied to
+    it again. Only the copy in the log says that.
+    """
+    index = log.opened.index
+    copies = (copy for copy in present_copies(index) if copy.snapshot.lsn > index.complete_lsn)
+    if early := {copy.relation_oid for copy in copies}.intersection(tables):
+        yield from (need.seq for need in needs_of(index) if need.relation_oid in early)

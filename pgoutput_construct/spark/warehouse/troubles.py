@@ -1,0 +1,69 @@
+"""Tables that cannot be brought up to date: why, and when that is tried again."""
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.failures import reason_of
+
+__all__ = ["Troubles", "failure"]
+
+_FIRST: Final = 1.0
+"""Seconds until a table is tried again; twice as many each time that fails,"""
+_LONGEST: Final = 300.0
+"""up to these."""
+
+
+@dataclass(frozen=True)
+class _Trouble:
+    table: str
+    reason: str
+    pause: float
+    """Seconds until the next attempt."""
+    since: float
+    """When the last one failed."""
+
+
+class Troubles:
+    """The tables in trouble, by OID."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Trouble] = {}
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Why tables are not brought up to date, by their names."""
+        return {each.table: each.reason for each in sorted(self._known.values(), key=lambda each: each.table)}
+
+    def __contains__(self, oid: int) -> bool:
+        return oid in self._known
+
+    def is_due(self, oid: int) -> bool:
+        """Tell whether a table is to be tried now: one that is in no trouble, or was long enough."""
+        known = self._known.get(oid)
+        return known is None or time.monotonic() >= known.since + known.pause
+
+    @property
+    def has_due(self) -> bool:
+        """Whether the pause of one is over."""
+        return any(map(self.is_due, self._known))
+
+    def note(self, oid: int, table: str, error: Exception) -> None:
+        """Note why a table could not be brought up to date."""
+        before = self._known.get(oid)
+        pause = _FIRST if before is None else min(2 * before.pause, _LONGEST)
+        self._known[oid] = _Trouble(table, reason_of(error), pause, time.monotonic())
+
+    def keep(self, oids: Collection[int]) -> None:
+        """Forget all tables but these."""
+        self._known = {oid: each for oid, each in self._known.items() if oid in oids}
+
+
+def failure(reasons: Mapping[str, str]) -> ChangeLogError:
+    """Return one error for all tables in trouble."""
+    (name, first), *others = sorted(reasons.items())
+    more = f" (and {len(others)} more: {', '.join(other for other, _ in others)})" if others else ""
+    text = first if first.startswith(name) else f"{name}: {first}"
+    return ChangeLogError(f"{text}{more}; all other tables are up to date")
