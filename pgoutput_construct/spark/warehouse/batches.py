@@ -107,6 +107,9 @@ class Tables:
         began, tables, number = time.monotonic(), self._tables(log), self._progress.batch + 1
         seq, self._missing, self._failed = log.opened.as_of, {}, {}
         present = {table.relation_oid for table in tables if not table.dropped}
+        for name, refused in log.opened.refused.items():
+            if not refused.dropped and (self._chosen is None or name in self._chosen):
+                self._fail(refused.relation_oid, name, refused.error)
         due = [table for table in tables if self._troubles.is_due(table.relation_oid)]
         self._settle({table.relation_oid for table in due})
         plans = Plans(self._datasets, number, seq, self._resync)
@@ -181,8 +184,9 @@ class Tables:
             )
 
     def _bring_all(self, log: OpenLog, steps: Sequence[Step]) -> None:
-        for step in steps if self._interrupted is not None else ():
-            self._recover(step, self._interrupted)
+        if self._interrupted is not None:
+            for step in steps:
+                self._recover(step, self._interrupted)
         with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in steps)) as staged:
             left = self._left_of_small(log, steps, staged)
             for step, done in self._sessions.run(left, lambda spark, step: self._bring(log, spark, step, staged)):
@@ -220,7 +224,7 @@ class Tables:
         return [step for place, step in enumerate(steps) if place not in done]
 
     def _tables(self, log: OpenLog) -> list[Table]:
-        found = [log.table(name) for name in log.tables]
+        found = [*log.opened.tables.values()]
         if self._chosen is None:
             return found
         known = {each.version.oid for each in self._datasets.values()}

@@ -39,7 +39,7 @@ def _rows(spark: Any, warehouse: Path, table: str, prefix: str = "_") -> list[tu
 
 
 @pytest.fixture
-def sensitive(spark: Any) -> Iterator[Any]:
+def sensitive(spark: Any) -> Any:
     """A session that tells names by their case."""
     session = spark.newSession()
     session.conf.set("spark.sql.caseSensitive", "true")
@@ -195,6 +195,10 @@ def test_from_scratch(spark: Any, pair: Shop, tmp_path: Path) -> None:
 def test_a_run_goes_on(spark: Any, pair: Shop, tmp_path: Path) -> None:
     """Batch by batch the others are there; the table is named in each report, and comes back when it can."""
     warehouse, batches, done = tmp_path / "wh", list[Batch](), threading.Event()
+
+    def at_end() -> bool:
+        return bool(batches) and batches[-1].seq == pair.log().segments[-1].last_seq
+
     replicate(spark, pair.directory, warehouse)
     away = _damage(warehouse, "bad")
     _add(pair, 2)
@@ -203,11 +207,10 @@ def test_a_run_goes_on(spark: Any, pair: Shop, tmp_path: Path) -> None:
     running.start()
     try:
         for number in (3, 4):
-            wait_until(lambda wanted=number: len(batches) >= wanted - 2, 60)
+            wait_until(at_end, 60)
             assert batches[-1].troubled.keys() == {"public.bad"} and "public.bad" not in batches[-1].tables
             _add(pair, number)
-            log = pair.log().segments[-1].last_seq
-            wait_until(lambda wanted=log: batches[-1].seq == wanted, 60)
+            wait_until(at_end, 60)
             assert _rows(spark, warehouse, "public.good") == _expected(number)
         shutil.move(away, warehouse / "public.bad")
         wait_until(lambda: not batches[-1].troubled, 60)
