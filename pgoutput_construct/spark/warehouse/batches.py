@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog.commits import last_commit
 from pgoutput_construct.changelog.wholeness import Lack
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.tables import Table
@@ -23,7 +23,7 @@ from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
 from pgoutput_construct.spark.warehouse.small import advance_together
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
 from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned
-from pgoutput_construct.spark.warehouse.troubles import Troubles
+from pgoutput_construct.spark.warehouse.troubles import Troubles, WaitingError
 from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -118,12 +118,10 @@ class Tables:
             self._note(replace(self._progress, batch=number, seq=seq, done=False))
             self._bring_all(escaped_log(log), steps)
         waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
-        gone = list(abandoned(tables, self._datasets, self._keep_dropped))
-        removed = tuple(
-            each.version.table
-            for each in gone
-            if each.version.oid not in waiting | self._failed.keys() and self._remove(each)
-        )
+        kept = waiting | self._failed.keys()
+        gone = [each for each in abandoned(tables, self._datasets, self._keep_dropped) if each.version.oid not in kept]
+        for dataset in gone:
+            self._remove(dataset)
         for oid, (name, error) in self._failed.items():
             self._troubles.note(oid, name, error)
         self._troubles.keep(waiting | self._failed.keys())
@@ -131,6 +129,7 @@ class Tables:
         now = replace(self._progress, done=not self._unsure, troubled=self._troubles.reasons)
         if steps or now != self._progress:
             self._note(now)
+        removed = tuple(each.version.table for each in gone)
         done = {step.table: str(step.how) for step in reversed(steps) if step.oid not in self._failed}
         lsn, moment = _last_commit(log)
         oids = {table.relation_oid for table in tables}
@@ -150,12 +149,12 @@ class Tables:
         unsure = [self._datasets[name] for name in sorted(self._unsure & self._datasets.keys())]
         asked = [dataset for dataset in unsure if dataset.version.oid in oids]
         for dataset, version in self._sessions.run(asked, self._sink.version):
-            if isinstance(version, Exception):
+            if isinstance(version, Exception) and dataset.version.table not in self._resync:
                 self._fail(dataset.version.oid, dataset.version.table, version)
                 continue
             if version is None:
                 del self._datasets[dataset.directory]
-            else:
+            elif not isinstance(version, Exception):
                 self._datasets[dataset.directory] = replace(dataset, version=version)
             self._unsure.discard(dataset.directory)
 
@@ -175,13 +174,15 @@ class Tables:
         return found
 
     def _check_place(self, step: Step) -> None:
-        """Raise ChangeLogError where a table that gave up its name has its last good version there."""
+        """Raise WaitingError where a table in trouble that gave up its name has its last good version there."""
         other = None if step.replaced is None else step.replaced.version
-        if other is not None and other.oid != step.oid and (other.oid in self._failed or other.oid in self._troubles):
-            raise ChangeLogError(
-                f"{step.table}: the table that had this name before is in trouble, and its dataset stands there: it is "
-                "replaced when that table is brought up to date, or dropped"
-            )
+        if other is not None and other.oid != step.oid:
+            is_failed = not isinstance(self._failed.get(other.oid, ("", None))[1], WaitingError | None)
+            if is_failed or self._troubles.has_own(other.oid):
+                raise WaitingError(
+                    f"{step.table}: the table that had this name before is in trouble, and its dataset stands there: "
+                    "it is replaced when that table is brought up to date, or dropped"
+                )
 
     def _bring_all(self, log: OpenLog, steps: Sequence[Step]) -> None:
         if self._interrupted is not None:
@@ -256,7 +257,7 @@ class Tables:
             rows = advanced(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
         return self._sink.replace(spark, step.dataset, self._sink.naming.stored(rows), step.replaced)
 
-    def _remove(self, dataset: Dataset) -> bool:
+    def _remove(self, dataset: Dataset) -> None:
         """Remove a dataset; where its files cannot be, its table is in trouble."""
         self._warehouse.forget(dataset.directory)
         del self._datasets[dataset.directory]
@@ -266,7 +267,6 @@ class Tables:
             self._sink.remove(self._spark, dataset)
         except Exception as error:
             self._fail(dataset.version.oid, dataset.version.table, error)
-        return True
 
 
 def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:

@@ -158,7 +158,9 @@ def test_files_that_are_gone(lake: Any, pair: Shop, tmp_path: Path, into: str) -
         shutil.rmtree(warehouse / "public" / "bad" / "metadata")
     else:
         _damage(warehouse, "bad")
-    for number in (2, 3):
+    # Where the data say what they are, and say nothing, the next run writes them from the log.
+    last = 3 if into == "parquet" else 2
+    for number in range(2, last + 1):
         _add(pair, number)
         with pytest.raises(pgo.ChangeLogError, match=r"public\.bad: .*; all other tables are up to date"):
             replicate(lake, pair.directory, warehouse, into, history=True)
@@ -167,7 +169,7 @@ def test_files_that_are_gone(lake: Any, pair: Shop, tmp_path: Path, into: str) -
         assert told is not None and set(told.troubled) == {"public.bad"}
     batch = replicate(lake, pair.directory, warehouse, into, history=True, resync=["public.bad"])
     assert batch is not None and batch.tables == {"public.bad": "written"} and not batch.troubled
-    assert _rows(lake, warehouse, "public.bad") == _expected(3)
+    assert _rows(lake, warehouse, "public.bad") == _expected(last)
     told = Warehouse(warehouse).progress()
     assert told is not None and told.done and not told.troubled
     with pytest.raises(pgo.ChangeLogError, match=r"the log has no table public\.x"):
