@@ -7,13 +7,13 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.names import directory_name
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.stream.identifiers import full_name
 
-__all__ = ["Base", "Identity", "Place", "Shape", "Table", "Usage"]
+__all__ = ["Base", "Identity", "Place", "Refused", "Shape", "Table", "Usage"]
 
 Place = tuple[int, int]
 """Where a change stands: ``(_commit_lsn, _seq)``."""
@@ -46,6 +46,17 @@ class Base(NamedTuple):
     """Its rows have positions in the log after this, up to that of ``copy``."""
     columns: frozenset[str]
     """The columns that they were described with."""
+
+
+class Refused(NamedTuple):
+    """A published table that cannot be read, such as one with a column whose name is not UTF-8."""
+
+    relation_oid: int
+    """The table that has the name now."""
+    dropped: bool
+    """Whether it is no more."""
+    error: PgoutputError
+    """Why."""
 
 
 class Identity(NamedTuple):
