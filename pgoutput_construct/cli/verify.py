@@ -63,7 +63,8 @@ def verify_command(
     from pgoutput_construct.spark.verifying import Pace, Record, chosen_tables, format_of, verify
 
     # All that can be wrong is found before a session is started.
-    source = SourceServer(dsn, ChangeLog(log).options.publications)
+    options = ChangeLog(log).options
+    source = SourceServer(dsn, options.publications, binary=options.binary)
     record = (
         Record(open_store(resume.absolute().parent), resume.name)
         if resume
