@@ -1,4 +1,4 @@
-"""Environments with other versions of PySpark, which tests run programs in: ``python -m tools.environments``.
+"""Environments of tests, with other versions of PySpark or none: ``python -m tools.environments``.
 
 They lie outside of the clone, in PGOUTPUT_ENVIRONMENTS or the user's cache: each has a gigabyte. With ``--test`` the
 tests of the data source and of ``replicate`` into Parquet run in each of them.
@@ -14,36 +14,39 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FOLDER", "VERSIONS", "missing_environment", "python_with"]
+__all__ = ["FOLDER", "READERS", "VERSIONS", "missing_environment", "python_with"]
 
 VERSIONS: Final = ("4.2", "4.3")
 """The versions of PySpark that are supported beside the one that everything else is tested with."""
+READERS: Final = "readers"
+"""What reads tables of Delta Lake without Spark; beside the package its libraries of Arrow would be two."""
 
 _CLONE: Final = Path(__file__).parents[1]
 FOLDER: Final = Path(os.environ.get("PGOUTPUT_ENVIRONMENTS") or Path.home() / ".cache" / "pgoutput_construct")
 """Where environments, and other things that tests fetch, are kept."""
 _STAMP: Final = "installed.txt"
+_READERS: Final = ("deltalake>=1.6,<2", "polars>=2,<3", "pyarrow>=18")
 _TESTS: Final = ("tests/spark/source", "tests/spark/test_versions.py")
 
 
 def python_with(version: str) -> Path:
-    """Return the Python of the environment with a version of PySpark, whether it is there or not."""
-    return FOLDER / f"pyspark-{version}" / "bin" / "python"
+    """Return the Python of the environment with a version of PySpark, or READERS, whether it is there or not."""
+    return FOLDER / _name(version) / "bin" / "python"
 
 
 def missing_environment(version: str) -> str:
-    """Say what to do when the environment with a version is not there, or has not what it should; "" when it is."""
+    """Say what to do when an environment (``python_with``) is not there, or has not what it should; "" when it is."""
     stamp = python_with(version).parents[1] / _STAMP
     if stamp.exists() and stamp.read_text() == "\n".join(_requirements(version)):
         return ""
-    return f"no environment with PySpark {version}: make it: python -m tools.environments"
+    return f"no environment {_name(version)}: make it: python -m tools.environments"
 
 
 def main() -> None:
     """Make those that are not there; with ``--test`` run the tests in each."""
-    for version in VERSIONS:
+    for version in (*VERSIONS, READERS):
         if missing_environment(version):
-            print(f"making an environment with PySpark {version}; this takes a minute or two", file=sys.stderr)
+            print(f"making the environment {_name(version)}; this takes a minute or two", file=sys.stderr)
             _make(version)
     if "--test" in sys.argv[1:]:
         sys.exit(max(_test(version) for version in VERSIONS))
@@ -56,7 +59,7 @@ def _make(version: str) -> None:
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
     for command in ([sys.executable, "-m", "venv", str(folder)], install):
         if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
-            raise SystemExit(f"Error: no environment with PySpark {version}, for the reason above")
+            raise SystemExit(f"Error: no environment {_name(version)}, for the reason above")
     (folder / _STAMP).write_text("\n".join(wanted))
 
 
@@ -65,8 +68,14 @@ def _test(version: str) -> int:
     return subprocess.run([python_with(version), "-m", "pytest", "-q", *_TESTS], cwd=_CLONE, check=False).returncode
 
 
+def _name(version: str) -> str:
+    return version if version == READERS else f"pyspark-{version}"
+
+
 def _requirements(version: str) -> list[str]:
-    """Return what is installed: what tests need, with this version of PySpark."""
+    """Return what is installed: what tests need, with this version of PySpark; or what READERS are."""
+    if version == READERS:
+        return list(_READERS)
     project = tomllib.loads((_CLONE / "pyproject.toml").read_text("utf-8"))["project"]
     others = (each for each in _of_extra("test", project["optional-dependencies"]) if not each.startswith("pyspark"))
     return sorted({*project["dependencies"], *others, f"pyspark[connect,pipelines]=={version}.*"})

@@ -66,7 +66,8 @@ def verify_command(
 
     # All that can be wrong is found before a session is started.
     changelog = ChangeLog(log)
-    source = SourceServer(dsn, changelog.options.publications)
+    options = changelog.options
+    source = SourceServer(dsn, options.publications, binary=options.binary)
     record = (
         Record(open_store(resume.absolute().parent), resume.name)
         if resume

@@ -52,8 +52,15 @@ UNTYPED: Final = pa.map_(pa.string(), pa.string())
 _MAX_PRECISION = 38
 _DIGITS: Final[Mapping[pa.DataType, int]] = {pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 """How many decimal digits integers have."""
-_EXACT: Final = frozenset({(pa.int16(), pa.float32()), (pa.int16(), pa.float64()), (pa.int32(), pa.float64())})
-"""Integers, and the floating-point numbers that hold each of them exactly."""
+_EXACT: Final = frozenset(
+    {
+        (pa.int16(), pa.float32()),
+        (pa.int16(), pa.float64()),
+        (pa.int32(), pa.float64()),
+        (pa.date32(), pa.timestamp("us")),
+    }
+)
+"""Types, and those that hold each of their values exactly. A timestamptz of a date is another one in each time zone."""
 _BETWEEN: Final = re.compile(r",(?![^(]*\))")
 _DECIMAL: Final = re.compile(r"decimal\( *([0-9]{1,2}) *, *([0-9]{1,2}) *\)")
 _FORM: Final = "write numeric=decimal(38,10), numeric=double, uuid=binary, or NAME=string; several with commas between"
@@ -129,10 +136,10 @@ def _decimal(modifier: int) -> pa.DataType | None:
 
 
 def unify(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return a type for the values of ``one`` and of ``other``: the wider number, or string when there is none.
+    """Return a type for the values of ``one`` and of ``other``: the wider one, or string when there is none.
 
-    Integers go into decimals, and into floating-point numbers that hold each of them. Lists are unified by their
-    elements.
+    Integers go into decimals, and into floating-point numbers that hold each of them; dates into timestamps without a
+    time zone. Lists are unified by their elements.
     """
     if one.equals(other):
         return one
@@ -145,7 +152,7 @@ def unify(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _mixed(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Return a decimal or a floating-point number that holds another number, too."""
+    """Return one of two types that holds the values of both, or a decimal that does."""
     if (one, other) in _EXACT:
         return other
     if not pa.types.is_decimal(other):

@@ -3,7 +3,7 @@
 import math
 import struct
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import cached_property
 from typing import Any, Final
@@ -158,6 +158,8 @@ def _fitted(value: Any, target: pa.DataType) -> Any:
         return float(value)
     if isinstance(value, Decimal) and pa.types.is_floating(target):
         return _float(value)
+    if type(value) is date and pa.types.is_timestamp(target) and not target.tz:
+        return datetime.combine(value, time())
     return value.bytes if isinstance(value, UUID) and pa.types.is_binary(target) else value
 
 

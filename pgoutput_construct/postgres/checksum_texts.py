@@ -15,6 +15,7 @@ _DECIMAL: Final = sql.SQL(
     "AND {value}::numeric = trunc({value}::numeric, {scale}) "
     "THEN {value}::numeric({precision}, {scale})::text ELSE concat({value}::numeric) END"
 )
+_BYTES: Final = sql.SQL("'\\x' || encode({send}({value}), 'hex')")
 _UUID: Final = sql.SQL("'\\x' || replace({value}::text, '-', '')")
 # Elements of one dimension that begin with 1, all of which Arrow's type holds; others have PostgreSQL's own text.
 _LIST: Final = sql.SQL(
@@ -38,11 +39,15 @@ class SourceColumn(NamedTuple):
     """That of the elements of an array."""
     arrow: pa.DataType
     """Its type in Arrow: what the log's reader makes of its values."""
+    send: str | None = None
+    """The function that makes the bytes of its values, of which the log's reader knows no text; None for others."""
 
 
 def canonical(column: SourceColumn) -> sql.Composable:
     """Return an expression for the canonical text of a column, NULL for NULL."""
     value = sql.Identifier(column.name)
+    if column.send is not None:
+        return _BYTES.format(value=value, send=sql.Identifier("pg_catalog", column.send))
     plain = _PLAIN.format(value=value)
     if pa.types.is_list(column.arrow):
         return _list(value, plain, column.element_name or "", column.arrow.value_type)

@@ -19,6 +19,7 @@ from pgoutput_construct.columnar.canonical import (
     Checksum,
     Division,
 )
+from pgoutput_construct.columnar.forms.registry import TEXTS
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.checksum_texts import SourceColumn, canonical
 from pgoutput_construct.postgres.connection import connect, describe_error
@@ -26,6 +27,7 @@ from pgoutput_construct.postgres.copying.snapshots import read_snapshot
 from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
 from pgoutput_construct.postgres.server import is_standby
 from pgoutput_construct.postgres.waiting import Asked, Patience
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
 
@@ -38,24 +40,29 @@ _ORDERED: Final = frozenset({"int2", "int4", "int8", "oid", "uuid"})
 """Types whose values, or their texts, any program orders as PostgreSQL does: without a collation."""
 
 _TABLE: Final = """SELECT n.nspname, c.relname, c.relkind = 'p',
-    (SELECT json_agg(json_build_array(a.attname, t.typname, e.typname))
+    (SELECT json_agg(json_build_array(a.attname, t.typname, e.typname, t.oid::bigint, t.typsend::regproc::text))
      FROM pg_attribute a CROSS JOIN LATERAL (
-         WITH RECURSIVE b AS (SELECT oid, typname, typbasetype, typelem FROM pg_type WHERE oid = a.atttypid
-             UNION ALL SELECT d.oid, d.typname, d.typbasetype, d.typelem FROM b JOIN pg_type d ON d.oid = b.typbasetype)
+         WITH RECURSIVE b AS (SELECT * FROM pg_type WHERE oid = a.atttypid
+             UNION ALL SELECT d.* FROM b JOIN pg_type d ON d.oid = b.typbasetype)
          SELECT * FROM b WHERE typbasetype = 0) t LEFT JOIN pg_type e ON e.oid = t.typelem
      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s"""
 _FILTERS: Final = """SELECT {filter} FROM pg_publication_tables p
     WHERE p.pubname = ANY(%s) AND p.schemaname = %s AND p.tablename = %s"""
 _FILTERS_SINCE: Final = 150000
+_NO_SEND: Final = "-"
+"""What regproc prints of no function: values of such a type come as text, also among binary ones."""
 
 
 class SourceServer:
     """The server whose tables are verified."""
 
-    def __init__(self, dsn: str, publications: Sequence[str], asked: Asked | None = None) -> None:
-        """``publications`` are those that the log captures: what their filters leave out does not count."""
-        self._dsn, self._publications, self._asked = dsn, tuple(publications), asked
+    def __init__(self, dsn: str, publications: Sequence[str], asked: Asked | None = None, binary: bool = False) -> None:
+        """``publications`` are those that the log captures: what their filters leave out does not count.
+
+        ``binary`` says that the log has values in binary format: of some types it then has bytes alone.
+        """
+        self._dsn, self._publications, self._asked, self._binary = dsn, tuple(publications), asked, binary
 
     @contextmanager
     def held(self) -> Iterator["HeldSnapshot"]:
@@ -75,7 +82,7 @@ class SourceServer:
             lsn = Lsn(int(fetch_row(connection, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")[0]))
             self._flush()
             taken = Snapshot(snapshot.xmin, snapshot.xmax, snapshot.xip, lsn)
-            yield HeldSnapshot(connection, taken, self._publications)
+            yield HeldSnapshot(connection, taken, self._publications, self._binary)
 
     def _flush(self) -> None:
         """Have the server write its WAL up to now, and the stream reach it, also where nobody writes."""
@@ -91,6 +98,8 @@ class HeldSnapshot:
     snapshot: Snapshot
     """Which transactions it contains; its position is behind the commits of all of them."""
     publications: Sequence[str]
+    binary: bool = False
+    """Whether the log has values in binary format."""
 
     def table(self, relation_oid: int, columns: pa.Schema) -> "SourceTable | str":
         """Return a table by its OID, given the Arrow types of the columns that are compared.
@@ -101,15 +110,19 @@ class HeldSnapshot:
         if not rows:
             return "the server has it no more: it was dropped"
         namespace, name, is_partitioned, known = rows[0]
-        types = {column: (kind, element) for column, kind, element in known or ()}
+        types = {column: kinds for column, *kinds in known or ()}
         if lacking := [name for name in columns.names if name not in types]:
             return f"on the server it has no column {', '.join(lacking)} any more: it was altered"
         published = self._filter(namespace, name)
         if published is None:
             return f"it is not published any more by {', '.join(self.publications)}"
-        found = tuple(SourceColumn(field.name, *types[field.name], field.type) for field in columns)
+        found = tuple(self._column(field, *types[field.name]) for field in columns)
         table = sql.SQL("{}{}").format(sql.SQL("" if is_partitioned else "ONLY "), sql.Identifier(namespace, name))
         return SourceTable(self.connection, qualified_name(namespace, name), table, found, published)
+
+    def _column(self, field: pa.Field, name: str, element: str | None, oid: int, send: str) -> SourceColumn:
+        has_text = not self.binary or oid not in BUILTIN_TYPES or name in TEXTS or send == _NO_SEND
+        return SourceColumn(field.name, name, element, field.type, None if has_text else send)
 
     def _filter(self, namespace: str, name: str) -> str | None:
         """Return the row filter of the publications: a row counts that any of them publishes. None for no table."""

@@ -1,8 +1,10 @@
 """Arrow types of columns."""
 
+import struct
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -69,7 +71,9 @@ def test_arrow_type(oid: int, modifier: int, kind: pa.DataType) -> None:
         (pa.int64(), pa.decimal128(6, 4), pa.decimal128(23, 4)),
         (pa.int64(), pa.decimal128(38, 20), pa.string()),
         (pa.list_(pa.int32()), pa.list_(pa.decimal128(3, 1)), pa.list_(pa.decimal128(11, 1))),
-        (pa.date32(), pa.timestamp("us"), pa.string()),
+        (pa.date32(), pa.timestamp("us"), pa.timestamp("us")),
+        (pa.date32(), pa.timestamp("us", tz="UTC"), pa.string()),
+        (pa.timestamp("us"), pa.timestamp("us", tz="UTC"), pa.string()),
         (pa.list_(pa.int32()), pa.list_(pa.int64()), pa.list_(pa.int64())),
         (pa.list_(pa.int32()), pa.int32(), pa.string()),
     ],
@@ -108,6 +112,27 @@ def test_an_integer_that_became_a_numeric() -> None:
     kind = unify(pa.int32(), pa.decimal128(8, 2))
     (row,) = decode_rows([pgo.build(insert(b"3"))], None, described(("c", 23, -1)), pa.schema({"c": kind})).to_pylist()
     assert str(row["c"]) == "3.00"
+
+
+@pytest.mark.parametrize(
+    ("oid", "value", "binary"),
+    [
+        (1082, b"2024-02-29", struct.pack("!i", 8825)),
+        (1182, b"{2024-02-29,NULL}", struct.pack("!5iiii", 1, 1, 1082, 2, 1, 4, 8825, -1)),
+        (1082, b"infinity", struct.pack("!i", 2**31 - 1)),
+    ],
+)
+def test_a_date_that_became_a_timestamp(oid: int, value: bytes, binary: bytes) -> None:
+    """It is the midnight when the day begins; what no timestamp holds is kept as text."""
+    moment = datetime(2024, 2, 29)
+    kind = pa.list_(pa.timestamp("us")) if oid == 1182 else pa.timestamp("us")
+    for each in (value, pgo.Binary(binary)):
+        payloads = [pgo.build(insert(each))]
+        (row,) = decode_rows(payloads, None, described(("c", oid, -1)), pa.schema({"c": kind})).to_pylist()
+        if value == b"infinity":
+            assert row["c"] is None and dict(row["_untyped"]) == {"c": "infinity"}
+        else:
+            assert row["c"] == ([moment, None] if oid == 1182 else moment)
 
 
 @pytest.mark.parametrize("text", ["numeric", "numeric=decimal(39,1)", "decimal=double", "_uuid=binary", "text=binary"])

@@ -20,6 +20,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark.verifying import Pace, Record, TableVerdict, verify
 from pgoutput_construct.spark.verifying.expected import near_the_end
+from pgoutput_construct.spark.verifying.texts import quoted
 from pgoutput_construct.spark.warehouse import replicate
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from pgoutput_construct.spark.warehouse.sinks import open_sink
@@ -190,6 +191,17 @@ def test_generated_columns_that_are_not_published(spark: Any, shop: Shop, tmp_pa
     for command, result in done.items():
         assert (result.exit_code, result.output.count(f"note: {text}")) == (0, 1), (command, result.output)
     assert "public.billed: equal: 2 rows" in done["verify"].stdout
+
+
+def test_quotes_of_elements(spark: Any, server18: EmbeddedServer) -> None:
+    """An element is quoted as array_out() does it, also before what ends a line for Java, and not for PostgreSQL."""
+    ends = ("", *"\n\r\x0b\x0c\x1c\x85\xa0\u2028\u2029", "\r\n", "\u2028\u2028")
+    texts = [f"{text}{end}" for text in ("", "null", "NuLL", "nulls", "a", "{", '"', "\\") for end in ends]
+    with server18.connect() as connection:
+        lists = connection.execute("SELECT concat(ARRAY[t]) FROM unnest(%s::text[]) t", [texts]).fetchall()
+    rows = spark.createDataFrame([(text,) for text in texts], "text string")
+    found = rows.select(quoted(F.col("text")).alias("quoted")).collect()
+    assert [f"{{{row['quoted']}}}" for row in found] == [text for (text,) in lists]
 
 
 def test_transactions_that_are_not_visible_yet() -> None:

@@ -54,14 +54,15 @@ CHOSEN: Final[Mapping[str, Casts]] = {
 }
 """Types that a reader may choose beside those of TYPES."""
 
-NUMBERS: Final[Mapping[str, pa.DataType]] = {
+NARROW: Final[Mapping[str, pa.DataType]] = {
     "int2": pa.int16(),
     "int4": pa.int32(),
     "int8": pa.int64(),
     "float4": pa.float32(),
     "float8": pa.float64(),
+    "date": pa.date32(),
 }
-"""Numbers: a column that was altered may have decimals or wider floating-point numbers, which hold them."""
+"""Types whose values may go into a wider one, which a column that was altered has."""
 
 
 def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
@@ -74,14 +75,19 @@ def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
         return list_of(element) if element is not None else None
     if code == VALUE_TAGS["text"] and _is.is_string(target):
         return casts.TEXT
-    own = NUMBERS.get(builtin.name) if builtin is not None else None
-    if own is not None and own != target and (_is.is_decimal(target) or _is.is_floating(target)):
+    own = NARROW.get(builtin.name) if builtin is not None else None
+    if own is not None and own != target and _is_wider(target, own):
         cast = find_cast(code, type_oid, own)
         return _through(cast, own) if cast is not None else None
     for known in (table.get(builtin.name) for table in (TYPES, CHOSEN) if builtin is not None):
         if known is not None and known.holds(target):
             return known.text if code == VALUE_TAGS["text"] else known.binary
     return None
+
+
+def _is_wider(target: pa.DataType, own: pa.DataType) -> bool:
+    """Tell whether values of NARROW go into a type: numbers into other numbers, dates into timestamps of no zone."""
+    return bool(target == pa.timestamp("us") if _is.is_date(own) else _is.is_decimal(target) or _is.is_floating(target))
 
 
 def _through(cast: Cast, own: pa.DataType) -> Cast:

@@ -49,7 +49,7 @@ def verify(
         spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
         log: The change log's address; a capture must be writing it.
         warehouse: What ``replicate`` wrote.
-        source: The server: ``postgres.checksums.SourceServer(dsn, publications of the log)``.
+        source: The server: ``postgres.checksums.SourceServer(dsn, publications of the log)``, with its ``binary``.
         tables: Their names (``schema.table``, as SQL writes them), None for all of the warehouse.
         pace: How long to wait, and how large parts are.
         record: Where it is written down how far it has come; what it has of an interrupted one is not compared again.

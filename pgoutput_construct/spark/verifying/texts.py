@@ -13,8 +13,8 @@ from pgoutput_construct.spark.schemas import column
 
 __all__ = ["bucket", "canonical", "checksum", "digest", "quoted"]
 
-_NEEDS_QUOTES: Final = r'^$|^(?i:null)$|["\\{},\s]'
-"""Which elements array_out() puts into quotes."""
+_NEEDS_QUOTES: Final = r'\A\z|\A(?i:null)\z|["\\{},\s]'
+"""Which elements array_out() puts into quotes. Not $: in Java it also matches before a line separator at the end."""
 
 
 def canonical(rows: DataFrame, name: str) -> Column:

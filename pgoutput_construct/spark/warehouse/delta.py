@@ -1,6 +1,10 @@
 """Tables of Delta Lake: each a directory whose log says what each commit was, the position among it."""
 
 import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import replace as with_values
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +18,15 @@ from pgoutput_construct.spark.warehouse.version import Version
 __all__ = ["DeltaSink"]
 
 _SAID: Final = "spark.databricks.delta.commitInfo.userMetadata"
-_FEATURES: Final = {"delta.columnMapping.mode": "name"}  # else names of columns may have no spaces
+_LOG: Final = logging.getLogger("pgoutput_construct")
+_MAPPING: Final = "delta.columnMapping."
+_MAPPED: Final = {f"{_MAPPING}mode": "name"}
+_NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
+"""What Delta Lake refuses in names of columns, unless files have other names for them: column mapping.
+
+Of a table with that, some readers refuse to read anything, and some find NULL in each column without an error.
+"""
+_DETAIL: Final = "mapped_columns"
 _HISTORY: Final = 100
 """Among how many of the latest commits ours is looked for: others may have been vacuumed or optimized since."""
 
@@ -30,7 +42,7 @@ class DeltaSink(MergingSink):
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
         """Return what the latest commit of ours says."""
-        if not self.warehouse.store.files(f"{dataset.directory}/_delta_log"):
+        if not self._is_there(dataset):
             return None
         history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {_HISTORY}")
         said = history.where("userMetadata IS NOT NULL").orderBy("version", ascending=False).select("userMetadata")
@@ -43,10 +55,33 @@ class DeltaSink(MergingSink):
         return spark.read.format("delta").load(self._path(dataset))
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
-        """Overwrite a table in one commit, with its columns."""
-        writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").options(**_FEATURES)
-        writer.option("userMetadata", dataset.version.to_text()).save(self._path(dataset))
-        return dataset
+        """Overwrite a table in one commit, with its columns; these are mapped only where a name asks for that."""
+        names = [name for name in rows.columns if _NEEDS_MAPPING.search(name)]
+        mapping, there = (_MAPPED if names else {}), self._properties(spark, dataset)
+        if there is None or _is_mapped(there) == bool(names):
+            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").options(**mapping)
+            writer.option("userMetadata", dataset.version.to_text()).save(self._path(dataset))
+        else:
+            self._redefine(spark, dataset, rows, {**_unmapped(there), **mapping})
+        return _said(dataset, names)
+
+    def _redefine(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, properties: Mapping[str, str]) -> None:
+        """Replace a table, with its properties, in one commit: an overwrite leaves these as they were."""
+        writer = rows.writeTo(self._table(dataset)).using("delta")
+        for name, value in properties.items():
+            writer = writer.tableProperty(name, value)
+        spark.conf.set(_SAID, dataset.version.to_text())
+        writer.createOrReplace()
+
+    def _properties(self, spark: SparkSession, dataset: Dataset) -> Mapping[str, str] | None:
+        """Return the properties of a table; None where it is not there."""
+        if not self._is_there(dataset):
+            return None
+        row = spark.sql(f"DESCRIBE DETAIL {self._table(dataset)}").select("properties").first()
+        return dict(row["properties"]) if row is not None else None
+
+    def _is_there(self, dataset: Dataset) -> bool:
+        return bool(self.warehouse.store.files(f"{dataset.directory}/_delta_log"))
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: Net) -> Dataset:
         """Merge in one commit."""
@@ -73,6 +108,26 @@ class DeltaSink(MergingSink):
 
     def _table(self, dataset: Dataset) -> str:
         return f"delta.{quoted(self._path(dataset))}"
+
+
+def _is_mapped(properties: Mapping[str, str]) -> bool:
+    return properties.get(f"{_MAPPING}mode", "none") != "none"
+
+
+def _unmapped(properties: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in properties.items() if not name.startswith(_MAPPING)}
+
+
+def _said(dataset: Dataset, names: list[str]) -> Dataset:
+    """Return a dataset whose note has the columns that are mapped; log it when they are others than before."""
+    if names and dataset.details.get(_DETAIL) != names:
+        _LOG.warning(
+            "%s is written with Delta Lake's column mapping, which its readers must know: some refuse such a table, "
+            "some (delta-rs) find NULL in all columns; rename %s to read it with any",
+            f"{dataset.version.table}{'.history' if dataset.is_history else ''}",
+            ", ".join(map(repr, names)),
+        )
+    return with_values(dataset, details={_DETAIL: names} if names else {})
 
 
 def _read(text: str) -> Version:

@@ -1,6 +1,6 @@
 """Net changes merged into a table by SQL that Delta Lake and Iceberg both have."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -10,6 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark.demands import Demand, prefixed
 from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.values import exact, exact_kind
 from pgoutput_construct.spark.warehouse.naming import Naming, escaped
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.version import Shape
@@ -88,15 +89,12 @@ def _resolved(
 
     That of others, whose key changed, is looked up. ``changes`` are as ``net_changes`` returns them.
     """
-    here = F.struct(*map(column, keys), _texts(keys).alias("_texts"))
-    is_open = F.size("_unchanged") > 0
-    moved = is_open & ~here.eqNullSafe(F.col("_key"))
-    rows = table.select(
-        F.struct(*map(column, keys), _texts(keys).alias("_texts")).alias("_at"),
-        F.struct(*map(column, columns), "_untyped").alias("_row"),
-    )
-    joined = changes.withColumn("_moved", moved).join(
-        rows, F.col("_moved") & F.col("_key").eqNullSafe(F.col("_at")), "left"
+    kinds = {name: changes.schema[name].dataType for name in keys}
+    here, was = _exact_key(kinds, _texts(keys)), _exact_key(kinds, F.col("_key._texts"), "_key")
+    moved = (F.size("_unchanged") > 0) & ~here.eqNullSafe(was)
+    rows = table.select(here.alias("_at"), F.struct(*map(column, columns), "_untyped").alias("_row"))
+    joined = changes.withColumns({"_moved": moved, "_was": was}).join(
+        rows, F.col("_moved") & F.col("_was").eqNullSafe(F.col("_at")), "left"
     )
     found = [_looked_up(name, changes.schema[name].dataType, demand).alias(name) for name in columns]
     texts = F.when(F.col("_moved"), _texts_of(F.col("_row._untyped"))).otherwise(F.col("_untyped")).alias("_untyped")
@@ -127,12 +125,21 @@ def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: De
     )
 
 
+def _exact_key(kinds: Mapping[str, T.DataType], texts: Column, *path: str) -> Column:
+    """Return a key that is equal to no other: Spark takes 0.0 and -0.0 for one."""
+    parts = [exact(column(*path, name), kind).alias(f"k{number}") for number, (name, kind) in enumerate(kinds.items())]
+    return F.struct(*parts, texts.alias("_texts"))
+
+
 def _equal(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
-    there, text = naming.outer(name), _literal(naming.outer(name))
+    there, changed, text = f"t.{quoted(naming.outer(name))}", f"s.{quoted(name)}", _literal(naming.outer(name))
     if isinstance(kind, _ALWAYS_TYPED):
-        yield f"t.{quoted(there)} = s.{quoted(name)}"
+        yield f"{there} = {changed}"
         return
-    yield f"t.{quoted(there)} <=> s.{quoted(name)}"
+    yield f"{there} <=> {changed}"
+    if exact_kind(kind) != kind:
+        # A key goes from 0.0 to -0.0 as one row that is deleted and another one that comes.
+        yield f"CAST({there} AS STRING) <=> CAST({changed} AS STRING)"
     yield f"t.{quoted(naming.ours('_untyped'))}[{text}] <=> s._untyped[{text}]"
 
 

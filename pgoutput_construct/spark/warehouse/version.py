@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from pgoutput_construct.spark.tables import Place, Table
+from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["Shape", "Version"]
@@ -82,7 +83,8 @@ class Version:
         shape = {**told["shape"], **{name: tuple(told["shape"][name]) for name in ("current", "key_columns")}}
         lsn = told["last"]["commit_lsn"]
         last = (_NOWHERE[0] if lsn is None else int(Lsn(lsn)), int(told["last"]["seq"]))
-        return cls(**{**told, "last": last, "shape": Shape(**shape)})
+        # Earlier versions wrote keywords, and names with a dollar sign, without quotes.
+        return cls(**{**told, "table": normal_name(told["table"]), "last": last, "shape": Shape(**shape)})
 
     def to_text(self) -> str:
         """Return it as text, for formats whose metadata hold text."""

@@ -60,6 +60,13 @@ def test_versions_as_text() -> None:
     assert json.loads(VERSION.to_text())["last"] == {"commit_lsn": "2/0", "seq": 4}
 
 
+@pytest.mark.parametrize("name", ["select", "a$b"])
+def test_names_of_earlier_versions(name: str) -> None:
+    """They left out double quotes that are printed now: such a table is found, and is not one that was renamed."""
+    earlier = Version.from_json(VERSION.to_json() | {"table": f"public.{name}"})
+    assert earlier.table == f'public."{name}"'
+
+
 def test_formats() -> None:
     """A session for several has all their jars; a format that is none is named."""
     found = format_settings(("delta", "iceberg"))
