@@ -30,7 +30,7 @@ examples:
   python -m tools.faults snapshot --rows 1000000            tables are copied while they change, and that is killed
   python -m tools.faults altered --rounds 100               columns are altered, and the log knows which is which
   python -m tools.faults spark --kills 50                   tables are replicated, and whatever does it is killed
-  python -m tools.faults histories --rounds 3               servers come back with another past, at positions that fit
+  python -m tools.faults lost-histories --rounds 3          servers come back with another past, at positions that fit
   python -m tools.faults undecodable --slots 100            slots that the server cannot decode are replaced
   python -m tools.faults timeouts                           the role has every timeout, and nothing ends of it
   python -m tools.faults starved --loops 4                  a first capture amid processes that want the processors
@@ -46,7 +46,7 @@ _OTHERS = {
     "snapshot": snapshot.main,
     "altered": altered.main,
     "spark": replicated.main,
-    "histories": lost_histories.main,
+    "lost-histories": lost_histories.main,
     "undecodable": obstacles.undecodable,
     "timeouts": obstacles.timeouts,
     "starved": starvation.main,
@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("snapshot", help="copy tables while writers change and alter them, and kill the capture")
     commands.add_parser("tables", help="compact and prune a log while it is written and read, and compare its tables")
     commands.add_parser("altered", help="alter columns while a capture runs, or is away")
-    commands.add_parser("histories", help="put volumes back, promote twins, reset statistics: another past is noticed")
+    commands.add_parser("lost-histories", help="put volumes back, promote twins, reset statistics: another past is noticed")
     commands.add_parser("starved", help="start a capture for the first time amid processes that want the processors")
     commands.add_parser("spark", help="kill capture, Spark and server while tables are replicated")
     commands.add_parser("undecodable", help="capture from slots that the server cannot decode")
