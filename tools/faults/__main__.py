@@ -12,7 +12,17 @@ from pathlib import Path
 
 from pgoutput_construct.demo.server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
-from tools.faults import altered, lost_histories, obstacles, replicated, snapshot, starvation, upkeep, upkeep_tables
+from tools.faults import (
+    altered,
+    histories,
+    lost_histories,
+    obstacles,
+    replicated,
+    snapshot,
+    starvation,
+    upkeep,
+    upkeep_tables,
+)
 from tools.faults.attack import SERVER_SETTINGS, Round, RoundReport
 from tools.faults.counts import Counts, Faults
 from tools.faults.modes import MODES, Mode
@@ -46,6 +56,7 @@ _OTHERS = {
     "snapshot": snapshot.main,
     "altered": altered.main,
     "spark": replicated.main,
+    "histories": histories.main,
     "lost-histories": lost_histories.main,
     "undecodable": obstacles.undecodable,
     "timeouts": obstacles.timeouts,
@@ -113,7 +124,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("snapshot", help="copy tables while writers change and alter them, and kill the capture")
     commands.add_parser("tables", help="compact and prune a log while it is written and read, and compare its tables")
     commands.add_parser("altered", help="alter columns while a capture runs, or is away")
-    commands.add_parser("lost-histories", help="put volumes back, promote twins, reset statistics: another past is noticed")
+    commands.add_parser(
+        "lost-histories", help="put volumes back, promote twins, reset statistics: another past is noticed"
+    )
     commands.add_parser("starved", help="start a capture for the first time amid processes that want the processors")
     commands.add_parser("spark", help="kill capture, Spark and server while tables are replicated")
     commands.add_parser("undecodable", help="capture from slots that the server cannot decode")
