@@ -40,6 +40,7 @@ examples:
   python -m tools.faults snapshot --rows 1000000            tables are copied while they change, and that is killed
   python -m tools.faults altered --rounds 100               columns are altered, and the log knows which is which
   python -m tools.faults spark --kills 50                   tables are replicated, and whatever does it is killed
+  python -m tools.faults histories --count 200              random histories, whose tables are compared exactly
   python -m tools.faults lost-histories --rounds 3          servers come back with another past, at positions that fit
   python -m tools.faults undecodable --slots 100            slots that the server cannot decode are replaced
   python -m tools.faults timeouts                           the role has every timeout, and nothing ends of it
@@ -124,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("snapshot", help="copy tables while writers change and alter them, and kill the capture")
     commands.add_parser("tables", help="compact and prune a log while it is written and read, and compare its tables")
     commands.add_parser("altered", help="alter columns while a capture runs, or is away")
+    commands.add_parser("histories", help="random histories of tables of every kind, compared with the server exactly")
     commands.add_parser(
         "lost-histories", help="put volumes back, promote twins, reset statistics: another past is noticed"
     )

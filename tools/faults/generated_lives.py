@@ -40,23 +40,24 @@ def _partitioned(life: Life) -> None:
             life.add("full", f"ALTER TABLE {root}{part} REPLICA IDENTITY FULL")
     life.publish(root)
     life.tables += 3
-    for number in range(chance.randrange(5, 15)):
+    for turn in range(chance.randrange(5, 15)):
         first, part = chance.randrange(100), chance.randrange(1, 5)
         event = {
-            0: ("partitions", f"INSERT INTO {root} SELECT g, 1 + g % 3, 'v' FROM generate_series({first}, {first + 9}) g "
-                "ON CONFLICT DO NOTHING"),
+            0: ("partitions", f"INSERT INTO {root} SELECT g, 1 + g % 3, 'v' FROM "
+                f"generate_series({first}, {first + 9}) g ON CONFLICT DO NOTHING"),
             1: ("partitions", f"UPDATE {root} SET part = 1 + part % 3 WHERE id % 3 = {part % 3}"),
             2: ("partitions", f"DELETE FROM {root} WHERE id % 5 = {part}"),
-            3: ("partitions", f"UPDATE {root} SET v = v || '{number}', id = id + 100 WHERE id % 7 = {part}"),
-            4: ("detach", f"ALTER TABLE {root} DETACH PARTITION {root}_2", f"INSERT INTO {root}_2 VALUES ('d', 2, -{number})"),
-            5: ("attach", f"INSERT INTO {root}_2 VALUES ('a', 2, {200 + number})",
+            3: ("partitions", f"UPDATE {root} SET v = v || '{turn}', id = id + 100 WHERE id % 7 = {part}"),
+            4: ("detach", f"ALTER TABLE {root} DETACH PARTITION {root}_2",
+                f"INSERT INTO {root}_2 VALUES ('d', 2, -{turn})"),
+            5: ("attach", f"INSERT INTO {root}_2 VALUES ('a', 2, {200 + turn})",
                 f"ALTER TABLE {root} ATTACH PARTITION {root}_2 FOR VALUES IN (2)"),
             6: ("partitions", f"CREATE TABLE {root}_4 PARTITION OF {root} FOR VALUES IN (4)",
-                f"INSERT INTO {root} VALUES ({300 + number}, 4, 'new')"),
+                f"INSERT INTO {root} VALUES ({300 + turn}, 4, 'new')"),
             7: ("partitions", f"TRUNCATE {root}_{part}"),
             8: ("partitions", f"TRUNCATE {root}", f"INSERT INTO {root} VALUES (1, 1, 'after')"),
-            9: ("partitions", f"ALTER TABLE {root} ADD COLUMN c{number} text DEFAULT 'c'",
-                f"UPDATE {root} SET c{number} = NULL WHERE id % 2 = 0"),
+            9: ("partitions", f"ALTER TABLE {root} ADD COLUMN c{turn} text DEFAULT 'c'",
+                f"UPDATE {root} SET c{turn} = NULL WHERE id % 2 = 0"),
             10: ("partitions", f"DROP TABLE {root}_{part}"),
             11: ("via root", f"ALTER PUBLICATION {life.publication} SET (publish_via_partition_root = "
                  f"{chance.choice(['true', 'false'])})"),
@@ -129,7 +130,8 @@ def _referenced(life: Life) -> None:
     life.add(
         "cascades",
         f"CREATE TABLE {name} (id int PRIMARY KEY, v text)",
-        f"CREATE TABLE {name}_child (id int PRIMARY KEY, parent int REFERENCES {name} ON DELETE CASCADE ON UPDATE CASCADE)",
+        f"CREATE TABLE {name}_child (id int PRIMARY KEY, "
+        f"parent int REFERENCES {name} ON DELETE CASCADE ON UPDATE CASCADE)",
         f"CREATE TABLE {name}_log (parent int REFERENCES {name} ON DELETE SET NULL ON UPDATE CASCADE, n serial)",
         f"ALTER TABLE {name}_log REPLICA IDENTITY FULL",
     )
@@ -228,15 +230,18 @@ def _renamed(life: Life) -> None:
     for number in range(chance.randrange(3, 8)):
         event = {
             0: ("BEGIN", f"ALTER TABLE {name}_a RENAME TO {name}_x", f"ALTER TABLE {name}_b RENAME TO {name}_a",
-                f"ALTER TABLE {name}_x RENAME TO {name}_b", f"INSERT INTO {name}_a VALUES ({10 + number}, 'now a')", "COMMIT"),
+                f"ALTER TABLE {name}_x RENAME TO {name}_b",
+                f"INSERT INTO {name}_a VALUES ({10 + number}, 'now a')", "COMMIT"),
             1: ("BEGIN", f"INSERT INTO {name}_a VALUES ({30 + number}, 'gone')", f"DROP TABLE {name}_a",
-                f"CREATE TABLE {name}_a (v text, id bigint PRIMARY KEY)", f"INSERT INTO {name}_a VALUES ('new', {number})",
-                "COMMIT"),
+                f"CREATE TABLE {name}_a (v text, id bigint PRIMARY KEY)",
+                f"INSERT INTO {name}_a VALUES ('new', {number})", "COMMIT"),
             2: (f"INSERT INTO {name}_a VALUES ({50 + number}, 'a')", f"UPDATE {name}_b SET v = v || 'b'"),
             3: (f"ALTER TABLE {name}_a SET SCHEMA other", f"CREATE TABLE {name}_a (id int PRIMARY KEY, w int)",
-                f"INSERT INTO {name}_a VALUES (1, 1)", f"INSERT INTO other.{name}_a VALUES ({70 + number}, 'moved')"),
+                f"INSERT INTO {name}_a VALUES (1, 1)",
+                f"INSERT INTO other.{name}_a VALUES ({70 + number}, 'moved')"),
             4: (f"DROP TABLE IF EXISTS other.{name}_a",),
-            5: ("BEGIN", f"ALTER TABLE {name}_a RENAME TO {name}_y", f"CREATE TABLE {name}_a (LIKE {name}_y INCLUDING ALL)",
+            5: ("BEGIN", f"ALTER TABLE {name}_a RENAME TO {name}_y",
+                f"CREATE TABLE {name}_a (LIKE {name}_y INCLUDING ALL)",
                 f"INSERT INTO {name}_a VALUES ({90 + number}, 'like')", f"DROP TABLE {name}_y", "COMMIT"),
             6: ("BEGIN", f"DROP TABLE {name}_b", "ROLLBACK", f"DELETE FROM {name}_b WHERE id > 20"),
         }[chance.randrange(7)]  # fmt: skip

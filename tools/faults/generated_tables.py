@@ -341,12 +341,10 @@ class TableLife:
         """Another primary key."""
         name = self._other()
         if name and self._key:
-            self._life.add(
-                feature,
-                *("BEGIN", f"ALTER TABLE {self._ref} DROP CONSTRAINT IF EXISTS {self._life.name}_pkey"),
-                f"ALTER TABLE {self._ref} ADD CONSTRAINT {self._life.name}_pkey PRIMARY KEY ({', '.join([*self._key, name])})",
-                "COMMIT",
-            )
+            table, constraint = f"ALTER TABLE {self._ref}", f"{self._life.name}_pkey"
+            drop = f"{table} DROP CONSTRAINT IF EXISTS {constraint}"
+            add = f"{table} ADD CONSTRAINT {constraint} PRIMARY KEY ({', '.join([*self._key, name])})"
+            self._life.add(feature, "BEGIN", drop, add, "COMMIT")
 
     def _rename_table(self, feature: str) -> None:
         old = self._ref
@@ -369,8 +367,9 @@ class TableLife:
         self._published()
 
     def _rewrite(self, feature: str) -> None:
-        self._life.add(feature, self._chance.choice([f"VACUUM FULL {self._ref}", f"ALTER TABLE {self._ref} SET UNLOGGED",
-                                                     f"ALTER TABLE {self._ref} SET LOGGED"]), self._dml())  # fmt: skip
+        table = f"ALTER TABLE {self._ref}"
+        what = self._chance.choice([f"VACUUM FULL {self._ref}", f"{table} SET UNLOGGED", f"{table} SET LOGGED"])
+        self._life.add(feature, what, self._dml())
 
     def _snapshot(self, feature: str) -> None:
         self._life.add(feature, self._ref)

@@ -58,7 +58,8 @@ class _Runs:
         began = time.monotonic()
         outcome = self.perform(history)
         self.count(outcome)
-        self.say(f"{history.name}: {_summary(outcome)}, {time.monotonic() - began:.0f} s")
+        spent = ", ".join(f"{what} {seconds:.0f} s" for what, seconds in outcome.seconds.items())
+        self.say(f"{history.name}: {_summary(outcome)}; {time.monotonic() - began:.0f} s ({spent})")
         for each in outcome.differences:
             self.say(f"    {'reported: ' if each.reported else 'FAILED: '}{each}")
         if outcome.failures and self.shrink_seconds:
@@ -109,7 +110,7 @@ def _is_like(difference: "Difference", other: "Difference") -> bool:
 
 
 def _error(text: str) -> str:
-    word = text.split(":")[0]
+    word = text.split(":", maxsplit=1)[0]
     return word if word.isidentifier() and word.endswith(("Error", "Exception")) else ""
 
 
@@ -154,7 +155,9 @@ def main(arguments: Sequence[str]) -> int:
                     if time.monotonic() > end:
                         break
                     name = f"{options.seed} {version} {number}"
-                    history = generated(name, version, options.tables, options.without, options.only, options.notes)
+                    history = generated(
+                        name, version, options.tables, options.without, options.only, options.notes, options.batches
+                    )
                     if options.binary:
                         history = replace(history, options={**history.options, "binary": True})
                     runs.totals["histories"] += 1
@@ -173,6 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--versions", type=int, nargs="+", choices=RELEASES, default=[18], help="PostgreSQL's (default 18)")
     add("--format", choices=SINKS, default="parquet", help="of the tables (default parquet)")
     add("--notes", type=int, default=6, help="moments of each history that are compared with its history (default 6)")
+    add("--batches", type=int, default=3, help="how often each is replicated on the way, at most (default 3)")
     add("--states", type=int, default=2, help="tables of each that are compared as of an earlier seq (default 2)")
     add("--no-history", action="store_true", help="replicate current tables alone")
     add("--binary", action="store_true", help="capture in binary format")

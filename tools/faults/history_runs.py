@@ -1,8 +1,9 @@
 """A history is performed on a server, captured and replicated; its tables are compared with what the server showed."""
 
 import threading
+import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -59,8 +60,6 @@ class Settings:
     """Whether the warehouse has histories, too."""
     states: int = 2
     """How many tables are compared as of the end of an earlier batch, each with a job of Spark."""
-    at_once: bool = True
-    """Whether all is replicated into a second warehouse at the end, in one batch."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,9 @@ class Outcome:
     refused: int = 0
     """Statements that the server refused, for which random ones may ask; the rest of their steps was left out."""
     refusals: list[str] = field(default_factory=list)
+    """What it said of them."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long it was captured, and replicated."""
 
     @property
     def failures(self) -> list[Difference]:
@@ -265,10 +267,20 @@ class _Run:
             with suppress(PgoutputError):  # the table may be dropped, or not published
                 snapshot(self.dsn, self.log, [table], handle_signals=False)
 
-    def failing(self, stage: str, work: Any) -> None:
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            spent = self.outcome.seconds.get(what, 0.0) + time.monotonic() - began
+            self.outcome.seconds[what] = spent
+
+    def failing(self, stage: str, work: Callable[[], object]) -> None:
         """Do something without which there is nothing to compare; what it raises is noted."""
         try:
-            work()
+            with self.timed(stage):
+                work()
         except Exception as error:
             self.differ(stage, "", f"{type(error).__name__}: {_one_line(error)}")
             raise _GivenUpError from error
@@ -293,7 +305,7 @@ class _Run:
             known = set(open_log(self.spark, self.log).tables)
             tables = None if not self.excluded else known - self.excluded
             try:
-                with warnings.catch_warnings():
+                with warnings.catch_warnings(), self.timed(REPLICATE):
                     warnings.simplefilter("ignore")
                     replicate(self.spark, self.log, warehouse, self.settings.into, tables, history=with_history)
                 return True
@@ -343,8 +355,7 @@ class _Run:
     def rows(self, warehouse: Path, dataset: Dataset) -> pa.Table:
         """Read a dataset; Parquet without Spark, which takes long for each."""
         if self.settings.into == "parquet":
-            path = warehouse / dataset.details["path"]
-            return pq.read_table(path, coerce_int96_timestamp_unit="us")
+            return _read_parquet(warehouse / dataset.details["path"], dataset.details["schema"])
         read = read_history if dataset.is_history else read_current
         return read(self.spark, warehouse, dataset.version.table).toArrow()
 
@@ -412,9 +423,9 @@ class _Run:
                     self.differ("as of a seq", noted.name, f"seq {seq}: {text}", lacks.get(noted.oid))
 
     def compare_at_once(self, final: Moment) -> None:
-        """Replicate all from the beginning in one batch."""
+        """Replicate all from the beginning in one batch, where it took several until now."""
         other = self.directory / "at-once"
-        if self.settings.at_once and self.replicate(other, "replicate at once", self.settings.with_history):
+        if len(self.batches) > 1 and self.replicate(other, "replicate at once", self.settings.with_history):
             self.compare(final, other, "state at once")
 
 
@@ -449,6 +460,21 @@ def _datasets(warehouse: Path, is_history: bool) -> dict[int, Dataset]:
     """Return the datasets of tables by their OIDs."""
     found = Warehouse(warehouse).datasets().values()
     return {each.version.oid: each for each in found if each.is_history == is_history}
+
+
+def _read_parquet(path: Path, schema: Mapping[str, Any]) -> pa.Table:
+    """Read what Spark wrote with a schema: instants are in UTC, though Parquet's INT96 does not say so."""
+    table = pq.read_table(path, coerce_int96_timestamp_unit="us")
+    for place, field_ in enumerate(schema["fields"]):
+        match field_["type"]:
+            case "timestamp":
+                kind = pa.timestamp("us", "UTC")
+            case {"type": "array", "elementType": "timestamp"}:
+                kind = pa.list_(pa.timestamp("us", "UTC"))
+            case _:
+                continue
+        table = table.set_column(place, field_["name"], table.column(place).cast(kind))
+    return table
 
 
 def _is_open(session: "psycopg.Connection[Any]") -> bool:

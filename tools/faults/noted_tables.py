@@ -90,7 +90,7 @@ def _rows(
     source = sql.SQL("FROM {}{} WHERE {}").format(
         sql.SQL("" if is_root else "ONLY "),
         table,
-        sql.SQL(where or "true"),  # type: ignore[arg-type]
+        sql.SQL(where or "true"),
     )
     if not columns:
         row = connection.execute(sql.SQL("SELECT count(*) ") + source).fetchone()
