@@ -12,7 +12,17 @@ from pathlib import Path
 
 from pgoutput_construct.demo.server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
-from tools.faults import altered, lost_histories, obstacles, replicated, snapshot, starvation, upkeep, upkeep_tables
+from tools.faults import (
+    altered,
+    histories,
+    lost_histories,
+    obstacles,
+    replicated,
+    snapshot,
+    starvation,
+    upkeep,
+    upkeep_tables,
+)
 from tools.faults.attack import SERVER_SETTINGS, Round, RoundReport
 from tools.faults.counts import Counts, Faults
 from tools.faults.modes import MODES, Mode
@@ -30,7 +40,8 @@ examples:
   python -m tools.faults snapshot --rows 1000000            tables are copied while they change, and that is killed
   python -m tools.faults altered --rounds 100               columns are altered, and the log knows which is which
   python -m tools.faults spark --kills 50                   tables are replicated, and whatever does it is killed
-  python -m tools.faults histories --rounds 3               servers come back with another past, at positions that fit
+  python -m tools.faults histories --count 200              random histories, whose tables are compared exactly
+  python -m tools.faults lost-histories --rounds 3          servers come back with another past, at positions that fit
   python -m tools.faults undecodable --slots 100            slots that the server cannot decode are replaced
   python -m tools.faults timeouts                           the role has every timeout, and nothing ends of it
   python -m tools.faults starved --loops 4                  a first capture amid processes that want the processors
@@ -46,7 +57,8 @@ _OTHERS = {
     "snapshot": snapshot.main,
     "altered": altered.main,
     "spark": replicated.main,
-    "histories": lost_histories.main,
+    "histories": histories.main,
+    "lost-histories": lost_histories.main,
     "undecodable": obstacles.undecodable,
     "timeouts": obstacles.timeouts,
     "starved": starvation.main,
@@ -113,7 +125,10 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("snapshot", help="copy tables while writers change and alter them, and kill the capture")
     commands.add_parser("tables", help="compact and prune a log while it is written and read, and compare its tables")
     commands.add_parser("altered", help="alter columns while a capture runs, or is away")
-    commands.add_parser("histories", help="put volumes back, promote twins, reset statistics: another past is noticed")
+    commands.add_parser("histories", help="random histories of tables of every kind, compared with the server exactly")
+    commands.add_parser(
+        "lost-histories", help="put volumes back, promote twins, reset statistics: another past is noticed"
+    )
     commands.add_parser("starved", help="start a capture for the first time amid processes that want the processors")
     commands.add_parser("spark", help="kill capture, Spark and server while tables are replicated")
     commands.add_parser("undecodable", help="capture from slots that the server cannot decode")

@@ -1,4 +1,4 @@
-"""python -m tools.faults histories: servers that come back with another past, or without their counters, whose
+"""python -m tools.faults lost-histories: servers that come back with another past, or without their counters, whose
 positions all fit the log."""
 
 import argparse
@@ -41,7 +41,7 @@ _LOST, _OWN = 1_000_000, 2_000_000
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tools.faults histories", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.faults lost-histories", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="of each kind on each server (default 3)")
     parser.add_argument("--versions", type=int, nargs="+", choices=VERSIONS, default=VERSIONS, help="PostgreSQL's")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")

@@ -1,0 +1,147 @@
+"""Random histories of a database: the lives of many tables, dealt like hands of cards into one list of steps."""
+
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tools.faults.generated_lives import LIVES, Life
+from tools.faults.generated_types import USER_TYPES
+
+__all__ = ["CAPTURE", "CONTROLS", "NOTE", "PUBLICATION", "REPLICATE", "SNAPSHOT", "History", "Step", "generated"]
+
+CAPTURE: Final = "capture"
+"""What is written is captured up to here."""
+NOTE: Final = "note"
+"""The contents of all tables are noted, to be compared with those of the same moment later."""
+REPLICATE: Final = "replicate"
+"""All is captured and replicated, and compared."""
+SNAPSHOT: Final = "snapshot"
+"""The table that is its statement is copied again."""
+CONTROLS: Final = (CAPTURE, NOTE, REPLICATE, SNAPSHOT)
+"""Features of steps that the run itself does; those of all others are what the server does."""
+PUBLICATION: Final = "p"
+OTHER_SCHEMA: Final = "other"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Statements that follow one another in one session, or what the run does between them."""
+
+    feature: str
+    """What it is an example of, or one of CONTROLS."""
+    statements: tuple[str, ...] = ()
+    """Each is executed by itself; after one that fails the rest is left out, and its transaction rolled back."""
+    life: str = ""
+    """The life that it belongs to; "" for those of the whole history."""
+    session: int = 0
+    """The connection; a transaction that one step begins in it may be ended by another one."""
+
+
+@dataclass(frozen=True)
+class History:
+    """What is done to a database, and how that is captured."""
+
+    name: str
+    """Of its seed, and its number."""
+    version: int
+    """The release of PostgreSQL."""
+    publication: str
+    """What CREATE PUBLICATION has after the name."""
+    steps: tuple[Step, ...]
+    options: Mapping[str, Any]
+    """Keywords of ``capture``."""
+    is_live: bool = False
+    """Whether a capture runs all the time, instead of from one CAPTURE to the next."""
+
+    @property
+    def setup(self) -> tuple[str, ...]:
+        """What makes the types and the publication, before the slot is created."""
+        made = f"CREATE PUBLICATION {PUBLICATION} {self.publication}".strip()
+        return (f"CREATE SCHEMA {OTHER_SCHEMA}", *USER_TYPES, made)
+
+
+_ALL: Final = "FOR ALL TABLES"
+_LISTED: Final = ""
+_ROOTS: Final = "WITH (publish_via_partition_root = true)"
+_PUBLICATIONS: Final = (
+    (_ALL, 14),
+    (f"{_ALL} {_ROOTS}", 14),
+    (f"FOR TABLES IN SCHEMA public, {OTHER_SCHEMA}", 15),
+    (_LISTED, 15),
+    (_ROOTS, 15),
+    (f"{_ALL} WITH (publish_generated_columns = stored)", 18),
+)
+"""What is published, and since which release that can be asked for; without tables, each life adds its own."""
+
+
+def generated(
+    name: str,
+    version: int,
+    tables: int,
+    without: Collection[str] = (),
+    only: Collection[str] = (),
+    notes: int = 6,
+    batches: int = 3,
+) -> History:
+    """Return the history of this name: the same each time.
+
+    Args:
+        name: What all that is drawn is drawn by.
+        version: The release of PostgreSQL, which may lack types and statements.
+        tables: How many there are at least.
+        without: Lives, and features of steps, that it does without.
+        only: The lives that it has, none for all.
+        notes: How often the contents of its tables are noted on the way.
+        batches: How often it is replicated on the way, at most.
+    """
+    chance = random.Random(name)
+    publication = chance.choice([text for text, since in _PUBLICATIONS if since <= version])
+    is_listed = publication in (_LISTED, _ROOTS)
+    lives = _drawn_lives(chance, version, tables, is_listed, {"without": without, "only": only})
+    steps = _dealt([[Step(*each) for each in life.steps] for life in lives], chance)
+    kept = [step for step in steps if step.feature not in without]
+    return History(
+        name, version, publication, tuple(_with_controls(kept, chance, notes, batches)), *_capture(chance, version)
+    )
+
+
+def _drawn_lives(
+    chance: random.Random, version: int, tables: int, is_listed: bool, chosen: Mapping[str, Collection[str]]
+) -> list[Life]:
+    makers = [
+        (make, weight)
+        for name, (make, weight) in LIVES.items()
+        if name not in chosen["without"] and (not chosen["only"] or name in chosen["only"])
+    ]
+    found: list[Life] = []
+    while sum(life.tables for life in found) < tables:
+        make: Callable[[Life], None] = chance.choices(*zip(*makers, strict=True))[0]
+        life = Life(f"t{len(found)}", random.Random(chance.getrandbits(64)), version, PUBLICATION, is_listed)
+        make(life)
+        found.append(life)
+    return found
+
+
+def _dealt(hands: list[list[Step]], chance: random.Random) -> Iterable[Step]:
+    """Yield the steps of all lives, those of each in their order, all about equally far at any time."""
+    places = [(place + chance.random(), number) for number, hand in enumerate(hands) for place in range(len(hand))]
+    left = [iter(hand) for hand in hands]
+    longest = max(map(len, hands), default=1)
+    begins = [chance.uniform(0, longest - len(hand)) for hand in hands]
+    for _, number in sorted((place + begins[number], number) for place, number in places):
+        yield next(left[number])
+
+
+def _with_controls(steps: list[Step], chance: random.Random, notes: int, batches: int) -> list[Step]:
+    found = list(steps)
+    controls = [CAPTURE] * chance.randrange(4) + [NOTE] * notes + [REPLICATE] * min(chance.randrange(1, 4), batches)
+    for control in controls:
+        found.insert(chance.randrange(len(found) // 8, len(found) + 1), Step(control))
+    return found
+
+
+def _capture(chance: random.Random, version: int) -> tuple[dict[str, Any], bool]:
+    """Draw how a history is captured: options of the protocol, and whether the capture runs all the time."""
+    streaming = chance.choice(["off", "on", "parallel"] if version >= 16 else ["off", "on"])
+    return {"streaming": streaming, "two_phase": version >= 15 and chance.random() < 0.5}, chance.random() < 0.4

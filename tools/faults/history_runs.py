@@ -1,0 +1,495 @@
+"""A history is performed on a server, captured and replicated; its tables are compared with what the server showed."""
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog.copies import latest_copies
+from pgoutput_construct.changelog.wholeness import Lack, lacks_of
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.postgres import capture, current_lsn, snapshot
+from pgoutput_construct.spark import open_log, plain_errors, read_current, replicate
+from pgoutput_construct.spark.warehouse import read_history
+from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
+from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, History, Step
+from tools.faults.noted_tables import Moment, NotedTable, mismatch, note_tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Difference", "Outcome", "Settings", "perform"]
+
+_SESSIONS: Final = 3
+_SECONDS: Final = 60.0
+"""For how long a capture may take when no transaction is open, for which it might wait, and"""
+_PATIENCE: Final = 3.0
+"""when one is."""
+_TIMEOUTS: Final = "-c lock_timeout=300ms -c statement_timeout=20s -c search_path=public,other"
+_OWN: Final = ("_untyped", "_commit_lsn", "_seq")
+"""The columns of a current table besides those of its source."""
+_ATTEMPTS: Final = 8
+"""How many tables may fail in one batch before the others are given up."""
+
+_HELD: Final = b"""
+    SELECT pid FROM pg_locks WHERE locktype = 'relation' AND mode = 'AccessExclusiveLock'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND granted
+"""
+_PREPARED: Final = b"SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a history is replicated, and what is compared."""
+
+    into: str = "parquet"
+    with_history: bool = True
+    """Whether the warehouse has histories, too."""
+    states: int = 2
+    """How many tables are compared as of the end of an earlier batch, each with a job of Spark."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not as the source had it."""
+
+    stage: str
+    """What was compared, or what failed."""
+    table: str
+    """The table by its name; "" for all."""
+    text: str
+    reported: bool = False
+    """Whether the log names the table among what it lacks."""
+
+    def __str__(self) -> str:
+        return f"{self.stage}: {self.table}: {self.text}" if self.table else f"{self.stage}: {self.text}"
+
+
+@dataclass
+class Outcome:
+    """What a history came to."""
+
+    differences: list[Difference] = field(default_factory=list)
+    tables: int = 0
+    """How many were compared at the end."""
+    rows: int = 0
+    """Of these."""
+    comparisons: int = 0
+    """How often a table was compared, at whatever moment."""
+    executed: int = 0
+    """Statements that succeeded."""
+    refused: int = 0
+    """Statements that the server refused, for which random ones may ask; the rest of their steps was left out."""
+    refusals: list[str] = field(default_factory=list)
+    """What it said of them."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long it was captured, and replicated."""
+
+    @property
+    def failures(self) -> list[Difference]:
+        """The differences that nobody reported."""
+        return [each for each in self.differences if not each.reported]
+
+
+def perform(
+    history: History, server: EmbeddedServer, spark: "SparkSession", directory: Path, settings: Settings | None = None
+) -> Outcome:
+    """Perform a history in a database of its own, and compare; nothing of it is left, but for files of a failure.
+
+    ``directory`` must be there; log and warehouse go into it.
+    """
+    run = _Run(history, server, spark, directory, settings or Settings())
+    with run.database():
+        run.run()
+    return run.outcome
+
+
+@dataclass
+class _Run:
+    history: History
+    server: EmbeddedServer
+    spark: "SparkSession"
+    directory: Path
+    settings: Settings
+    outcome: Outcome = field(default_factory=Outcome)
+    moments: list[Moment] = field(default_factory=list)
+    """Those that were noted."""
+    batches: list[tuple[int, Moment]] = field(default_factory=list)
+    """The last seq of the log, and the contents, at the end of each batch."""
+    excluded: set[str] = field(default_factory=set)
+    """Tables that could not be replicated: their trouble is noted once, and the others are replicated without them."""
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "log"
+
+    @cached_property
+    def dbname(self) -> str:
+        return "".join(each if each.isalnum() else "_" for each in f"h_{self.history.name}".lower())
+
+    @property
+    def dsn(self) -> str:
+        return psycopg.conninfo.make_conninfo(self.server.dsn, dbname=self.dbname)
+
+    @contextmanager
+    def database(self) -> Iterator[None]:
+        """Have a database, and drop it with its slot in the end."""
+        with self.server.connect() as admin:
+            admin.execute(f"CREATE DATABASE {self.dbname}".encode())
+        try:
+            yield
+        finally:
+            with self.server.connect(dbname=self.dbname) as connection:
+                for (gid,) in connection.execute(_PREPARED).fetchall():
+                    connection.execute(f"ROLLBACK PREPARED '{gid}'".encode())
+                query = b"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s"
+                connection.execute(query, [self.dbname])
+            with self.server.connect() as admin:
+                admin.execute(f"DROP DATABASE {self.dbname} WITH (FORCE)".encode())
+
+    def run(self) -> None:
+        with ExitStack() as stack:
+            self.admin = stack.enter_context(self.server.connect(dbname=self.dbname))
+            for statement in self.history.setup:
+                self.admin.execute(statement.encode())
+            opened = (self.server.connect(dbname=self.dbname, options=_TIMEOUTS) for _ in range(_SESSIONS))
+            self.sessions = [stack.enter_context(each) for each in opened]
+            self.live: _Live | None = None
+            try:
+                self.capture()
+                for step in self.history.steps:
+                    self.step(step)
+                self.end_transactions()
+                final = self.replicated()
+            except _GivenUpError:
+                return
+            finally:
+                if self.live is not None:
+                    self.live.stop()
+            self.compare_histories(final)
+            self.compare_states()
+            self.compare_at_once(final)
+
+    # What the server does.
+
+    def step(self, step: Step) -> None:
+        """Do one step."""
+        match step.feature:
+            case "capture":
+                self.capture()
+            case "note":
+                self.release_tables()
+                self.moments.append(note_tables(self.admin, PUBLICATION))
+            case "replicate":
+                self.replicated()
+            case "snapshot":
+                self.copy_again(step.statements[0])
+            case _:
+                self.execute(step)
+
+    def execute(self, step: Step) -> None:
+        session = self.sessions[step.session]
+        for statement in step.statements:
+            try:
+                session.execute(statement.encode())
+                self.outcome.executed += 1
+            except psycopg.Error as error:
+                self.outcome.refused += 1
+                self.outcome.refusals.append(f"{str(error).splitlines()[0]} <- {statement[:200]}")
+                _roll_back(session)
+                return
+
+    def release_tables(self) -> None:
+        """Commit transactions that have tables for themselves: nobody could read these."""
+        holders = {row[0] for row in self.admin.execute(_HELD)}
+        for session in self.sessions:
+            if session.info.backend_pid in holders:
+                _commit(session)
+        if None in holders:
+            self.end_prepared()
+
+    def prepared(self) -> list[str]:
+        """Return the transactions that are prepared."""
+        return [row[0] for row in self.admin.execute(_PREPARED)]
+
+    def end_prepared(self) -> None:
+        for gid in self.prepared():
+            self.admin.execute(f"COMMIT PREPARED '{gid}'".encode())
+
+    def end_transactions(self) -> None:
+        for session in self.sessions:
+            _commit(session)
+        self.end_prepared()
+
+    # What captures and replicates it.
+
+    def capture(self) -> None:
+        """Capture all that was written."""
+        self.release_tables()
+        if self.live is not None:
+            live, self.live = self.live, None
+            self.failing(CAPTURE, live.stop)
+        self.failing(CAPTURE, self.capture_to_here)
+        if self.history.is_live:
+            self.live = _Live(self)
+
+    def capture_to_here(self) -> None:
+        """Capture what was written; a table that is copied waits for all transactions that are open, which then end."""
+        end, is_open = current_lsn(self.admin), any(map(_is_open, self.sessions)) or self.prepared()
+        if is_open and self._capture(until_lsn=end, duration=_PATIENCE):
+            return
+        self.end_transactions()
+        if not self._capture(until_lsn=end, duration=_SECONDS):
+            raise PgoutputError(f"the capture took longer than {_SECONDS:.0f} seconds")
+
+    def _capture(self, **until: Any) -> bool:
+        """Capture; return whether it came to the end that it was given."""
+        given: dict[str, Any] = {"create_slot": True, "snapshot": True, "handle_signals": False, "status_interval": 1.0}
+        ended = capture(self.dsn, self.dbname, [PUBLICATION], self.log, **given, **until, **self.history.options)
+        return ended.ended_by != "duration"
+
+    def copy_again(self, table: str) -> None:
+        if self.live is None:
+            self.end_transactions()
+            with suppress(PgoutputError):  # the table may be dropped, or not published
+                snapshot(self.dsn, self.log, [table], handle_signals=False)
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            spent = self.outcome.seconds.get(what, 0.0) + time.monotonic() - began
+            self.outcome.seconds[what] = spent
+
+    def failing(self, stage: str, work: Callable[[], object]) -> None:
+        """Do something without which there is nothing to compare; what it raises is noted."""
+        try:
+            with self.timed(stage):
+                work()
+        except Exception as error:
+            self.differ(stage, "", f"{type(error).__name__}: {_one_line(error)}")
+            raise _GivenUpError from error
+
+    def replicated(self) -> Moment:
+        """Capture and replicate all, and compare the tables; return what the server shows."""
+        self.capture()
+        moment = note_tables(self.admin, PUBLICATION)
+        self.moments.append(moment)
+        self.batches.append((ChangeLog(self.log).index.last_seq, moment))
+        if self.replicate(self.warehouse, REPLICATE, self.settings.with_history):
+            self.compare(moment, self.warehouse, "state")
+        return moment
+
+    @property
+    def warehouse(self) -> Path:
+        return self.directory / "warehouse"
+
+    def replicate(self, warehouse: Path, stage: str, with_history: bool) -> bool:
+        """Replicate; tables that fail are left out, and the others are tried without them."""
+        for _ in range(_ATTEMPTS):
+            known = set(open_log(self.spark, self.log).tables)
+            tables = None if not self.excluded else known - self.excluded
+            try:
+                with warnings.catch_warnings(), self.timed(REPLICATE):
+                    warnings.simplefilter("ignore")
+                    replicate(self.spark, self.log, warehouse, self.settings.into, tables, history=with_history)
+                return True
+            except Exception as error:
+                text = _one_line(error)
+                named = {name for name in known - self.excluded if name in text}
+                for name in named or {""}:
+                    self.differ(stage, name, f"{type(error).__name__}: {text}")
+                if not named:
+                    return False
+                self.excluded |= named
+        return False
+
+    # What is compared.
+
+    def lacks(self) -> Mapping[int, Lack]:
+        """Return what the log says that it lacks, by table."""
+        return {lack.relation_oid: lack for lack in lacks_of(ChangeLog(self.log).index)}
+
+    def differ(self, stage: str, table: str, text: str, lack: Lack | None = None) -> None:
+        found = Difference(stage, table, text + (f" (reported: {lack.reason})" if lack else ""), lack is not None)
+        if found not in self.outcome.differences:
+            self.outcome.differences.append(found)
+
+    def compare(self, moment: Moment, warehouse: Path, stage: str) -> None:
+        """Compare all tables of a warehouse with those of a moment."""
+        lacks, stored = self.lacks(), _datasets(warehouse, is_history=False)
+        self.outcome.tables = len(moment.tables)
+        self.outcome.rows = sum(len(noted.rows) for noted in moment.tables.values())
+        for oid, noted in moment.tables.items():
+            if noted.name in self.excluded:
+                continue
+            self.outcome.comparisons += 1
+            if oid not in stored:
+                self.differ(stage, noted.name, "it is not in the warehouse", lacks.get(oid))
+                continue
+            if (name := stored[oid].version.table) != noted.name:
+                self.differ(stage, noted.name, f"it is called {name} there", lacks.get(oid))
+            if text := mismatch(noted, self.rows(warehouse, stored[oid]), skipped=_OWN):
+                self.differ(stage, noted.name, text, lacks.get(oid))
+        published = {noted.name for noted in moment.tables.values()}
+        for dataset in stored.values():
+            name = dataset.version.table
+            if dataset.version.oid not in moment.tables and name in published:
+                self.differ(stage, name, f"the warehouse has it of OID {dataset.version.oid}, which is another table")
+
+    def rows(self, warehouse: Path, dataset: Dataset) -> pa.Table:
+        """Read a dataset; Parquet without Spark, which takes long for each."""
+        if self.settings.into == "parquet":
+            return _read_parquet(warehouse / dataset.details["path"], dataset.details["schema"])
+        read = read_history if dataset.is_history else read_current
+        return read(self.spark, warehouse, dataset.version.table).toArrow()
+
+    def compare_histories(self, final: Moment) -> None:
+        """Compare what the histories say of now, and of each moment that was noted, with the source."""
+        if not self.settings.with_history:
+            return
+        lacks, copies = self.lacks(), latest_copies(ChangeLog(self.log).index)
+        for oid, dataset in _datasets(self.warehouse, is_history=True).items():
+            noted = final.tables.get(oid)
+            if noted is None or noted.name in self.excluded:
+                continue
+            self.outcome.comparisons += 1
+            try:
+                rows = self.rows(self.warehouse, dataset)
+                now = rows.filter(pc.is_null(rows["_ended_by"])).select([*noted.columns, "_untyped"])
+                text = mismatch(noted, now, skipped=["_untyped"])
+            except KeyError as error:
+                text = f"its columns are {rows.column_names}: {error}"
+            if text:
+                self.differ("history", noted.name, text, lacks.get(oid))
+                continue
+            since = copies[oid].snapshot.lsn if oid in copies else 0
+            for moment in self.moments:
+                if oid in moment.tables and moment.lsn >= since:
+                    self.compare_moment(moment, noted, rows, lacks.get(oid))
+
+    def compare_moment(self, moment: Moment, now: NotedTable, history: pa.Table, lack: Lack | None) -> None:
+        """Compare what a history says of a moment with what was noted, in the columns that the table still has."""
+        then = moment.tables[now.oid]
+        numbers = {number: name for name, number in now.columns.items()}
+        names = {
+            name: numbers[number]
+            for name, number in then.columns.items()
+            if number in numbers and now.types[numbers[number]] == then.types[name]
+        }
+        if not names:
+            return
+        self.outcome.comparisons += 1
+        time = pa.scalar(moment.time.astimezone(UTC), pa.timestamp("us", "UTC"))
+        ends = history["_valid_to"].cast(pa.timestamp("us", "UTC"))
+        is_open = pc.fill_null(pc.greater(ends, time), True)
+        begins = pc.less_equal(history["_commit_lsn"], pa.scalar(int(moment.lsn), pa.int64()))
+        valid = history.filter(pc.and_(is_open, begins))
+        if text := mismatch(then, valid, names, skipped=["_untyped"]):
+            self.differ("history at a moment", now.name, f"{moment.lsn}: {text}", lack)
+
+    def compare_states(self) -> None:
+        """Compare states of a few tables as of the end of earlier batches."""
+        left = self.settings.states
+        for seq, moment in self.batches[:-1]:
+            opened = open_log(self.spark, self.log, seq)
+            lacks = {lack.relation_oid: lack for lack in opened.lacks}
+            changed = [noted for noted in moment.tables.values() if noted.rows and noted.name not in self.excluded]
+            for noted in changed[: (left + 1) // 2]:
+                left -= 1
+                self.outcome.comparisons += 1
+                try:
+                    with warnings.catch_warnings(), plain_errors():
+                        warnings.simplefilter("ignore")
+                        text = mismatch(noted, opened.state(noted.name).toArrow(), skipped=["_untyped"])
+                except Exception as error:
+                    text = f"{type(error).__name__}: {_one_line(error)}"
+                if text:
+                    self.differ("as of a seq", noted.name, f"seq {seq}: {text}", lacks.get(noted.oid))
+
+    def compare_at_once(self, final: Moment) -> None:
+        """Replicate all from the beginning in one batch, where it took several until now."""
+        other = self.directory / "at-once"
+        if len(self.batches) > 1 and self.replicate(other, "replicate at once", self.settings.with_history):
+            self.compare(final, other, "state at once")
+
+
+class _GivenUpError(Exception):
+    """What follows could not be compared."""
+
+
+class _Live:
+    """A capture that runs while a history is performed."""
+
+    def __init__(self, run: _Run) -> None:
+        self._done = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._capture, args=(run,), name="capture")
+        self._thread.start()
+
+    def _capture(self, run: _Run) -> None:
+        try:
+            run._capture(stop=self._done.is_set)
+        except Exception as error:
+            self._error = error
+
+    def stop(self) -> None:
+        """End it; raise what it raised."""
+        self._done.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+
+def _datasets(warehouse: Path, is_history: bool) -> dict[int, Dataset]:
+    """Return the datasets of tables by their OIDs."""
+    found = Warehouse(warehouse).datasets().values()
+    return {each.version.oid: each for each in found if each.is_history == is_history}
+
+
+def _read_parquet(path: Path, schema: Mapping[str, Any]) -> pa.Table:
+    """Read what Spark wrote with a schema: instants are in UTC, though Parquet's INT96 does not say so."""
+    table = pq.read_table(path, coerce_int96_timestamp_unit="us")
+    for place, field_ in enumerate(schema["fields"]):
+        match field_["type"]:
+            case "timestamp":
+                kind = pa.timestamp("us", "UTC")
+            case {"type": "array", "elementType": "timestamp"}:
+                kind = pa.list_(pa.timestamp("us", "UTC"))
+            case _:
+                continue
+        table = table.set_column(place, field_["name"], table.column(place).cast(kind))
+    return table
+
+
+def _is_open(session: "psycopg.Connection[Any]") -> bool:
+    return session.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+
+
+def _commit(session: "psycopg.Connection[Any]") -> None:
+    if _is_open(session):
+        session.execute("COMMIT")
+
+
+def _roll_back(session: "psycopg.Connection[Any]") -> None:
+    if _is_open(session):
+        session.execute("ROLLBACK")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:600]

@@ -1,0 +1,121 @@
+"""A history that fails is shrunk to the statements that matter, and written as a test."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from tools.faults.generated_histories import SNAPSHOT, History, Step
+
+__all__ = ["as_test", "minimized", "shrunk"]
+
+_Item = TypeVar("_Item")
+_WIDTH: Final = 112
+_ENDS: Final = ("COMMIT", "ROLLBACK", "PREPARE TRANSACTION")
+
+
+def minimized(
+    items: Sequence[_Item], fails: Callable[[list[_Item]], bool], is_over: Callable[[], bool] = lambda: False
+) -> list[_Item]:
+    """Return some of the items, in their order, that still fail, and no longer do so without any one of them.
+
+    This is Zeller's delta debugging: parts are left out, each time smaller ones. All items together must fail.
+
+    Args:
+        items: What is to be shrunk.
+        fails: Whether some of the items fail.
+        is_over: Asked before each trial; what is left when it says True is returned, and may have more than it takes.
+    """
+    left, parts = list(items), 2
+    while left:
+        size = -(-len(left) // parts)
+        for first in range(0, len(left), size):
+            if is_over():
+                return left
+            fewer = left[:first] + left[first + size :]
+            if fails(fewer):
+                left, parts = fewer, max(parts - 1, 2)
+                break
+        else:
+            if size == 1:
+                break
+            parts = min(2 * parts, len(left))
+    return left
+
+
+def shrunk(
+    history: History, lives: Collection[str], fails: Callable[[History], bool], seconds: float
+) -> tuple[History, bool]:
+    """Return a history that fails like another one, with fewer steps and statements; and whether it did so once more.
+
+    Args:
+        history: One that fails.
+        lives: Those whose tables are not as they should be: the others are left out first.
+        fails: Whether a history fails in the same way.
+        seconds: After this time what is found is returned.
+    """
+    end = time.monotonic() + seconds
+
+    def is_over() -> bool:
+        return time.monotonic() > end
+
+    best = history
+    of_lives = replace(history, steps=tuple(step for step in history.steps if step.life in ("", *lives)))
+    if not lives or not fails(of_lives):
+        if not fails(history):
+            return history, False
+    else:
+        best = of_lives
+    steps = minimized(best.steps, lambda some: fails(replace(best, steps=tuple(some))), is_over)
+    best = replace(best, steps=tuple(steps))
+    pieces = [Step(s.feature, (each,), s.life, s.session) for s in steps for each in s.statements or ("",)]
+    pieces = minimized(pieces, lambda some: fails(replace(best, steps=_joined(some))), is_over)
+    return replace(best, steps=_joined(pieces)), True
+
+
+def _joined(pieces: Sequence[Step]) -> tuple[Step, ...]:
+    """Return steps of single statements as steps; those of one transaction are one step."""
+    found: list[Step] = []
+    open_sessions: set[int] = set()
+    for piece in pieces:
+        (statement,) = piece.statements
+        if not statement or piece.feature == SNAPSHOT:
+            found.append(replace(piece, statements=(statement,) if statement else ()))
+            continue
+        before = found[-1] if found else None
+        if before and piece.session in open_sessions and (before.session, before.life) == (piece.session, piece.life):
+            found[-1] = replace(before, statements=(*before.statements, statement))
+        else:
+            found.append(piece)
+        if statement == "BEGIN":
+            open_sessions.add(piece.session)
+        elif statement.startswith(_ENDS) and not statement.startswith("ROLLBACK TO"):
+            open_sessions.discard(piece.session)
+    return tuple(found)
+
+
+def as_test(history: History, difference: str) -> str:
+    """Return a test that performs a history, ready to be put into a file, with what was different."""
+    name = "".join(each if each.isalnum() else "_" for each in history.name)
+    fixture = f"server{history.version}"
+    lines = [
+        f"def test_history_{name}({fixture}: EmbeddedServer, spark: Any, tmp_path: Path) -> None:",
+        f'    """Seed {history.name}."""',
+        f"    # {difference[:_WIDTH]}",
+        "    steps = (",
+        *(f"        {_written(step)}," for step in history.steps),
+        "    )",
+        f"    history = History({history.name!r}, {history.version}, {history.publication!r}, steps, "
+        f"{dict(history.options)!r}, {history.is_live!r})",
+        f"    assert perform(history, {fixture}, spark, tmp_path).failures == []",
+    ]
+    return "\n".join(lines)
+
+
+def _written(step: Step) -> str:
+    given = [repr(step.feature)]
+    if step.statements:
+        given.append("(" + "".join(f"{each!r}, " for each in step.statements).rstrip(" ") + ")")
+    if step.session:
+        given.append(f"session={step.session}")
+    return f"Step({', '.join(given)})"
