@@ -30,6 +30,7 @@ from pgoutput_construct.changelog.events import (
     event_rows,
 )
 from pgoutput_construct.changelog.facts import (
+    Column,
     PublicationReading,
     TableFactsReader,
     TableReading,
@@ -176,7 +177,7 @@ class LineageTracker:
                 table.numbers.add(column.number)
                 if column.missing is not None:
                     self._missing[reading.oid, column.number] = column.missing
-        table.read(reading, self._uses)
+        table.read(reading, (old, new), self._uses)
 
     def _use(self, uses: Uses, sent: "_SentRelations") -> None:
         """Note the descriptions of whose rows there are others, or more, than before."""
@@ -275,6 +276,8 @@ class _TableHistory:
         """What follows from descriptions whose numbers are not certain, by their seqs."""
         self.due: set[int] = set()
         """The seqs of those whose numbers are to be looked up: it has other rows, or there is another reading."""
+        self._altered: list[tuple[Sequence[Column], Sequence[Column]] | None] = []
+        """Of each reading, the columns in which the one before it and it differ; None where it was gone between."""
         self._findings: list[tuple[int, int, Stale]] = []
         self._copies: list[TableCopy] = []
         self._lsns, self._xmaxes = _Rising(), _Rising()
@@ -283,11 +286,16 @@ class _TableHistory:
         self._relations: dict[str, RelationReader] = {}
         self._windows: dict[tuple[int, int, bool], ReadingWindow] = {}
 
-    def read(self, reading: TableReading, uses: Uses) -> None:
-        """Take in the next reading; ``uses`` has those of its descriptions."""
+    def read(self, reading: TableReading, altered: tuple[Sequence[Column], Sequence[Column]], uses: Uses) -> None:
+        """Take in the next reading, and in which columns the latest one and it differ.
+
+        ``uses`` has those of its descriptions.
+        """
+        is_next = bool(self.readings) and self.latest is self.readings[-1]
         self.latest = reading
         if reading.gone:
             return
+        self._altered.append(altered if is_next else None)
         if self._reach:
             # That all was as before says more of the reading before this one.
             self._reach[-1] = max(self._reach[-1], reading.unchanged)
@@ -372,7 +380,8 @@ class _TableHistory:
         if key not in self._windows:
             if len(self._windows) >= _WINDOWS:
                 self._windows.clear()
-            self._windows[key] = ReadingWindow(self._between(*key))
+            altered = self._altered[end - 1] if before == end - 2 else None
+            self._windows[key] = ReadingWindow(self._between(*key), altered)
         return self._windows[key], self.readings[end - 1], is_closed
 
     def _between(self, before: int, end: int, is_new: bool) -> list[TableReading]:

@@ -28,9 +28,12 @@ class ReadingWindow:
     and what follows from the readings alone is found once for all descriptions between them.
     """
 
-    def __init__(self, readings: Sequence[TableReading]) -> None:
-        """Take at least one reading."""
+    def __init__(
+        self, readings: Sequence[TableReading], altered: tuple[Sequence[Column], Sequence[Column]] | None = None
+    ) -> None:
+        """Take at least one reading; of two also the columns in which they differ, where these are known."""
         self._readings = readings
+        self._altered = altered
         self._candidates: dict[int, Numbers | None] = {}
         self._certain: tuple[Sequence[RelationColumn], Numbers | None] | None = None
 
@@ -85,7 +88,7 @@ class ReadingWindow:
         first, *others = (reading.columns for reading in self._readings)
         if not others:
             return 0, [[]]
-        sides = first.differing(*others)
+        sides: Sequence[Sequence[Column]] = self._altered or first.differing(*others)
         common = len(first.published) - sum(column.published for column in sides[0])
         if common:
             return common, sides

@@ -154,9 +154,8 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
             chunk = self._chunks[first]
             found._chunks = self._chunks.copy()
             found._chunks[first] = _Chunk((*chunk[:place], new, *chunk[place + 1 :]))
-            old = chunk[place]
-            is_as_before = (old.number, old.published) == (new.number, new.published)
-            found.published = self.published if is_as_before else found._published()
+            is_alike = (chunk[place].number, chunk[place].published) == (new.number, new.published)
+            found.published = self.published if is_alike else found._published()
             return found
         # Of as many columns those after them stay in their chunks.
         end = -(-where.stop // _CHUNK) if len(columns) == where.stop - where.start else len(self._chunks)

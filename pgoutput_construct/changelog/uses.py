@@ -83,8 +83,8 @@ class Uses:
 
     def take(self, places: Numbers | Flags | slice) -> "Uses":
         """Return those at some places, in the order of these."""
-        columns = (getattr(self, name)[places] for name in _USE_COLUMNS)
-        return Uses(*columns, self.copies)
+        descriptions, last, oldest, newest = (getattr(self, name)[places] for name in _USE_COLUMNS)
+        return Uses(descriptions, last, oldest, newest, self.copies)
 
     def lost(self, before: "Uses") -> list[int]:
         """Return the seqs of descriptions that were in use ``before``, and no longer are."""
