@@ -269,8 +269,9 @@ class Tables:
                 )
 
     def _bring_all(self, log: OpenLog, steps: Sequence[Step]) -> None:
-        for step in steps if self._interrupted is not None else ():
-            self._recover(step, self._interrupted)
+        if self._interrupted is not None:
+            for step in steps:
+                self._recover(step, self._interrupted)
         for group in self._reporter.groups(log, self._progress.batch, steps):
             with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in group)) as staged:
                 left = self._left_of_small(log, group, staged)
