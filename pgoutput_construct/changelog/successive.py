@@ -150,11 +150,11 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
         first = where.start // _CHUNK
         found: SharedColumns[_Column] = SharedColumns.__new__(SharedColumns)
         if len(columns) == where.stop - where.start == 1:  # mostly so, and then all others stay where they are
-            (new,), place = columns, where.start - first * _CHUNK
+            (column,), place = columns, where.start - first * _CHUNK
             chunk = self._chunks[first]
             found._chunks = self._chunks.copy()
-            found._chunks[first] = _Chunk((*chunk[:place], new, *chunk[place + 1 :]))
-            is_alike = (chunk[place].number, chunk[place].published) == (new.number, new.published)
+            found._chunks[first] = _Chunk((*chunk[:place], column, *chunk[place + 1 :]))
+            is_alike = (chunk[place].number, chunk[place].published) == (column.number, column.published)
             found.published = self.published if is_alike else found._published()
             return found
         # Of as many columns those after them stay in their chunks.
