@@ -95,7 +95,7 @@ def type_change(before: TableReading, after: TableReading) -> Stale | None:
         if (was := types.get(now.oid)) is not None and _says_otherwise(was, now)
         for number in was.columns & now.columns
     }
-    names = [column.name for column in after.columns if column.number in changed and column.published]
+    names = [each.name for each in after.columns if each.number in changed and each.published] if changed else []
     if not names:
         return None
     what = f"has values of an altered type in {', '.join(names)} (ALTER TYPE: labels, or attributes)"

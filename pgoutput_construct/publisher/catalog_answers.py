@@ -169,6 +169,7 @@ CATALOG_ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
     (known(rf"WITH RECURSIVE wanted .*{_ARGUMENT}.* SELECT DISTINCT c\.oid::bigint, .*"), _tables_to_copy),
     (known(rf"WITH RECURSIVE wanted .*{_ARGUMENT}.* ARRAY\(SELECT format\(.*"), _operations),
     (known(r"WITH RECURSIVE tree AS .* FROM unnest\((?P<oids>[^)]*)\) AS wanted .* filenodes.*"), _table_facts),
+    (known(r"WITH RECURSIVE used AS \( SELECT attrelid, attnum, atttypid AS type .*"), _nothing("attrelid", "types")),
     (known(r"SELECT set_config\(name, '0', false\) FROM pg_settings .*"), _tables_to_copy),
     (known(r"SELECT to_jsonb\(s\), .* WHERE (?P<name>NULL|'\w*')::text IS NULL OR .*"), _slots),
     (known(r"SELECT pg_current_snapshot\(\)::text"), _snapshot),
