@@ -124,6 +124,11 @@ class Table:
         """The columns that it has now, typed; those of its ``state``, without ``_untyped``."""
         return pa.schema([self.columns.field(name) for name in self.current])
 
+    @property
+    def has_equal_names(self) -> bool:
+        """Whether names of its columns differ only in case."""
+        return len({name.lower() for name in self.columns.names}) < len(self.columns.names)
+
     def check_names(self, case_sensitive: bool) -> None:
         """Raise ChangeLogError when a column's name cannot stand beside the others in a DataFrame."""
         remedy = "rename it, or publish the table with a column list that leaves it out"
