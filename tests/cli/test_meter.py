@@ -7,6 +7,7 @@ import pytest
 
 from pgoutput_construct.cli.display import describe
 from pgoutput_construct.cli.meter import Meter
+from pgoutput_construct.cli.progress import Estimate
 from pgoutput_construct.cli.words import counted, sized
 from pgoutput_construct.postgres import CaptureProgress, SlotHealth
 from pgoutput_construct.wire import Lsn
@@ -59,3 +60,18 @@ def test_sizes(size: int, text: str) -> None:
     """Sizes in powers of 1024, with as many digits as people read."""
     assert sized(size) == text
     assert counted(1, "byte") == "1 byte"
+
+
+def test_what_is_left() -> None:
+    """As long as it takes at the rate of this table, or batch; nothing is said of it before there is a rate."""
+    now = 10.0
+    estimate = Estimate(lambda: now)
+    assert estimate.words(0, 9000) == "0 of 9,000 rows"
+    now = 30.0
+    assert estimate.words(2000, 9000) == "2,000 of 9,000 rows, 100 rows/s, about 70 s left"
+    now = 50.0
+    assert estimate.words(2000, 1_000_000) == "2,000 of 1,000,000 rows, 50 rows/s, about 6 h left"
+    assert estimate.words(0, 1) == "0 of 1 row"
+    now = 60.0
+    assert estimate.words(10, 310) == "10 of 310 rows, 1 rows/s, about 5 min left"
+    assert estimate.words(310, 310).endswith("31 rows/s, about 0 s left")

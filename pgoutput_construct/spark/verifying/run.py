@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning
 from pgoutput_construct.errors import ChangeLogError
@@ -22,7 +22,8 @@ from pgoutput_construct.spark.verifying.pace import PAUSE, Pace, wait_for_log
 from pgoutput_construct.spark.verifying.report import TableVerdict
 from pgoutput_construct.spark.verifying.resuming import Record
 from pgoutput_construct.spark.verifying.source import Held, Source
-from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark.warehouse.adoption import check_same_log
+from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 
 __all__ = ["verify"]
 
@@ -55,9 +56,12 @@ def verify(
         record: Where it is written down how far it has come; what it has of an interrupted one is not compared again.
 
     Raises:
-        PgoutputError: There is no such warehouse or table; the log does not reach the server's position in time.
+        PgoutputError: There is no such warehouse or table; it is of another log; the log does not reach the server's
+            position in time.
     """
-    record = record or Record(open_store(warehouse, private=False))
+    place = Warehouse(warehouse)
+    record = record or Record(place.store)
+    check_same_log(ChangeLog(log), place.progress(), place)
     with ExitStack() as stack, plain_errors(), _exact_decimals(spark):
         run = _Run(spark, log, warehouse, source, pace or Pace(), record, stack)
         for name in chosen_tables(warehouse, tables):

@@ -107,6 +107,7 @@ class Tables:
         self._datasets = self._warehouse.datasets()
         self._missing: dict[str, int] = {}
         self._resync = set(resync)
+        self._is_registered = False
         self._troubles = Troubles()
         self._failed: dict[int, tuple[str, Exception]] = {}
         """The tables of this batch that could not be brought up to date: their names, and why, by OID."""
@@ -140,7 +141,7 @@ class Tables:
             self._note(adopted(log, self._progress))
         check_same_log(log, self._progress, self._warehouse)
         self._note(replace(self._progress, reader=self._progress.reader or reader_name(self._warehouse)))
-        register_warehouse(log, self._progress.reader, self.applied)
+        self._is_registered = register_warehouse(log, self._progress.reader, self.applied)
 
     def apply(self, log: OpenLog, lacking: Collection[int] | None = None) -> Batch:
         """Bring every table up to where a log ends, as it was opened; a table that is there already is left alone.
@@ -213,7 +214,7 @@ class Tables:
             now = replace(now, seq=log.opened.as_of, applied=log.opened.as_of, lacking=lacking)
         if now != self._noted:
             self._note(now)
-        if not (now.troubled or is_early):
+        if self._is_registered and not (now.troubled or is_early):
             advance_warehouse(log, now.reader, self.applied, {each.version.oid for each in self._mine().values()})
 
     def _mine(self) -> dict[str, Dataset]:

@@ -103,10 +103,11 @@ def reader_name(warehouse: Warehouse) -> str:
     return f"{sub(r'[^A-Za-z0-9_-]+', '-', name).strip('-')[:_LONGEST] or 'warehouse'}-{uuid.uuid4().hex[:12]}"
 
 
-def register_warehouse(log: ChangeLog, name: str, applied: int) -> None:
+def register_warehouse(log: ChangeLog, name: str, applied: int) -> bool:
     """Register a warehouse, or see that it still is registered, before it reads what ended after a seq.
 
-    A user who may only read the log cannot register: prune does not wait for that warehouse then, which is logged.
+    Returns whether it is: a user who may only read the log cannot register. Prune does not wait for the warehouse then,
+    which is logged.
     """
     try:
         if name not in {reader.name for reader in readers(log.store)}:
@@ -117,18 +118,19 @@ def register_warehouse(log: ChangeLog, name: str, applied: int) -> None:
             "whose changes are pruned before they are applied will be refused",
             error,
         )
+        return False
+    return True
 
 
 def advance_warehouse(log: OpenLog, name: str, applied: int, tables: Collection[int]) -> None:
     """Note in a log that a warehouse has applied all that ended by a seq to its tables, given by their OIDs."""
     index, store = log.opened.index, log.log.store
     needed = min(needed_from(index, applied), *_of_early_copies(log, tables), applied + 1)
-    known = {reader.name: reader.next_seq for reader in readers(store)}
-    if needed <= known.get(name, -1):
-        return
     last = last_commit(index, applied)
     try:
-        register(store, name, needed, 0 if last is None else last["commit_lsn"])
+        known = {reader.name: reader.next_seq for reader in readers(store)}
+        if needed > known.get(name, -1):
+            register(store, name, needed, 0 if last is None else last["commit_lsn"])
     except ChangeLogError as error:
         _LOG.warning("the log could not be told how far this warehouse is, and retains what it has read: %s", error)
 

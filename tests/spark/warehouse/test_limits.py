@@ -97,7 +97,7 @@ def test_a_first_load_that_was_killed(spark: Any, shop: Shop, tmp_path: Path, mo
 
     monkeypatch.setattr(staging, "_staged", staged)
     one = shop.log().segments[-1].last_seq
-    limits = {"batch_bytes": 60_000, "batch_transactions": None, "workers": 1}
+    limits: dict[str, Any] = {"batch_bytes": 60_000, "workers": 1}
     monkeypatch.setattr("pgoutput_construct.spark.warehouse.replicating._batch_end", lambda *_: one)
     with monkeypatch.context() as patched:
         patched.setattr(Warehouse, "note", die)

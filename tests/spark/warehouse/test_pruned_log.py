@@ -13,6 +13,7 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.spark import read_current, replicate
 from tests.postgres.shop import Shop
+from tests.spark.logs import write_orders
 from tests.spark.warehouse.rounds import check_equal
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -93,3 +94,12 @@ def test_what_was_pruned_before_it_was_applied(spark: Any, shop: Shop, tmp_path:
     done = replicate(spark, shop.directory, warehouse)
     assert done is not None and {done.tables[f"public.{name}"] for name in ("orders", "entry")} == {"written"}
     check_equal(spark, shop, warehouse, ("orders", "entry"))
+
+
+def test_a_log_that_replicate_may_not_write(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The tables are brought up to date; a warning says that prune does not wait for them."""
+    write_orders(tmp_path / "log", range(2))
+    (tmp_path / "log" / "readers").write_text("no directory")  # root may write wherever a mode forbids it
+    done = replicate(spark, tmp_path / "log", tmp_path / "wh")
+    assert done is not None and done.tables == {"public.orders": "written"}
+    assert "prune does not wait for this warehouse" in caplog.text
