@@ -9,9 +9,10 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pgoutput_construct.changelog.copies import snapshot_command
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.warehouse.merging import merging, quoted, recording
-from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Net
 from pgoutput_construct.spark.warehouse.version import Version
 
@@ -22,10 +23,8 @@ _LOG: Final = logging.getLogger("pgoutput_construct")
 _MAPPING: Final = "delta.columnMapping."
 _MAPPED: Final = {f"{_MAPPING}mode": "name"}
 _NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
-"""What Delta Lake refuses in names of columns, unless files have other names for them: column mapping.
-
-Of a table with that, some readers refuse to read anything, and some find NULL in each column without an error.
-"""
+"""What Delta Lake refuses in names of columns, unless files have other names for them: column mapping."""
+_TROUBLE: Final = "which its readers must know: some refuse such a table, some (delta-rs) find NULL in all columns"
 _DETAIL: Final = "mapped_columns"
 _HISTORY: Final = 100
 """Among how many of the latest commits ours is looked for: others may have been vacuumed or optimized since."""
@@ -36,6 +35,11 @@ class DeltaSink(MergingSink):
 
     format = "delta"
     alters = False  # ALTER TABLE of Delta Lake 4.1.0 needs a class that Spark 4.1.0 had and 4.1.4 has not
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        """Take the warehouse."""
+        super().__init__(warehouse)
+        self._looked_at: set[str] = set()
 
     def prepare(self, spark: SparkSession) -> None:
         """Do nothing: tables are found by their paths."""
@@ -80,11 +84,22 @@ class DeltaSink(MergingSink):
         row = spark.sql(f"DESCRIBE DETAIL {self._table(dataset)}").select("properties").first()
         return dict(row["properties"]) if row is not None else None
 
+    def _say_mapped(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Log, once, that a table has the column mapping that earlier versions gave each one."""
+        if dataset.directory in self._looked_at or _DETAIL in dataset.details:
+            return
+        self._looked_at.add(dataset.directory)
+        if _is_mapped(self._properties(spark, dataset) or {}):
+            table = dataset.version.table
+            remedy = f"it has none after {snapshot_command(table)}"
+            _LOG.warning("%s has Delta Lake's column mapping, %s; it needs none: %s", table, _TROUBLE, remedy)
+
     def _is_there(self, dataset: Dataset) -> bool:
         return bool(self.warehouse.store.files(f"{dataset.directory}/_delta_log"))
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: Net) -> Dataset:
         """Merge in one commit."""
+        self._say_mapped(spark, dataset)
         with merging(
             spark, self._table(dataset), lambda: self.read(spark, dataset), changes, dataset.version.shape
         ) as statement:
@@ -122,9 +137,9 @@ def _said(dataset: Dataset, names: list[str]) -> Dataset:
     """Return a dataset whose note has the columns that are mapped; log it when they are others than before."""
     if names and dataset.details.get(_DETAIL) != names:
         _LOG.warning(
-            "%s is written with Delta Lake's column mapping, which its readers must know: some refuse such a table, "
-            "some (delta-rs) find NULL in all columns; rename %s to read it with any",
+            "%s is written with Delta Lake's column mapping, %s; rename %s to read it with any",
             f"{dataset.version.table}{'.history' if dataset.is_history else ''}",
+            _TROUBLE,
             ", ".join(map(repr, names)),
         )
     return with_values(dataset, details={_DETAIL: names} if names else {})
