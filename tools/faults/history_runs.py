@@ -3,11 +3,13 @@
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,11 +24,12 @@ from pgoutput_construct.changelog.wholeness import Lack, lacks_of
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
-from pgoutput_construct.spark import open_log, plain_errors, read_current, replicate
+from pgoutput_construct.spark import OpenLog, Table, net_changes, open_log, plain_errors, read_current, replicate
 from pgoutput_construct.spark.warehouse import read_history
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, History, Step
-from tools.faults.noted_tables import Moment, NotedTable, mismatch, note_tables
+from tools.faults.noted_tables import Moment, NotedTable, mismatch, note_tables, sent_value, stored_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +62,7 @@ class Settings:
     with_history: bool = True
     """Whether the warehouse has histories, too."""
     states: int = 2
-    """How many tables are compared as of the end of an earlier batch, each with a job of Spark."""
+    """How many tables are compared as of the end of an earlier batch, and by net changes since: jobs of Spark each."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,7 @@ class _Run:
                     self.live.stop()
             self.compare_histories(final)
             self.compare_states()
+            self.compare_net_changes()
             self.compare_at_once(final)
 
     # What the server does.
@@ -262,10 +266,11 @@ class _Run:
         return ended.ended_by != "duration"
 
     def copy_again(self, table: str) -> None:
-        if self.live is None:
-            self.end_transactions()
-            with suppress(PgoutputError):  # the table may be dropped, or not published
-                snapshot(self.dsn, self.log, [table], handle_signals=False)
+        """Copy a table again, unless it was dropped, or is not published."""
+        self.end_transactions()
+        end = time.monotonic() + _SECONDS
+        with suppress(PgoutputError):
+            snapshot(self.dsn, self.log, [table], stop=lambda: time.monotonic() > end, handle_signals=False)
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
@@ -422,6 +427,56 @@ class _Run:
                 if text:
                     self.differ("as of a seq", noted.name, f"seq {seq}: {text}", lacks.get(noted.oid))
 
+    def compare_net_changes(self) -> None:
+        """Compare what net changes from one batch to the next make of the rows with those of the second."""
+        left = self.settings.states
+        for (seq, before), (end, after) in pairwise(self.batches):
+            opened = open_log(self.spark, self.log, end)
+            for noted in after.tables.values():
+                there = before.tables.get(noted.oid)
+                if not left or there is None or there.rows == noted.rows or noted.name in self.excluded:
+                    continue
+                if there.types != noted.types or not _has_one_key(opened.table(noted.name)):
+                    continue
+                left -= 1
+                try:
+                    with plain_errors():
+                        text = self.net_mismatch(opened, there, noted, seq)
+                except Exception as error:
+                    text = f"{type(error).__name__}: {_one_line(error)}"
+                if text:
+                    lacks = {lack.relation_oid: lack for lack in opened.lacks}
+                    self.differ("net changes", noted.name, f"from seq {seq} to {end}: {text}", lacks.get(noted.oid))
+
+    def net_mismatch(self, opened: OpenLog, there: NotedTable, noted: NotedTable, seq: int) -> str:
+        """Apply the net changes of a table with a key to rows of before; return how the result differs."""
+        changes = opened.changes(noted.name, seq)
+        if changes.where("_op = 'snapshot'").count():
+            return ""  # it begins with a copy: all rows are other ones
+        self.outcome.comparisons += 1
+        keys, names = opened.table(noted.name).key_columns, list(noted.columns)
+        net = net_changes(changes, keys, names).toArrow()
+        kinds = [net.schema.field(name).type for name in names]
+        by = [names.index(name) for name in keys]
+        base = {}
+        for row in there.rows:
+            values = tuple(sent_value(value, kind) for value, kind in zip(row, kinds, strict=True))
+            base[tuple(values[place] for place in by)] = values
+        rows = {} if changes.where("_op = 'truncate'").count() else dict(base)
+        upserts = []
+        old_keys = _old_keys(net, [kinds[place] for place in by])
+        for values, op, unsent, old in zip(
+            stored_rows(net, names), net["_op"].to_pylist(), net["_unchanged"].to_pylist(), old_keys, strict=True
+        ):
+            key = tuple(values[place] for place in by)
+            rows.pop(key, None)
+            if op == "upsert":
+                known = base[old] if unsent and old is not None else values
+                upserts.append(tuple(known[n] if name in (unsent or ()) else values[n] for n, name in enumerate(names)))
+        found = Counter([*rows.values(), *upserts])
+        source = Counter(tuple(map(sent_value, row, kinds)) for row in noted.rows)
+        return f"{list(found - source)[:2]} instead of {list(source - found)[:2]}" if found != source else ""
+
     def compare_at_once(self, final: Moment) -> None:
         """Replicate all from the beginning in one batch, where it took several until now."""
         other = self.directory / "at-once"
@@ -460,6 +515,28 @@ def _datasets(warehouse: Path, is_history: bool) -> dict[int, Dataset]:
     """Return the datasets of tables by their OIDs."""
     found = Warehouse(warehouse).datasets().values()
     return {each.version.oid: each for each in found if each.is_history == is_history}
+
+
+def _has_one_key(table: Table) -> bool:
+    """Return whether all rows of a table were described as having its key of now."""
+    keys = {each.key_columns for each in table.identities} | {table.key_columns}
+    is_full = any(each.replica_identity == RelationReplicaIdentity.FULL for each in table.identities)
+    return len(keys) == 1 and bool(table.key_columns) and not is_full
+
+
+def _old_keys(net: pa.Table, kinds: Sequence[pa.DataType]) -> Iterator[tuple[Any, ...] | None]:
+    """Yield the keys under which unsent values are to be found, None for none."""
+    for key in net["_key"]:
+        if not key.is_valid:
+            yield None
+            continue
+        *values, texts = (key[name] for name in key)
+        row = pa.table(
+            {str(n): pa.array([value.as_py()], kind) for n, (value, kind) in enumerate(zip(values, kinds, strict=True))}
+        )
+        untyped = [(str(n), text) for n, text in enumerate(texts.as_py() or ()) if text is not None]
+        row = row.append_column("_untyped", pa.array([untyped or None], pa.map_(pa.string(), pa.string())))
+        yield next(stored_rows(row, row.column_names[:-1]))
 
 
 def _read_parquet(path: Path, schema: Mapping[str, Any]) -> pa.Table:

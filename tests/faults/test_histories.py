@@ -1,0 +1,48 @@
+"""The short form of ``python -m tools.faults histories``: a small history whose tables come out as they are."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgoutput_construct.demo.server import EmbeddedServer
+from tools.faults.generated_histories import History, Step, generated
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+def test_a_small_history(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
+    """Some tables are written, altered, and moved; noted, replicated in two batches and at once."""
+    from tools.faults.history_runs import perform
+
+    history = generated("fixed 18 1", 18, 4, only=["short", "odd names"], notes=2, batches=1)
+    outcome = perform(history, server18, spark, tmp_path)
+    assert outcome.differences == []
+    assert outcome.tables >= 3 and outcome.comparisons >= 10 and outcome.executed > 10 * outcome.refused
+
+
+def test_a_difference_is_found(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
+    """Rows of a file that somebody has changed are not those of the server; a statement that fails ends its step."""
+    from tools.faults import history_runs
+
+    steps = (
+        Step(
+            "created", ("CREATE TABLE t0 (id int PRIMARY KEY, v timestamptz)", "INSERT INTO t0 VALUES (1, 'now')"), "t0"
+        ),
+        Step("refused", ("BEGIN", "INSERT INTO t0 VALUES (2)", "INSERT INTO t0 VALUES (1)", "COMMIT"), "t0"),
+        Step("replicate"),
+        Step("dml", ("INSERT INTO t0 VALUES (3, 'infinity')",), "t0"),
+    )
+    history = History("tampered", 18, "FOR ALL TABLES", steps, {})
+    read = history_runs.pq.read_table
+
+    def tampered(*arguments: Any, **options: Any) -> Any:
+        return read(*arguments, **options).slice(1)
+
+    settings = history_runs.Settings(with_history=False, states=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history_runs.pq, "read_table", tampered)
+        outcome = history_runs.perform(history, server18, spark, tmp_path, settings)
+    found = {(each.stage, each.table, each.text.split(":")[0]) for each in outcome.failures}
+    assert found == {(stage, "public.t0", "1 rows missing") for stage in ("state", "state at once")}
+    assert (outcome.refused, outcome.executed, outcome.rows) == (1, 5, 2)
