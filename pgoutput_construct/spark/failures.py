@@ -15,6 +15,8 @@ _OURS = re.compile(r"pgoutput_construct\.[\w.]*?(\w+Error): (.+)")
 _KNOWN = {**vars(errors), MissingFileError.__name__: MissingFileError}
 _RAISED: Final = re.compile(r"^(?!py4j\.|pyspark\.)[A-Za-z_][\w.]*(?:Error|Exception): .+$", re.MULTILINE)
 """How a traceback of Python ends."""
+_CALLED: Final = "An error occurred while calling"
+"""How Py4J begins what Java raised."""
 _LONGEST: Final = 500
 
 
@@ -44,5 +46,6 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, PgoutputError):
         return text
     raised = _RAISED.findall(text.partition("JVM stacktrace")[0]) if "Traceback (most recent call last)" in text else []
-    line = raised[-1] if raised else next(filter(None, map(str.strip, text.splitlines())), "")
+    lines = (line.strip(" :") for line in text.splitlines() if not line.startswith(_CALLED))
+    line = raised[-1] if raised else next(filter(None, lines), "")
     return f"{type(error).__name__}: {line[:_LONGEST]}"

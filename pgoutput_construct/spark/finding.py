@@ -8,8 +8,9 @@ from typing import Final
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.facts import TableReading
 from pgoutput_construct.columnar import AS_USUAL, Choices
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, read_one, used_ones
-from pgoutput_construct.spark.tables import Base, Identity, Place, Shape, Table, Usage
+from pgoutput_construct.spark.tables import Base, Identity, Place, Refused, Shape, Table, Usage
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.messages import Relation
@@ -39,6 +40,7 @@ def find_tables(
     numbering: Numbering = BY_NAME,
     readings: Mapping[int, TableReading] = MappingProxyType({}),
     choices: Choices = AS_USUAL,
+    refused: dict[str, Refused] | None = None,
 ) -> dict[str, Table]:
     """Return the tables by qualified name, given which descriptions are used where, and the complete ``copies``.
 
@@ -46,7 +48,8 @@ def find_tables(
     by itself, the partitions of a table that is published as a whole. A table is an OID under the name it had last,
     so its changes before a renaming are its own. A table that was dropped and re-created has two OIDs under one name:
     its changes are those of both, its state is that of the last. ``numbering`` tells columns apart; ``readings`` are
-    the last ones of the catalog, by OID; ``choices`` the types that the reader wants columns to have.
+    the last ones of the catalog, by OID; ``choices`` the types that the reader wants columns to have. Tables that
+    cannot be read come into ``refused`` where that is given, by their names.
     """
     found, copied = list(usages), defaultdict[int, list[TableCopy]](list)
     for copy in copies:
@@ -67,8 +70,14 @@ def find_tables(
     tables = {}
     for name in sorted(by_name):
         order = sorted(by_name[name], key=latest.__getitem__, reverse=True)
-        reading = newer.get(history.descriptions[order[0]].relation.relation_oid)
-        tables[name] = _table(history, order, found, copied, (numbering, choices), reading)
+        oid = history.descriptions[order[0]].relation.relation_oid
+        reading = newer.get(oid)
+        try:
+            tables[name] = _table(history, order, found, copied, (numbering, choices), reading)
+        except PgoutputError as error:
+            if refused is None:
+                raise
+            refused[name] = Refused(oid, reading is not None and reading.gone, error)
     return tables
 
 

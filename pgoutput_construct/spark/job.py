@@ -66,7 +66,7 @@ class OpenLog:
     @property
     def tables(self) -> tuple[str, ...]:
         """All tables with committed changes or a copy: ``schema.table``, in double quotes where SQL needs them."""
-        return tuple(self.opened.tables)
+        return tuple(sorted((*self.opened.tables, *self.opened.refused)))
 
     def table(self, name: str) -> Table:
         """Return what is known of the table ``name``; raise ChangeLogError where the log does not have it."""

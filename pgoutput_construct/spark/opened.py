@@ -1,7 +1,7 @@
 """What is known of a log and its tables as of a seq, out of its index alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
 from pgoutput_construct.spark.finding import find_tables
 from pgoutput_construct.spark.plan import Plan, plan_of
-from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.tables import Refused, Table
 from pgoutput_construct.spark.usages import find_usages, visible_runs
 from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.wire.engine import parse
@@ -37,10 +37,17 @@ class Opened:
     """All tables with committed changes or a copy, by their names: ``schema.table``, quoted where SQL needs it."""
     types: str = ""
     """The types that columns have by choice, as they were given."""
+    refused: Mapping[str, Refused] = field(default_factory=dict)
+    """The tables besides these that cannot be read."""
 
     def table(self, name: str) -> Table:
-        """Return what is known of a table, named as in SQL; raise ChangeLogError where the log does not have it."""
+        """Return what is known of a table, named as in SQL; raise ChangeLogError where the log does not have it.
+
+        Raises another PgoutputError where it cannot be read.
+        """
         known = normal_name(name)
+        if known in self.refused:
+            raise self.refused[known].error
         if known not in self.tables:
             raise ChangeLogError(f"the log has no table {known}: it has {', '.join(self.tables) or 'none'}")
         return self.tables[known]
@@ -61,8 +68,9 @@ def opened(log: ChangeLog, as_of: int | None = None, types: str = "", *, lets_pa
         raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
     readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
     used = find_usages(runs.take(is_known), plan), present_copies(index), lineage_of(index), readings
-    tables = find_tables(plan.history, *used, choices)
-    return Opened(log, index.last_seq if as_of is None else as_of, index, plan, tables, types)
+    refused: dict[str, Refused] = {}
+    tables = find_tables(plan.history, *used, choices, refused)
+    return Opened(log, index.last_seq if as_of is None else as_of, index, plan, tables, types, refused)
 
 
 def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.names import directory_name
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.stream.identifiers import full_name
 
-__all__ = ["Base", "Identity", "Place", "Shape", "Table", "Usage"]
+__all__ = ["Base", "Identity", "Place", "Refused", "Shape", "Table", "Usage"]
 
 Place = tuple[int, int]
 """Where a change stands: ``(_commit_lsn, _seq)``."""
@@ -46,6 +46,17 @@ class Base(NamedTuple):
     """Its rows have positions in the log after this, up to that of ``copy``."""
     columns: frozenset[str]
     """The columns that they were described with."""
+
+
+class Refused(NamedTuple):
+    """A published table that cannot be read, such as one with a column whose name is not UTF-8."""
+
+    relation_oid: int
+    """The table that has the name now."""
+    dropped: bool
+    """Whether it is no more."""
+    error: PgoutputError
+    """Why."""
 
 
 class Identity(NamedTuple):
@@ -112,6 +123,11 @@ class Table:
     def current_columns(self) -> pa.Schema:
         """The columns that it has now, typed; those of its ``state``, without ``_untyped``."""
         return pa.schema([self.columns.field(name) for name in self.current])
+
+    @property
+    def has_equal_names(self) -> bool:
+        """Whether names of its columns differ only in case."""
+        return len({name.lower() for name in self.columns.names}) < len(self.columns.names)
 
     def check_names(self, case_sensitive: bool) -> None:
         """Raise ChangeLogError when a column's name cannot stand beside the others in a DataFrame."""

@@ -1,7 +1,13 @@
 """``pgoutput replicate``: what is wrong is said before Spark starts."""
 
+import logging
 from pathlib import Path
 
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.cli.replicate import _conclusion, _Report
+from pgoutput_construct.spark.warehouse.batches import Batch
 from pgoutput_construct.spark.warehouse.notes import Progress, Warehouse
 from tests.cli.conftest import Run
 
@@ -20,3 +26,27 @@ def test_refusals(run: Run, change_log: Path, tmp_path: Path) -> None:
     result = run("replicate", change_log, *given, "--once")
     assert result.exit_code == 1 and "the tables there are delta, not parquet" in result.output
     assert result.output.count("\n") == 1
+    result = run("replicate", change_log, "--into", "delta", "--warehouse", warehouse, "--once", "--resync", "public.x")
+    assert result.exit_code == 1 and "the log has no table public.x" in result.output
+    result = run("replicate", change_log, *given[:2], "--warehouse", tmp_path / "x", "--once", "--metadata-prefix", "-")
+    assert result.exit_code == 1 and "'-' is no prefix of names of columns" in result.output
+    result = run(
+        "replicate", change_log, "--into", "delta", "--warehouse", warehouse, "--once", "--metadata-prefix", "pg_"
+    )
+    assert result.exit_code == 1 and "begin with '_', not 'pg_': leave out --metadata-prefix" in result.output
+
+
+def test_a_table_in_trouble_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """When it comes into trouble, when the reason is another one, and when it is in none any more."""
+    report = _Report()
+    for troubled in ({"public.t": "a"}, {"public.t": "a"}, {"public.t": "b"}, {"public.t": "b"}, {}):
+        batch = Batch(1, 9, pgo.Lsn(5), None, {}, (), (), {}, troubled, 0.1)
+        with caplog.at_level(logging.INFO):
+            report(batch)
+        if troubled:
+            assert _conclusion(batch, ()).endswith("0/5, but for 1 table (public.t) in trouble")
+    assert [record.getMessage() for record in caplog.records] == [
+        "public.t stays as it was, and is tried again: a",
+        "public.t stays as it was, and is tried again: b",
+        "public.t is in no trouble any more",
+    ]

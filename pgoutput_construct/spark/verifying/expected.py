@@ -38,8 +38,7 @@ def table_of(log: OpenLog, dataset: Dataset) -> Table:
     make.
     """
     version = dataset.version
-    for name in log.tables:
-        table = log.table(name)
+    for table in log.opened.tables.values():
         if table.relation_oid == version.oid and not table.dropped:
             if version.shape.added_in(Shape.of(table)) is None:
                 raise BehindError(f"{version.table} was altered or copied again after the warehouse read it")

@@ -12,7 +12,7 @@ from pgoutput_construct.changelog.commits import last_commit
 from pgoutput_construct.changelog.identity import identity_of
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import Lack
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.tables import Table
@@ -35,12 +35,13 @@ from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
 from pgoutput_construct.spark.warehouse.small import advance_together
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
 from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned
-from pgoutput_construct.spark.warehouse.troubles import Troubles
+from pgoutput_construct.spark.warehouse.troubles import Troubles, WaitingError
 from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["Batch", "Tables"]
 
+_CASE: Final = "spark.sql.caseSensitive"
 _LOG: Final = logging.getLogger("pgoutput_construct")
 
 
@@ -157,8 +158,7 @@ class Tables:
         early = _early(log, mine.values(), lacking)
         tables = [table for table in self._tables(log, mine.values()) if table.relation_oid not in early]
         present = {table.relation_oid for table in tables if not table.dropped}
-        for oid, (name, refusal) in coverage.refused(log, mine.values()).items():
-            self._fail(oid, name, refusal)
+        self._refuse(log, coverage)
         due = [table for table in tables if self._troubles.is_due(table.relation_oid)]
         self._settle({table.relation_oid for table in due})
         plans = Plans(self._datasets, coverage, seq, self._resync)
@@ -167,12 +167,10 @@ class Tables:
             self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
             self._bring_all(escaped_log(log), steps)
         waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
-        gone = list(abandoned(tables, self._mine(), self._keep_dropped))
-        removed = tuple(
-            each.version.table
-            for each in gone
-            if each.version.oid not in waiting | self._failed.keys() and self._remove(each)
-        )
+        kept = waiting | self._failed.keys()
+        gone = [each for each in abandoned(tables, self._mine(), self._keep_dropped) if each.version.oid not in kept]
+        for dataset in gone:
+            self._remove(dataset)
         for oid, (name, error) in self._failed.items():
             self._troubles.note(oid, name, error)
         self._troubles.keep(waiting | self._failed.keys())
@@ -182,12 +180,21 @@ class Tables:
         self._finish(log, lacks, bool(early))
         if lacking is not None:
             lacks = [lack for lack in lacks if lack.relation_oid in lacking]
+        removed = tuple(each.version.table for each in gone)
         done = {step.table: str(step.how) for step in reversed(steps) if step.oid not in self._failed}
         lsn, moment = _last_commit(log)
         troubled, spent = self._troubles.reasons, time.monotonic() - began
         return Batch(
             self._progress.batch, seq, lsn, moment, done, removed, tuple(lacks), self._missing, troubled, spent
         )
+
+    def _refuse(self, log: OpenLog, coverage: Coverage) -> None:
+        """Note the tables that cannot be brought up to date from the log, as it is."""
+        for oid, (name, refusal) in coverage.refused(log, self._mine().values()).items():
+            self._fail(oid, name, refusal)
+        for name, refused in log.opened.refused.items():
+            if not refused.dropped and (self._chosen is None or name in self._chosen):
+                self._fail(refused.relation_oid, name, refused.error)
 
     def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool) -> None:
         """Note where the tables are, also in the log: what a table in trouble has not applied is retained there.
@@ -220,12 +227,12 @@ class Tables:
         unsure = [self._datasets[name] for name in sorted(self._unsure & self._datasets.keys())]
         asked = [dataset for dataset in unsure if dataset.version.oid in oids]
         for dataset, version in self._sessions.run(asked, self._sink.version):
-            if isinstance(version, Exception):
+            if isinstance(version, Exception) and dataset.version.table not in self._resync:
                 self._fail(dataset.version.oid, dataset.version.table, version)
                 continue
             if version is None:
                 del self._datasets[dataset.directory]
-            else:
+            elif not isinstance(version, Exception):
                 self._datasets[dataset.directory] = replace(dataset, version=version)
             self._unsure.discard(dataset.directory)
 
@@ -246,19 +253,21 @@ class Tables:
         return found
 
     def _check_place(self, step: Step) -> None:
-        """Raise ChangeLogError where a table that gave up its name has its last good version there."""
+        """Raise WaitingError where a table in trouble that gave up its name has its last good version there."""
         other = None if step.replaced is None else step.replaced.version
         if other is None or other.oid == step.oid or self._progress.is_foreign(other):
             return
-        if other.oid in self._failed or other.oid in self._troubles:
-            raise ChangeLogError(
+        is_failed = not isinstance(self._failed.get(other.oid, ("", None))[1], WaitingError | None)
+        if is_failed or self._troubles.has_own(other.oid):
+            raise WaitingError(
                 f"{step.table}: the table that had this name before is in trouble, and its dataset stands there: it is "
                 "replaced when that table is brought up to date, or dropped"
             )
 
     def _bring_all(self, log: OpenLog, steps: Sequence[Step]) -> None:
-        for step in steps if self._interrupted is not None else ():
-            self._recover(step, self._interrupted)
+        if self._interrupted is not None:
+            for step in steps:
+                self._recover(step, self._interrupted)
         for group in self._reporter.groups(log, self._progress.batch, steps):
             with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in group)) as staged:
                 left = self._left_of_small(log, group, staged)
@@ -300,13 +309,16 @@ class Tables:
 
     def _tables(self, log: OpenLog, mine: Iterable[Dataset]) -> list[Table]:
         """Return the tables that are to be kept; those that have datasets may have other names now."""
-        found = [log.table(name) for name in log.tables]
+        found = [*log.opened.tables.values()]
         if self._chosen is None:
             return found
         known = {each.version.oid for each in mine}
         return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
 
     def _bring(self, log: OpenLog, spark: SparkSession, step: Step, staged: Staged) -> Dataset:
+        # Not for all tables: Iceberg's MERGE into a history fails with it.
+        needs_case = log.table(step.table).has_equal_names or self._spark.conf.get(_CASE) == "true"
+        spark.conf.set(_CASE, str(needs_case).lower())
         dataset = self._written(log, spark, step, staged.changes(spark, Wanted(step.table, step.after)))
         self._warehouse.note(dataset)
         return dataset
@@ -332,7 +344,7 @@ class Tables:
             rows = advanced(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
         return self._sink.replace(spark, step.dataset, self._sink.naming.stored(rows), step.replaced)
 
-    def _remove(self, dataset: Dataset) -> bool:
+    def _remove(self, dataset: Dataset) -> None:
         """Remove a dataset; where its files cannot be, its table is in trouble."""
         self._warehouse.forget(dataset.directory)
         del self._datasets[dataset.directory]
@@ -342,7 +354,6 @@ class Tables:
             self._sink.remove(self._spark, dataset)
         except Exception as error:
             self._fail(dataset.version.oid, dataset.version.table, error)
-        return True
 
 
 def _early(log: OpenLog, datasets: Iterable[Dataset], lacking: Collection[int] | None) -> set[int]:

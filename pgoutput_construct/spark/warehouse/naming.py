@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.job import OpenLog
@@ -20,18 +21,25 @@ from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.history import HISTORY
 
-__all__ = ["MARK", "PREFIX", "Naming", "escaped", "escaped_log"]
+__all__ = ["MARK", "PREFIX", "Naming", "escaped", "escaped_log", "unescaped"]
 
 PREFIX: Final = "_"
 """How the names of our columns begin, unless the warehouse has another prefix."""
 MARK: Final = "~"
 """How the name of a table's column begins that is escaped."""
 _STATE: Final = ("_untyped", "_commit_lsn", "_seq")
+_NAMING: Final = ("_untyped", "_unchanged")
+"""Those of our columns in which others are named."""
 
 
 def escaped(name: str) -> str:
     """Return what a table's column is called while changes are replayed."""
     return MARK + name if name.startswith((PREFIX, MARK)) else name
+
+
+def unescaped(rows: DataFrame, *columns: str) -> DataFrame:
+    """Return rows with the names of a table's columns, as they are, in columns that name some."""
+    return _naming(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *columns)
 
 
 def escaped_log(log: OpenLog) -> OpenLog:
@@ -77,7 +85,7 @@ class Naming:
         """Return rows whose ``_untyped`` and ``_unchanged`` name columns as the datasets do."""
         if not any(name.startswith(MARK) for name in rows.columns):
             return rows
-        return _naming(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), "_untyped", "_unchanged")
+        return unescaped(rows, *(name for name in _NAMING if name in rows.columns))
 
     def unprefixed(self, rows: DataFrame, is_history: bool) -> DataFrame:
         """Return rows of a dataset with our columns as those of a change; the table's have their own names."""
@@ -91,7 +99,8 @@ class Naming:
         if not any(name.startswith(MARK) for name in found.columns):
             return found
         marked = f"^([{MARK}{PREFIX}])"
-        return _naming(found, lambda name: F.regexp_replace(name, marked, f"{MARK}$1"), *_ours(is_history))
+        naming = (name for name in _NAMING if name in _ours(is_history))
+        return _naming(found, lambda name: F.regexp_replace(name, marked, f"{MARK}$1"), *naming)
 
     def arrow(self, schema: pa.Schema) -> pa.Schema:
         """Return a schema under the names that the datasets have."""
@@ -109,11 +118,12 @@ def _renamed(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
 
 
 def _naming(rows: DataFrame, changed: Callable[[Column], Column], *columns: str) -> DataFrame:
-    """Change the names of columns that stand in a map's keys, or in an array."""
-    if "_untyped" in columns:
-        rows = rows.withColumn("_untyped", F.transform_keys("_untyped", lambda name, _: changed(name)))
-    if "_unchanged" in columns and "_unchanged" in rows.columns:
-        rows = rows.withColumn("_unchanged", F.transform("_unchanged", changed))
+    """Change the names of columns that are the keys of a map, or the elements of an array."""
+    for name in columns:
+        if isinstance(rows.schema[name].dataType, T.MapType):
+            rows = rows.withColumn(name, F.transform_keys(name, lambda each, _: changed(each)))
+        else:
+            rows = rows.withColumn(name, F.transform(name, changed))
     return rows
 
 

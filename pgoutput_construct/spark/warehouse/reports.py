@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.names import plain_path
+from pgoutput_construct.spark.warehouse.naming import escaped, unescaped
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.steps import Step
 from pgoutput_construct.stream.identifiers import normal_name
@@ -37,6 +38,8 @@ def report_missing(warehouse: Warehouse, step: Step, rows: DataFrame) -> int:
 
     A step that is done again, after a batch that was interrupted, puts the same in place of what it left.
     """
+    if any(name != escaped(name) for name in step.dataset.version.shape.columns):
+        rows = unescaped(rows, "_row", "_unchanged")
     found = rows.persist()
     try:
         count = found.count()

@@ -79,6 +79,6 @@ def _check_tables(log: ChangeLog, place: Warehouse, tables: Collection[str], res
     known = {each.version.table for each in place.datasets().values()} if tables else set()
     unknown = {normal_name(table) for table in tables} - known | {normal_name(table) for table in resync}
     if unknown:
-        names = opened(log).tables
-        for name in sorted(unknown - names.keys()):
-            raise ChangeLogError(f"the log has no table {name}: it has {', '.join(names) or 'none'}")
+        found = opened(log)
+        for name in sorted(unknown - found.tables.keys() - found.refused.keys()):
+            raise ChangeLogError(f"the log has no table {name}: it has {', '.join(found.tables) or 'none'}")

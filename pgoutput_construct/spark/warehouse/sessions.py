@@ -21,10 +21,7 @@ class Sessions:
     """A few sessions beside one, with its settings."""
 
     def __init__(self, spark: SparkSession, number: int, prepare: Callable[[SparkSession], None]) -> None:
-        """``prepare`` sets what a session needs beside the settings of ``spark``.
-
-        They tell the names of columns by their case, as PostgreSQL does.
-        """
+        """``prepare`` sets what a session needs beside the settings of ``spark``."""
         self._spark = spark
         self._prepare = prepare
         self._number = number
@@ -65,7 +62,6 @@ class Sessions:
         for key, value in self._spark.conf.getAll.items():
             with suppress(PySparkException):  # what a running session cannot be told, it shares with the others
                 session.conf.set(key, value)
-        session.conf.set("spark.sql.caseSensitive", "true")
         self._prepare(session)
         return session
 

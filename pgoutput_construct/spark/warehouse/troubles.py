@@ -1,5 +1,6 @@
 """Tables that cannot be brought up to date: why, and when that is tried again."""
 
+import re
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Final
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.failures import reason_of
 
-__all__ = ["Troubles", "failure"]
+__all__ = ["Troubles", "WaitingError", "failure"]
 
 _FIRST: Final = 1.0
 """Seconds until a table is tried again; twice as many each time that fails,"""
@@ -16,10 +17,20 @@ _LONGEST: Final = 300.0
 """up to these."""
 
 
+_ESCAPED: Final = re.compile(r"""(?<=['"`])~(?=[_~])""")
+"""How names of columns are escaped while changes are replayed (``naming.MARK``)."""
+
+
+class WaitingError(ChangeLogError):
+    """A table waits for another one that is in trouble."""
+
+
 @dataclass(frozen=True)
 class _Trouble:
     table: str
     reason: str
+    waits: bool
+    """Whether the trouble is another table's."""
     pause: float
     """Seconds until the next attempt."""
     since: float
@@ -40,6 +51,11 @@ class Troubles:
     def __contains__(self, oid: int) -> bool:
         return oid in self._known
 
+    def has_own(self, oid: int) -> bool:
+        """Tell whether a table is in trouble, and not for another one."""
+        known = self._known.get(oid)
+        return known is not None and not known.waits
+
     def is_due(self, oid: int) -> bool:
         """Tell whether a table is to be tried now: one that is in no trouble, or was long enough."""
         known = self._known.get(oid)
@@ -52,9 +68,10 @@ class Troubles:
 
     def note(self, oid: int, table: str, error: Exception) -> None:
         """Note why a table could not be brought up to date."""
-        before = self._known.get(oid)
-        pause = _FIRST if before is None else min(2 * before.pause, _LONGEST)
-        self._known[oid] = _Trouble(table, reason_of(error), pause, time.monotonic())
+        before, waits = self._known.get(oid), isinstance(error, WaitingError)
+        pause = _FIRST if before is None or waits else min(2 * before.pause, _LONGEST)
+        reason = _ESCAPED.sub("", reason_of(error))
+        self._known[oid] = _Trouble(table, reason, waits, pause, time.monotonic())
 
     def keep(self, oids: Collection[int]) -> None:
         """Forget all tables but these."""

@@ -63,6 +63,19 @@ def test_a_row_that_cannot_be_decoded_stops_its_own_table(spark: Any, tmp_path: 
         read_current(spark, tmp_path / "wh", "public.t2")
 
 
+def test_a_name_that_is_not_utf_8(spark: Any, tmp_path: Path) -> None:
+    """Arrow cannot hold it: the table is in trouble, as a database in SQL_ASCII may have it; the others are there."""
+    payloads, (good, bad) = _payloads(), (b"\0v\0", b"\0\xff\0")
+    payloads = [each.replace(good, bad) if each[:5] == b"R\0\0\0\2" else each for each in payloads]
+    write_log(tmp_path / "log", payloads, log_options(), rows=5)
+    with pytest.raises(pgo.ChangeLogError, match=r"public\.t2.* a name that is not UTF-8.*all other tables are up to"):
+        replicate(spark, tmp_path / "log", tmp_path / "wh")
+    for name in ("public.t1", "public.t3"):
+        assert read_current(spark, tmp_path / "wh", name).count() == 3
+    with pytest.raises(pgo.ProtocolError, match="not UTF-8"):
+        open_log(spark, tmp_path / "log").changes("public.t2")
+
+
 def test_a_warehouse_that_an_executor_does_not_find(spark: Any, tmp_path: Path) -> None:
     """The error names the host; a local path that machines do not share is the usual reason."""
     write_log(tmp_path / "log", _payloads(), log_options(), rows=5)

@@ -39,7 +39,7 @@ def _rows(spark: Any, warehouse: Path, table: str, prefix: str = "_") -> list[tu
 
 
 @pytest.fixture
-def sensitive(spark: Any) -> Iterator[Any]:
+def sensitive(spark: Any) -> Any:
     """A session that tells names by their case."""
     session = spark.newSession()
     session.conf.set("spark.sql.caseSensitive", "true")
@@ -49,7 +49,9 @@ def sensitive(spark: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
 def test_odd_columns(lake: Any, sensitive: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """No columns, a column named as one of a change, two that differ in case: they are written, or alone in trouble."""
-    warehouse = tmp_path / "wh"
+    warehouse, reason = tmp_path / "wh", r"public\.seq: .*'_seq'.*--metadata-prefix.*all other tables are"
+    if into == "delta":
+        reason = r"public\.cased: .*DUPLICATE_COLUMN.*1 more: public\.seq\); all other tables are"
     _execute(
         shop,
         "CREATE TABLE empty ()",
@@ -65,7 +67,7 @@ def test_odd_columns(lake: Any, sensitive: Any, shop: Shop, tmp_path: Path, into
         "INSERT INTO plain VALUES (1, 'x')",
     )
     for number in (1, 2):
-        with pytest.raises(pgo.ChangeLogError, match=r"public\.seq: .*'_seq'.*--metadata-prefix.*all other tables are"):
+        with pytest.raises(pgo.ChangeLogError, match=reason):
             replicate(lake, shop.directory, warehouse, into)
         assert len(_rows(lake, warehouse, "public.empty")) == number + 1
         assert _rows(lake, warehouse, "public.plain") == [(each, "x") for each in range(1, number + 1)]
@@ -158,7 +160,9 @@ def test_files_that_are_gone(lake: Any, pair: Shop, tmp_path: Path, into: str) -
         shutil.rmtree(warehouse / "public" / "bad" / "metadata")
     else:
         _damage(warehouse, "bad")
-    for number in (2, 3):
+    # Where the data say what they are, and say nothing, the next run writes them from the log.
+    last = 3 if into == "parquet" else 2
+    for number in range(2, last + 1):
         _add(pair, number)
         with pytest.raises(pgo.ChangeLogError, match=r"public\.bad: .*; all other tables are up to date"):
             replicate(lake, pair.directory, warehouse, into, history=True)
@@ -167,7 +171,7 @@ def test_files_that_are_gone(lake: Any, pair: Shop, tmp_path: Path, into: str) -
         assert told is not None and set(told.troubled) == {"public.bad"}
     batch = replicate(lake, pair.directory, warehouse, into, history=True, resync=["public.bad"])
     assert batch is not None and batch.tables == {"public.bad": "written"} and not batch.troubled
-    assert _rows(lake, warehouse, "public.bad") == _expected(3)
+    assert _rows(lake, warehouse, "public.bad") == _expected(last)
     told = Warehouse(warehouse).progress()
     assert told is not None and told.done and not told.troubled
     with pytest.raises(pgo.ChangeLogError, match=r"the log has no table public\.x"):
@@ -195,6 +199,10 @@ def test_from_scratch(spark: Any, pair: Shop, tmp_path: Path) -> None:
 def test_a_run_goes_on(spark: Any, pair: Shop, tmp_path: Path) -> None:
     """Batch by batch the others are there; the table is named in each report, and comes back when it can."""
     warehouse, batches, done = tmp_path / "wh", list[Batch](), threading.Event()
+
+    def at_end() -> bool:
+        return bool(batches) and batches[-1].seq == pair.log().segments[-1].last_seq
+
     replicate(spark, pair.directory, warehouse)
     away = _damage(warehouse, "bad")
     _add(pair, 2)
@@ -203,11 +211,10 @@ def test_a_run_goes_on(spark: Any, pair: Shop, tmp_path: Path) -> None:
     running.start()
     try:
         for number in (3, 4):
-            wait_until(lambda wanted=number: len(batches) >= wanted - 2, 60)
+            wait_until(at_end, 60)
             assert batches[-1].troubled.keys() == {"public.bad"} and "public.bad" not in batches[-1].tables
             _add(pair, number)
-            log = pair.log().segments[-1].last_seq
-            wait_until(lambda wanted=log: batches[-1].seq == wanted, 60)
+            wait_until(at_end, 60)
             assert _rows(spark, warehouse, "public.good") == _expected(number)
         shutil.move(away, warehouse / "public.bad")
         wait_until(lambda: not batches[-1].troubled, 60)
