@@ -160,11 +160,7 @@ class Tables:
         early = _early(log, mine.values(), lacking)
         tables = [table for table in self._tables(log, mine.values()) if table.relation_oid not in early]
         present = {table.relation_oid for table in tables if not table.dropped}
-        for oid, (name, refusal) in coverage.refused(log, mine.values()).items():
-            self._fail(oid, name, refusal)
-        for name, refused in log.opened.refused.items():
-            if not refused.dropped and (self._chosen is None or name in self._chosen):
-                self._fail(refused.relation_oid, name, refused.error)
+        self._refuse(log, coverage)
         due = [table for table in tables if self._troubles.is_due(table.relation_oid)]
         self._settle({table.relation_oid for table in due})
         plans = Plans(self._datasets, coverage, seq, self._resync)
@@ -202,6 +198,14 @@ class Tables:
             troubled=self._troubles.reasons,
             seconds=time.monotonic() - began,
         )
+
+    def _refuse(self, log: OpenLog, coverage: Coverage) -> None:
+        """Note the tables that cannot be brought up to date from the log, as it is."""
+        for oid, (name, refusal) in coverage.refused(log, self._mine().values()).items():
+            self._fail(oid, name, refusal)
+        for name, refused in log.opened.refused.items():
+            if not refused.dropped and (self._chosen is None or name in self._chosen):
+                self._fail(refused.relation_oid, name, refused.error)
 
     def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool) -> None:
         """Note where the tables are, also in the log: what a table in trouble has not applied is retained there.
@@ -262,13 +266,14 @@ class Tables:
     def _check_place(self, step: Step) -> None:
         """Raise WaitingError where a table in trouble that gave up its name has its last good version there."""
         other = None if step.replaced is None else step.replaced.version
-        if other is not None and other.oid != step.oid and not self._progress.is_foreign(other):
-            is_failed = not isinstance(self._failed.get(other.oid, ("", None))[1], WaitingError | None)
-            if is_failed or self._troubles.has_own(other.oid):
-                raise WaitingError(
-                    f"{step.table}: the table that had this name before is in trouble, and its dataset stands there: "
-                    "it is replaced when that table is brought up to date, or dropped"
-                )
+        if other is None or other.oid == step.oid or self._progress.is_foreign(other):
+            return
+        is_failed = not isinstance(self._failed.get(other.oid, ("", None))[1], WaitingError | None)
+        if is_failed or self._troubles.has_own(other.oid):
+            raise WaitingError(
+                f"{step.table}: the table that had this name before is in trouble, and its dataset stands there: it is "
+                "replaced when that table is brought up to date, or dropped"
+            )
 
     def _bring_all(self, log: OpenLog, steps: Sequence[Step]) -> None:
         if self._interrupted is not None:

@@ -60,7 +60,7 @@ class Reporter:
         total = sum(self._rows[_wanted(step)] for step in steps)
         self._progress = BatchProgress(batch, len(steps), rows=total, part=part)
         self.report(self._progress)
-        limit = None if self.limit is None else self.limit / max(_row_bytes(log), 1.0)
+        limit = None if self.limit is None else self.limit / _row_bytes(log, min(step.after for step in steps))
         group: list[Step] = []
         size = 0
         for wanted, together in _together(steps):
@@ -107,7 +107,8 @@ def _rows_of(log: OpenLog, steps: Iterable[Step]) -> dict[tuple[str, int], int]:
     return found
 
 
-def _row_bytes(log: OpenLog) -> float:
-    """Return how long the payloads of the rows of a log are on average."""
-    size, rows = (sum(each) for each in zip(*((one.payload_bytes, one.rows) for one in log.log.segments), strict=True))
-    return size / max(rows, 1)
+def _row_bytes(log: OpenLog, after: int) -> float:
+    """Return how long the payloads of the rows of a log are on average, in the segments that have some after a seq."""
+    segments = log.log.segments[max(log.log.segments.place(after + 1), 0) :]
+    size, rows = (sum(each) for each in zip(*((one.payload_bytes, one.rows) for one in segments), strict=True))
+    return max(size / max(rows, 1), 1.0)

@@ -65,7 +65,7 @@ class Coverage:
     def refused(self, log: OpenLog, datasets: Iterable[Dataset]) -> dict[int, tuple[str, ChangeLogError]]:
         """Return the tables, by OID, that lack changes which were pruned before they were applied: names, and why."""
         found = {}
-        by_oid = {table.relation_oid: table for table in map(log.table, log.tables)}
+        by_oid = {table.relation_oid: table for table in log.opened.tables.values()}
         for dataset in datasets:
             version = dataset.version
             table = by_oid.get(version.oid)
