@@ -36,8 +36,8 @@ def _partitioned(life: Life) -> None:
         f"CREATE TABLE {root}_3b PARTITION OF {root}_3 DEFAULT",
     )
     if key.startswith("UNIQUE"):
-        for part in ("", "_1", "_2", "_3", "_3a", "_3b"):
-            life.add("full", f"ALTER TABLE {root}{part} REPLICA IDENTITY FULL")
+        for suffix in ("", "_1", "_2", "_3", "_3a", "_3b"):
+            life.add("full", f"ALTER TABLE {root}{suffix} REPLICA IDENTITY FULL")
     life.publish(root)
     life.tables += 3
     for turn in range(chance.randrange(5, 15)):
