@@ -73,6 +73,12 @@ def test_a_history_is_shrunk_to_statements() -> None:
     ]
 
 
+def test_which_life_fails_is_found_out() -> None:
+    """Where no table is named."""
+    smallest, is_sure = shrunk(HISTORY, set(), lambda some: any("five" in step.statements for step in some.steps), 60)
+    assert is_sure and [step.statements for step in smallest.steps] == [("five",)]
+
+
 def test_a_history_that_does_not_fail_once_more() -> None:
     """It is returned as it was."""
     assert shrunk(HISTORY, {"t1"}, lambda _: False, 60) == (HISTORY, False)

@@ -62,8 +62,8 @@ class _Runs:
         self.say(f"{history.name}: {_summary(outcome)}; {time.monotonic() - began:.0f} s ({spent})")
         for each in outcome.differences:
             self.say(f"    {'reported: ' if each.reported else 'FAILED: '}{each}")
-        if outcome.failures and self.shrink_seconds:
-            self.shrink(history, outcome.failures[0])
+        for each in _each_life(outcome.failures) if self.shrink_seconds else ():
+            self.shrink(history, each)
 
     def perform(self, history: History) -> "Outcome":
         from tools.faults.history_runs import perform
@@ -90,7 +90,11 @@ class _Runs:
 
         def fails(smaller: History) -> bool:
             nonlocal last
-            found = [each for each in self.perform(smaller).failures if _is_like(each, difference)]
+            try:
+                failures = self.perform(smaller).failures
+            except Exception:  # it cannot be performed without what is left out
+                return False
+            found = [each for each in failures if _is_like(each, difference)]
             last = found[0] if found else last
             return bool(found)
 
@@ -102,6 +106,11 @@ class _Runs:
             self.say(f"    shrunk in {spent}:\n\n{as_test(smallest, str(last))}\n")
         else:
             self.say(f"    it did not fail once more ({spent})")
+
+
+def _each_life(failures: Sequence["Difference"]) -> list["Difference"]:
+    """Return the first failure of each life, as far as its name shows it: the others come of the same."""
+    return list({min(_words(each.table), key=len): each for each in reversed(failures)}.values())
 
 
 def _is_like(difference: "Difference", other: "Difference") -> bool:

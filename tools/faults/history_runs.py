@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.copies import latest_copies
+from pgoutput_construct.changelog.reader import EmptyLogError
 from pgoutput_construct.changelog.wholeness import Lack, lacks_of
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
@@ -182,6 +183,8 @@ class _Run:
             finally:
                 if self.live is not None:
                     self.live.stop()
+            if not self.batches:
+                return
             self.compare_histories(final)
             self.compare_states()
             self.compare_net_changes()
@@ -295,7 +298,12 @@ class _Run:
         self.capture()
         moment = note_tables(self.admin, PUBLICATION)
         self.moments.append(moment)
-        self.batches.append((ChangeLog(self.log).index.last_seq, moment))
+        try:
+            self.batches.append((ChangeLog(self.log).index.last_seq, moment))
+        except EmptyLogError as error:
+            if moment.tables:
+                self.differ(CAPTURE, "", _one_line(error))
+            return moment
         if self.replicate(self.warehouse, REPLICATE, self.settings.with_history):
             self.compare(moment, self.warehouse, "state")
         return moment
@@ -402,7 +410,8 @@ class _Run:
         self.outcome.comparisons += 1
         time = pa.scalar(moment.time.astimezone(UTC), pa.timestamp("us", "UTC"))
         ends = history["_valid_to"].cast(pa.timestamp("us", "UTC"))
-        is_open = pc.fill_null(pc.greater(ends, time), True)
+        # What a later copy has ended has no time of its end: that copy is older than the moment.
+        is_open = pc.or_(pc.is_null(history["_ended_by"]), pc.fill_null(pc.greater(ends, time), False))
         begins = pc.less_equal(history["_commit_lsn"], pa.scalar(int(moment.lsn), pa.int64()))
         valid = history.filter(pc.and_(is_open, begins))
         if text := mismatch(then, valid, names, skipped=["_untyped"]):

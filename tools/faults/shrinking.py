@@ -50,7 +50,7 @@ def shrunk(
 
     Args:
         history: One that fails.
-        lives: Those whose tables are not as they should be: the others are left out first.
+        lives: Those whose tables are not as they should be, if that is known: the others are left out first.
         fails: Whether a history fails in the same way.
         seconds: After this time what is found is returned.
     """
@@ -59,13 +59,16 @@ def shrunk(
     def is_over() -> bool:
         return time.monotonic() > end
 
-    best = history
-    of_lives = replace(history, steps=tuple(step for step in history.steps if step.life in ("", *lives)))
-    if not lives or not fails(of_lives):
-        if not fails(history):
+    def of(some: Collection[str]) -> History:
+        return replace(history, steps=tuple(step for step in history.steps if step.life in ("", *some)))
+
+    # Lives have nothing to do with each other: without all but one there are few statements left.
+    if not lives or not fails(of(lives)):
+        every = list(dict.fromkeys(step.life for step in history.steps if step.life))
+        lives = minimized(every, lambda some: fails(of(some)), is_over)
+        if lives == every and not fails(history):
             return history, False
-    else:
-        best = of_lives
+    best = of(lives)
     steps = minimized(best.steps, lambda some: fails(replace(best, steps=tuple(some))), is_over)
     best = replace(best, steps=tuple(steps))
     pieces = [Step(s.feature, (each,), s.life, s.session) for s in steps for each in s.statements or ("",)]
