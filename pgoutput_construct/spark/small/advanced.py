@@ -9,7 +9,7 @@ from pgoutput_construct.columnar import UNTYPED
 from pgoutput_construct.spark.counting import counted_rows, placed_rows, unplaced_rows
 from pgoutput_construct.spark.small.events import Events, events_of
 from pgoutput_construct.spark.small.rule import Rule
-from pgoutput_construct.spark.small.texts import Texts, untyped_of
+from pgoutput_construct.spark.texts import Texts, untyped_of
 
 __all__ = ["advanced_rows", "rows_schema"]
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import Flags, Numbers
 from pgoutput_construct.spark.small.keys import numbered
-from pgoutput_construct.spark.small.texts import Texts
+from pgoutput_construct.spark.texts import Texts
 from pgoutput_construct.spark.survey import CAME, GONE
 
 __all__ = ["Events", "events_of", "flags_of"]
