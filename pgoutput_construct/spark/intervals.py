@@ -149,6 +149,32 @@ def _first(heads: Any, following: Any, ended: Any, epochs: Any, number: int, sha
     return row
 
 
+@inlined
+def _taken(
+    heads: Any,
+    following: Any,
+    ended: Any,
+    epochs: Any,
+    order: Any,
+    of_list: Any,
+    sizes: Any,
+    old: Any,
+    event: int,
+    shape: int,
+) -> int:
+    """Return the row that an event takes away, -1 for none: the first of those that have most in common with it."""
+    taken, size = -1, 0
+    for place in range(order.shape[1]):
+        number = order[shape, place]
+        if number < 0 or (taken >= 0 and sizes[number] < size):
+            break
+        code, size = old[of_list[number], event], sizes[number]
+        row = _first(heads, following, ended, epochs, number, shape, code, epochs[event])
+        if row >= 0 and (taken < 0 or row < taken):
+            taken = row
+    return taken
+
+
 @kernel
 def _replay(
     goes: Any,
@@ -172,35 +198,27 @@ def _replay(
 ) -> None:
     """Replay events; each row is in one list for each shape, linked by ``following``, and is taken out when met."""
     for event in range(len(goes)):
-        shape, epoch, taken = shapes[event], epochs[event], -1
+        shape, taken = shapes[event], -1
         if goes[event]:
-            size = 0
-            for place in range(order.shape[1]):
-                number = order[shape, place]
-                if number < 0 or (taken >= 0 and sizes[number] < size):
-                    break
-                code, size = old[of_list[number], event], sizes[number]
-                row = _first(heads, following, ended, epochs, number, shape, code, epoch)
-                if row >= 0 and (taken < 0 or row < taken):
-                    taken = row
+            taken = _taken(heads, following, ended, epochs, order, of_list, sizes, old, event, shape)
             found[event] = taken
-            if taken >= 0:
-                ended[taken] = event
-        if comes[event]:
-            for column in range(unsent.shape[0]):
-                if not unsent[column, event]:
-                    sources[column, event] = event
-                elif taken >= 0:
-                    sources[column, event] = sources[column, taken]
-            for later in range(lists.shape[0]):
-                number = lists[later, shape]
-                code = new[of_list[number], event]
-                there = _first(heads, following, ended, epochs, number, later, code, epoch) if unique else -1
-                if there >= 0:
-                    ended[there] = event
-                    heads[number, code] = -1
-                if heads[number, code] < 0:
-                    heads[number, code] = event
-                else:
-                    following[later, tails[number, code]] = event
-                tails[number, code] = event
+        if taken >= 0:
+            ended[taken] = event
+        if not comes[event]:
+            continue
+        for column in range(unsent.shape[0]):
+            if not unsent[column, event]:
+                sources[column, event] = event
+            elif taken >= 0:
+                sources[column, event] = sources[column, taken]
+        for later in range(lists.shape[0]):
+            number = lists[later, shape]
+            code = new[of_list[number], event]
+            if unique and _first(heads, following, ended, epochs, number, later, code, epochs[event]) >= 0:
+                ended[heads[number, code]] = event
+                heads[number, code] = -1
+            if heads[number, code] < 0:
+                heads[number, code] = event
+            else:
+                following[later, tails[number, code]] = event
+            tails[number, code] = event

@@ -26,7 +26,7 @@ class Event(NamedTuple):
 
 
 _VALUE = st.integers(0, 2)
-_ROW = st.fixed_dictionaries({name: _VALUE for name in "abc"})
+_ROW = st.fixed_dictionaries(dict.fromkeys("abc", _VALUE))
 _EVENT = st.builds(
     Event,
     st.booleans(),

@@ -19,7 +19,7 @@ ROUNDS: tuple[Mapping[str, str], ...] = (
         "moments": """CREATE TABLE moments (at timestamp, part float8, v int, PRIMARY KEY (at, part));
             INSERT INTO moments SELECT '2024-01-01'::timestamp + i * interval '1 microsecond', 0, i
             FROM generate_series(1, 5) i;
-            INSERT INTO moments VALUES ('infinity', 0, 1), ('-infinity', 0, 2), ('infinity', '-0', 3);
+            INSERT INTO moments VALUES ('infinity', 0, 1), ('-infinity', 0, 2), ('infinity', 1, 3);
             UPDATE moments SET v = 10 WHERE v = 1""",
         "same": """CREATE TABLE same (a int, b text);
             ALTER TABLE same REPLICA IDENTITY FULL;
@@ -68,7 +68,8 @@ ROUNDS: tuple[Mapping[str, str], ...] = (
         "emptied": "DELETE FROM emptied",
         "otherwise": "ALTER TABLE otherwise REPLICA IDENTITY DEFAULT; UPDATE otherwise SET v = 'by id' WHERE id > 5",
         "moved": "UPDATE moved SET id = 1, n = 2 WHERE id = 21; DELETE FROM moved WHERE id = 12",
-        "altered": "ALTER TABLE altered ALTER n TYPE text USING 'x', ALTER m TYPE int; DELETE FROM altered WHERE id = 3",
+        "altered": """ALTER TABLE altered ALTER n TYPE text USING 'x', ALTER m TYPE int;
+            DELETE FROM altered WHERE id = 3""",
     },
 )
 """What happens to each table before each batch."""
