@@ -11,6 +11,13 @@ from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["AS_IT_COMES", "Demand", "prefixed", "refuse"]
 
+_VALUE: Final = (
+    ": the update of the row ",
+    " does not send the TOASTed column '",
+    "', and the log does not have the row before it",
+)
+_ROW: Final = (": the row ", " is changed and is not there")
+
 
 @dataclass(frozen=True)
 class Demand:
@@ -25,12 +32,19 @@ class Demand:
 
     def refuse_value(self, place: Column, key: Column, name: Column) -> Column:
         """Return what fails since the change at a place, of the row ``key``, leaves the column ``name`` open."""
-        told = ": the update of the row ", key, " does not send the TOASTed column '", name
-        return self._refuse(place, *told, "', and the log does not have the row before it")
+        return self._refuse(place, _VALUE[0], key, _VALUE[1], name, _VALUE[2])
 
     def refuse_row(self, place: Column, key: Column) -> Column:
         """Return what fails since the change at a place, or one before it, of the row ``key``, finds none."""
-        return self._refuse(place, ": the row ", key, f" is changed and is not there{self.remedy}")
+        return self._refuse(place, _ROW[0], key, f"{_ROW[1]}{self.remedy}")
+
+    def value_error(self, commit_lsn: int, seq: int, key: str, name: str) -> ChangeLogError:
+        """Return the error that ``refuse_value`` fails with."""
+        return self._error(commit_lsn, seq, _VALUE[0], key, _VALUE[1], name, _VALUE[2])
+
+    def row_error(self, commit_lsn: int, seq: int, key: str) -> ChangeLogError:
+        """Return the error that ``refuse_row`` fails with."""
+        return self._error(commit_lsn, seq, _ROW[0], key, f"{_ROW[1]}{self.remedy}")
 
     @property
     def remedy(self) -> str:
@@ -42,9 +56,15 @@ class Demand:
         )
 
     def _refuse(self, place: Column, *parts: Column | str) -> Column:
-        title = f"{self.table}: " if self.table else ""
-        where = f"{title}commit ", place["_commit_lsn"], ", seq ", place["_seq"], " in it"
+        where = f"{self._title}commit ", place["_commit_lsn"], ", seq ", place["_seq"], " in it"
         return refuse(*where, *parts).cast("boolean")
+
+    def _error(self, commit_lsn: int, seq: int, *parts: str) -> ChangeLogError:
+        return ChangeLogError(f"{self._title}commit {commit_lsn}, seq {seq} in it{''.join(parts)}")
+
+    @property
+    def _title(self) -> str:
+        return f"{self.table}: " if self.table else ""
 
 
 AS_IT_COMES: Final = Demand(values=False)

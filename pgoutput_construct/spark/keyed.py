@@ -7,15 +7,16 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.spark.chains import followed, split
+from pgoutput_construct.spark.changed import Replay
 from pgoutput_construct.spark.demands import Demand
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.netting import net_of, touching
+from pgoutput_construct.spark.outcomes import followed
 from pgoutput_construct.spark.schemas import CHANGE, column
 from pgoutput_construct.spark.survey import CAME, Survey
 from pgoutput_construct.spark.values import NEW
 
-__all__ = ["advanced", "net_rows", "netted", "without_keys"]
+__all__ = ["advanced", "net_rows", "netted"]
 
 _FEW: Final = 200_000
 """Changes whose keys are sent to all executors, so that the rows before them stay where they are."""
@@ -28,8 +29,9 @@ def netted(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
     touched = touching(changes, layout, found)
     if not (found.chained and layout.unsent):
         return net_of(touched, layout)
-    single, chained = split(touched, layout)
-    return net_of(single, layout).unionByName(followed(chained, layout))
+    replay = Replay(layout.names, layout.keys, tuple(name for name in layout.names if name in found.unsent))
+    net, single = followed(changes, touched, layout, replay)
+    return net_of(single, layout).unionByName(net)
 
 
 def net_rows(net: DataFrame, layout: Layout) -> DataFrame:
@@ -58,8 +60,6 @@ def advanced(
         all_changes = changes if before is None else changes.unionByName(_as_inserts(before, changes))
         return _rows(netted(all_changes, layout, found), layout, demand)
     net = netted(changes, layout, found)
-    # It is joined with the rows before from several sides.
-    net = net.localCheckpoint()
     few = F.broadcast if found.changes <= _FEW else _as_they_are
     stored = before.select(
         F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
@@ -83,12 +83,6 @@ def _as_inserts(rows: DataFrame, changes: DataFrame) -> DataFrame:
     kinds = {field.name: field.dataType for field in changes.schema}
     more = [given.get(name, F.lit(None)).cast(kinds[name]).alias(name) for name in names]
     return rows.select(*(column(name) for name in rows.columns if name not in CHANGE), *more)
-
-
-def without_keys(changes: DataFrame, before: DataFrame, layout: Layout, where: Column) -> DataFrame:
-    """Leave out of changes, in frames, those that ``where`` is true of and whose key a row before has."""
-    stored = before.select(*layout.key_of(NEW.value, NEW.text))
-    return changes.join(_keys(stored, layout, ""), _same(layout, "") & where, "left_anti")
 
 
 def _as_they_are(rows: DataFrame) -> DataFrame:

@@ -1,9 +1,13 @@
 """What changes come to, key by key: the last one wins, and a value that it did not send is the last that was sent."""
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.spark.layout import Layout
+from pgoutput_construct.spark.partitions import component_of
+from pgoutput_construct.spark.schemas import COMPONENT
 from pgoutput_construct.spark.survey import CAME, GONE, Survey, is_unsent, moves, place
 from pgoutput_construct.spark.values import BEFORE, NEW
 
@@ -11,10 +15,10 @@ __all__ = ["net_of", "touching"]
 
 
 def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
-    """Return changes by the key that they touch: key, ``_op``, ``_gone``, ``_row`` and pairs, ``_unchanged``, place.
+    """Return changes by the key that they touch: key, ``_gone``, ``_row`` and pairs, ``_unchanged``, place.
 
-    A change of the key is there twice: the row with the old one is gone. ``_moved`` marks both, and ``_was`` is the old
-    one where changes are chained. ``_step`` is 1 where a row comes under its key, -1 where it goes.
+    A change of the key is there twice: the row with the old one is gone. ``_step`` is 1 where a row comes under its
+    key, -1 where it goes. Where changes are chained it has ``__component``, as events have it.
     """
     moved, left = F.lit(False), F.lit(False)
     changes = _narrowed(changes, layout)
@@ -27,14 +31,12 @@ def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
         *_key(layout, gone),
         F.when(~gone, layout.row_of()).alias("_row"),
         *(F.when(~gone, F.struct(*layout.pair_of(name))).alias(layout.place(name)) for name in layout.unsent),
-        "_op",
         gone.alias("_gone"),
-        moved.alias("_moved"),
         F.when(gone, -1).when((F.col("_op") == CAME) | moved, 1).otherwise(0).alias("_step"),
         "_unchanged",
         "_commit_lsn",
         "_seq",
-        *([_former(layout, gone, moved)] if found.chained else []),
+        *([component_of(map(_sides(layout, gone)[0], layout.keys)).alias(COMPONENT)] if found.chained else []),
     )
 
 
@@ -44,20 +46,19 @@ def _narrowed(changes: DataFrame, layout: Layout) -> DataFrame:
     return changes.withColumn("_before", F.when(F.col("_before").isNotNull(), old))
 
 
-def _former(layout: Layout, gone: Column, moved: Column) -> Column:
-    """Return the key that the row had before its change."""
-    old = F.struct(*layout.key_of(BEFORE.value, BEFORE.text))
-    return F.when(moved, old).otherwise(F.struct(*_key(layout, gone))).alias("_was")
-
-
 def _key(layout: Layout, gone: Column) -> list[Column]:
     """Return the key that is touched; one that was left out is in ``_before``."""
+    return layout.key_of(*_sides(layout, gone))
+
+
+def _sides(layout: Layout, gone: Column) -> tuple[Callable[[str], Column], Callable[[str], Column]]:
+    """Return what gives values, and texts, of the row with the key that is touched."""
 
     def of_side(name: str, value: Column, before: Column) -> Column:
         is_before = gone | (is_unsent(name) & F.col("_before").isNotNull()) if layout.has_unsent_keys else gone
         return F.when(is_before, before).otherwise(value)
 
-    return layout.key_of(
+    return (
         lambda name: of_side(name, NEW.value(name), BEFORE.value(name)),
         lambda name: of_side(name, NEW.text(name), BEFORE.text(name)),
     )

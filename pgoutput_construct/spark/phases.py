@@ -13,15 +13,25 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.demands import AS_IT_COMES, Demand, refuse
 from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.outcomes import unfound
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.shapes import shapes_of, stored_rows, with_shapes
 from pgoutput_construct.spark.steps import Step, stepped
 from pgoutput_construct.spark.survey import BEFORE_ALL, Seen, at_place, place
 from pgoutput_construct.spark.tables import Identity, Place, Table
-from pgoutput_construct.spark.unfound import unfound
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["OnMissing", "advance", "check_on_missing", "demand_of", "find_phases", "missing_rows"]
+__all__ = [
+    "OnMissing",
+    "advance",
+    "check_on_missing",
+    "demand_of",
+    "find_phases",
+    "missing_rows",
+    "phases_of",
+    "placed",
+    "with_keys",
+]
 
 OnMissing: TypeAlias = Literal["error", "report"]
 """What becomes of a change of a row that must be there and is not."""
@@ -91,7 +101,8 @@ def missing_rows(
     changes is there from then on.
     """
     _, steps = _walk(before, changes, table, reach, None, AS_IT_COMES)
-    return reduce(lambda one, other: one.unionAll(other), map(unfound, steps))
+    found = (unfound(step.stored, step.counted, step.replay(), step.survey) for step in steps)
+    return reduce(DataFrame.unionAll, found)
 
 
 def _walk(
@@ -108,22 +119,41 @@ def _walk(
     if before is not None:
         counted = counted.where(F.col("_commit_lsn") != BEFORE_ALL)
     shapes, events = shapes_of(table, before), with_shapes(counted, table)
-    identities = _in_force(events, table, before)
-    is_new = table.base is None and bool(identities) and identities[0].relation_oid != table.relation_oid
-    left = None if before is None or is_new else stored_rows(before, table, events)
-    phases, steps = find_phases(table, identities) or (_NO_CHANGE,), list[Step]()
-    ends = [*(phase.first for phase in phases[1:]), None]
-    for number, (phase, end) in enumerate(zip(phases, ends, strict=True)):
-        mine = _between(events, phase.first if number or is_new else None, end)
-        rows = None if left is None else _with_keys(left, table, phase)
-        columns = table.current if end is None else tuple(table.columns.names)
+    phases, is_new = phases_of(events, table, before)
+    left, steps = None if before is None or is_new else stored_rows(before, table, events), list[Step]()
+    for number, (phase, mine) in enumerate(phases, 1):
+        rows = None if left is None else with_keys(left, table, phase)
+        columns = table.current if number == len(phases) else tuple(table.columns.names)
         steps.append(
-            Step(rows, mine, phase.key_columns, phase.replica_identity, columns, tuple(shapes), seen, is_small)
+            # Each other way reads the rows before more than once: a plan would double with each phase.
+            Step(
+                rows,
+                mine,
+                phase.key_columns,
+                phase.replica_identity,
+                columns,
+                tuple(shapes),
+                seen,
+                is_small or len(phases) > 1,
+            )
         )
         left = stepped(steps[-1], demand)
-        left = left if end is None else with_shapes(left, table)
+        left = left if number == len(phases) else with_shapes(left, table)
     assert left is not None
-    return _placed(left, table), steps
+    return placed(left, table), steps
+
+
+def phases_of(
+    events: DataFrame, table: Table, before: DataFrame | None
+) -> tuple[list[tuple[Identity, DataFrame]], bool]:
+    """Return the phases of a table, each with its changes of ``events``, and whether it is another table since."""
+    identities = _in_force(events, table, before)
+    is_new = table.base is None and bool(identities) and identities[0].relation_oid != table.relation_oid
+    phases = find_phases(table, identities) or (_NO_CHANGE,)
+    ends = [*(phase.first for phase in phases[1:]), None]
+    firsts = [phase.first if number or is_new else None for number, phase in enumerate(phases)]
+    parts = (_between(events, first, end) for first, end in zip(firsts, ends, strict=True))
+    return list(zip(phases, parts, strict=True)), is_new
 
 
 def find_phases(table: Table, identities: Sequence[Identity]) -> tuple[Identity, ...]:
@@ -156,7 +186,7 @@ def _in_force(events: DataFrame, table: Table, before: DataFrame | None) -> tupl
     return tuple(identity for identity in table.identities if identity.last >= tuple(row["begin"]))
 
 
-def _placed(rows: DataFrame, table: Table) -> DataFrame:
+def placed(rows: DataFrame, table: Table) -> DataFrame:
     """Say of copied rows where they are from."""
     if table.base is None:
         return rows
@@ -181,7 +211,7 @@ def _between(changes: DataFrame, first: Place | None, end: Place | None) -> Data
     return changes if end is None else changes.where(place() < at_place(end))
 
 
-def _with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
+def with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
     """Refuse, once an action reads them, rows that do not have the key by which the changes of a phase find them.
 
     As columns, not as a filter: that would be asked of rows, too, which a join removes. And as columns that Spark

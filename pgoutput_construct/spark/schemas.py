@@ -8,13 +8,31 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 from pgoutput_construct.columnar import rows_schema
 
-__all__ = ["CHANGE", "SHAPE", "WORK", "changes_schema", "column"]
+__all__ = [
+    "CARRIED",
+    "CHANGE",
+    "CHANGED",
+    "COMPONENT",
+    "EPOCH",
+    "SHAPE",
+    "SIDE",
+    "STORED",
+    "TURN",
+    "WORK",
+    "changes_schema",
+    "column",
+]
 
 CHANGE: Final = ("_op", "_commit_lsn", "_seq", "_commit_time", "_xid", "_before", "_unchanged", "_untyped")
 """The columns that a change has besides the table's own."""
 SHAPE: Final = "__shape"
 """The column that says which columns a change was described with."""
-WORK: Final = (SHAPE, "__left", "__came", "__hash", "__given")
+TURN, SIDE, EPOCH, COMPONENT = "__turn", "__side", "__epoch", "__component"
+"""Columns of changes that are replayed: when, one of STORED and so on; which of a change's rows; how many truncates
+come before; and what all changes of rows that may be the same have in common."""
+STORED, CARRIED, CHANGED = 0, 1, 2
+"""Rows before all changes, rows that an earlier part of these changes made, and changes."""
+WORK: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, "__left", "__came", "__hash", "__given")
 """Columns that stand beside the table's own while a state is rebuilt."""
 
 

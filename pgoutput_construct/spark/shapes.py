@@ -1,8 +1,12 @@
 """Which columns a table's changes, and the rows that they find, were described with."""
 
+from collections.abc import Mapping, Sequence
+from typing import Final
+
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.missing import default_row
@@ -10,7 +14,10 @@ from pgoutput_construct.spark.schemas import SHAPE, column
 from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
 from pgoutput_construct.spark.tables import Table
 
-__all__ = ["shapes_of", "stored_rows", "with_shapes"]
+__all__ = ["retyped", "shapes_of", "stored_rows", "with_defaults", "with_shapes"]
+
+_FROM_TEXT: Final = (T.NumericType, T.DateType, T.TimestampNTZType)
+"""Types of which a text is that of one value, whatever the session's settings."""
 
 
 def shapes_of(table: Table, before: DataFrame | None) -> list[frozenset[str]]:
@@ -37,29 +44,86 @@ def _known(table: Table) -> list[frozenset[str]]:
     return [first, *(names for _, names in table.shapes)]
 
 
-def stored_rows(before: DataFrame, table: Table, changes: DataFrame) -> DataFrame:
+def stored_rows(before: DataFrame, table: Table, changes: DataFrame, others: Sequence[str] = ()) -> DataFrame:
     """Return rows of an earlier state with all columns of the table, in the types of its changes, and ``__shape``.
 
-    Columns that came since have the default that they were added with.
+    Columns that came since have the default that they were added with; ``others`` are kept as they are.
     """
-    rows = with_shapes(_unplaced(before, table), table, before)
-    given, texts = dict[str, Column](), F.col("_untyped")
+    rows = with_shapes(_unplaced(with_defaults(before, table), table), table, before)
+    kinds = {name: changes.schema[name].dataType for name in table.columns.names}
+    for name in kinds.keys() - {*rows.columns}:
+        rows = rows.withColumn(name, F.lit(None).cast(kinds[name]))
+    kept = (*kinds, "_untyped", "_commit_lsn", "_seq", *others, SHAPE)
+    return retyped(rows, kinds).select(*map(column, kept))
+
+
+def with_defaults(before: DataFrame, table: Table) -> DataFrame:
+    """Add to rows the columns that came since with a default: PostgreSQL gives it to all rows that are older."""
     defaults = default_row(table.columns, _added(table, before))
-    if defaults is not None:
-        row = before.sparkSession.createDataFrame(pa.Table.from_batches([defaults])).select(
-            F.struct("*").alias("__given")
-        )
-        rows = rows.crossJoin(F.broadcast(row))
-        given = {name: column("__given", name) for name in defaults.schema.names if name not in before.columns}
-        more = F.coalesce(F.col("__given._untyped"), F.create_map().cast("map<string,string>"))
-        texts = F.when(
-            F.size(more) > 0, F.map_concat(F.coalesce(texts, F.create_map().cast("map<string,string>")), more)
-        ).otherwise(texts)
-    values = []
-    for name in table.columns.names:
-        value = column(name) if name in before.columns else given.get(name, F.lit(None))
-        values.append(value.cast(changes.schema[name].dataType).alias(name))
-    return rows.select(*values, texts.alias("_untyped"), "_commit_lsn", "_seq", SHAPE)
+    if defaults is None:
+        return before
+    row = before.sparkSession.createDataFrame(pa.Table.from_batches([defaults])).select(F.struct("*").alias("__given"))
+    names = [name for name in defaults.schema.names if name != "_untyped"]
+    values = [column("__given", name).alias(name) for name in names]
+    nothing = F.create_map().cast("map<string,string>")
+    texts = F.map_concat(F.coalesce("_untyped", nothing), F.coalesce(F.col("__given._untyped"), nothing))
+    kept = [column(name) for name in before.columns if name != "_untyped"]
+    untyped = F.when(F.size(texts) > 0, texts).alias("_untyped")
+    return before.crossJoin(F.broadcast(row)).select(*kept, *values, untyped)
+
+
+def retyped(rows: DataFrame, kinds: Mapping[str, T.DataType]) -> DataFrame:
+    """Return rows with other types: what these do not hold exactly is null, and has its text in ``_untyped``."""
+    texts, values = dict[str, Column](), dict[str, Column]()
+    for name, kind in kinds.items():
+        was = rows.schema[name].dataType
+        if was == kind:
+            continue
+        value, text = column(name), F.col("_untyped")[F.lit(name)]
+        written = F.coalesce(text, _text_of(value, was))
+        if isinstance(kind, T.StringType):
+            values[name], texts[name] = written, F.lit(None).cast("string")
+            continue
+        values[name] = _cast(value, was, kind)
+        texts[name] = F.when(values[name].isNull(), written)
+    if not values:
+        return rows
+    nothing = F.create_map().cast("map<string,string>")
+    others = F.map_filter(F.coalesce("_untyped", nothing), lambda name, _: ~name.isin(list(values)))
+    parts = [part for name, text in texts.items() for part in (F.lit(name), text)]
+    mine = F.map_filter(F.create_map(*parts).cast("map<string,string>"), lambda _, text: text.isNotNull())
+    both = F.map_concat(others, mine)
+    values["_untyped"] = F.when(F.size(both) > 0, both)
+    return rows.select(*(values[name].alias(name) if name in values else column(name) for name in rows.columns))
+
+
+def _cast(value: Column, was: T.DataType, kind: T.DataType) -> Column:
+    """Return a value in another type, null where that does not give the same value back.
+
+    A time without a zone is no moment: which zone PostgreSQL took, ALTER TABLE does not say.
+    """
+    numbers, days = isinstance(was, T.NumericType) and isinstance(kind, T.NumericType), (T.DateType, T.TimestampNTZType)
+    if numbers or (isinstance(was, T.StringType) and isinstance(kind, _FROM_TEXT)):
+        found = value.try_cast(kind)
+        return F.when(found.try_cast(was).eqNullSafe(value), found)
+    if isinstance(was, days) and isinstance(kind, days):
+        return F.when(value.cast(kind).cast(was).eqNullSafe(value), value.cast(kind))
+    return F.lit(None).cast(kind)
+
+
+def _text_of(value: Column, kind: T.DataType) -> Column:
+    """Return a value about as PostgreSQL writes it."""
+    if isinstance(kind, T.BinaryType):
+        return F.concat(F.lit("\\x"), F.lower(F.hex(value)))
+    if isinstance(kind, T.ArrayType):
+        items = F.array_join(F.transform(value, lambda item: _text_of(item, kind.elementType)), ",", "NULL")
+        return F.concat(F.lit("{"), items, F.lit("}"))
+    if isinstance(kind, T.BooleanType):
+        return F.when(value, "t").when(~value, "f")
+    if isinstance(kind, T.TimestampType):
+        moment = F.to_utc_timestamp(value, F.current_timezone()).cast("timestamp_ntz").cast("string")
+        return F.concat(moment, F.lit("+00"))
+    return value.cast("string")
 
 
 def _added(table: Table, before: DataFrame) -> dict[str, Missing]:

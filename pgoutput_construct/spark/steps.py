@@ -8,12 +8,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.counted import counted
+from pgoutput_construct.spark.changed import Replay
 from pgoutput_construct.spark.demands import Demand
 from pgoutput_construct.spark.keyed import advanced
 from pgoutput_construct.spark.layout import Layout
-from pgoutput_construct.spark.rowwise import Counted
-from pgoutput_construct.spark.schemas import SHAPE, WORK, column
+from pgoutput_construct.spark.outcomes import remaining
+from pgoutput_construct.spark.schemas import CHANGE, SHAPE, WORK, column
 from pgoutput_construct.spark.survey import Seen, Survey, after, survey
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
@@ -67,9 +67,11 @@ class Step:
         """The changes after the last truncate."""
         return after(self.changes, self.survey.truncated)
 
-    def by_rows(self) -> Counted:
-        """Return the table as rows that are told apart by all their columns."""
-        return Counted.of(self.changes, self.columns, self.shapes, self.survey.unsent)
+    def replay(self) -> Replay:
+        """Return how the changes are replayed one by one."""
+        own = tuple(name for name in self.changes.columns if name not in (*CHANGE, SHAPE))
+        unsent = tuple(name for name in own if name in self.survey.unsent)
+        return Replay(own, None if self.is_full else self.key_columns, unsent, self.shapes)
 
     def by_keys(self) -> Layout:
         """Return the table as rows that have keys."""
@@ -81,8 +83,10 @@ def stepped(step: Step, demand: Demand) -> DataFrame:
 
     What is demanded and is not so makes an action fail.
     """
-    if step.is_full:
-        return counted(step.stored, step.counted, step.by_rows(), demand)
+    replay = step.replay()
+    if step.is_full or (step.is_small and step.survey.chained and replay.open_ones):
+        apart = not step.is_small
+        return remaining(step.stored, step.counted, replay, step.survey, step.columns, demand, apart)
     if step.key_columns:
         return advanced(step.stored, step.counted, step.by_keys(), step.survey, demand, step.is_small)
     rows = step.counted.select(*_row(step.columns))

@@ -15,6 +15,7 @@ from pgoutput_construct.wire.messages import Delete, Insert, Truncate
 __all__ = [
     "BEFORE_ALL",
     "CAME",
+    "EMPTIED",
     "GONE",
     "Seen",
     "Survey",

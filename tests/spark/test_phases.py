@@ -75,6 +75,19 @@ def test_each_change_by_its_own_identity(spark: Any, tmp_path: Path) -> None:
     assert rows(log.state("public.t", read_table(spark, written.path))) == [("5", "z", "A")]
 
 
+def test_a_plan_grows_by_what_a_phase_reads(spark: Any, tmp_path: Path) -> None:
+    """After six changes of the identity each phase reads its changes once, and the rows before it once."""
+    again = [
+        [relation(["code"], "i"), update(None, None, b"6", b"z", U)],
+        [relation(FULL, "f"), update("O", (b"6", b"z", b"A"), b"7", b"z", U)],
+        [relation(["id"]), update("K", (b"7", None, None), b"8", b"y", U)],
+    ]
+    state = opened(spark, tmp_path, FIRST, BY_CODE, BY_ROW, BY_ID, *again).state("public.t")
+    # Of seven phases two look for rows that take values along to another key.
+    assert state._jdf.queryExecution().optimizedPlan().collectLeaves().size() <= 7 + 2 * 2
+    assert rows(state) == [("8", "y", "A")]
+
+
 def test_in_one_transaction_and_after_a_truncate(spark: Any, tmp_path: Path) -> None:
     """Phases begin inside a transaction too; a truncate takes what earlier phases left."""
     truncate = pgo.build(pgo.Truncate(None, 0, (1,)))

@@ -3,18 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.spark.counting import counted_rows
 from pgoutput_construct.spark.schemas import changes_schema
-from pgoutput_construct.spark.small.advanced import advanced_rows, rows_schema
-from pgoutput_construct.spark.small.keys import numbered
-from pgoutput_construct.spark.small.rule import Rule
+from pgoutput_construct.spark.small import Rule, advanced_rows, rows_schema
 from pgoutput_construct.spark.survey import BEFORE_ALL
 from pgoutput_construct.spark.tables import Base
 from pgoutput_construct.spark.warehouse.small_tasks import SmallTable, SmallTask, advance_small
@@ -34,16 +30,6 @@ def _table(*changes: dict[str, Any]) -> pa.Table:
 
 def _rule(lacks_rows: bool = False) -> Rule:
     return Rule(COLUMNS, ("id",), ("big",), None, None, lacks_rows)
-
-
-@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
-def test_keys_are_told_apart_by_their_bits(kind: pa.DataType) -> None:
-    """Both zeros are two; NaN is one, and null is none of them."""
-    other = np.array([0x7FC00001], "u4").view("f4") if kind == pa.float32() else np.array([2**63 - 1], "u8").view("f8")
-    values = pa.array([0.0, -0.0, None, *[float("nan")] * 2, 0.0], kind)
-    found = numbered([pa.chunked_array([values, pa.array(other, kind)])])
-    assert len(set(found)) == 4
-    assert found[0] == found[5] and found[3] == found[4] == found[6]
 
 
 def test_an_update_that_names_the_key_that_it_keeps() -> None:

@@ -13,9 +13,7 @@ from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.schemas import changes_schema
-from pgoutput_construct.spark.small.advanced import rows_schema
-from pgoutput_construct.spark.small.keys import can_number
-from pgoutput_construct.spark.small.rule import Rule
+from pgoutput_construct.spark.small import Rule, rows_schema
 from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.naming import MARK
@@ -77,37 +75,40 @@ def _tables(
 def _rule(table: Table, seen: Seen, commits: Commits, lacks_rows: bool) -> Rule:
     unsent = tuple(name for name in table.current if name in seen.unsent)
     reach = commits.near(table.base.copy) if table.base else None
-    return Rule(table.current_columns, table.key_columns, unsent, table.base, reach, lacks_rows)
+    keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
+    return Rule(table.current_columns, keys, unsent, table.base, reach, lacks_rows)
 
 
 def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
-    """Tell whether nothing but rows under one key came, changed or went, and these are few."""
+    """Tell whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
     wanted = _wanted(step)
-    seen = staged.seen(wanted)
-    is_few = seen.changes <= _CHANGES and not (seen.truncates or seen.chained or staged.errors(wanted))
     return (
         not step.dataset.is_history
-        and is_few
-        and seen.unsent.isdisjoint(table.key_columns)
-        and _is_keyed(step, table)
+        and staged.seen(wanted).changes <= _CHANGES
+        and not staged.errors(wanted)
+        and _has_one_identity(step, table)
         and _is_same(step)
         and not any(name.startswith(MARK) for name in table.columns.names)
-        and all(can_number(table.columns.field(name).type) for name in table.key_columns)
         and (step.how is How.CHANGED or _is_kept(log, table))
     )
 
 
-def _is_keyed(step: Step, table: Table) -> bool:
-    """Tell whether all changes since the rows before, or all that the log has, tell rows apart by one key."""
+def _has_one_identity(step: Step, table: Table) -> bool:
+    """Tell whether all changes since the rows before, or all that the log has, tell rows apart by one identity.
+
+    By the full row they do while the table has no other columns.
+    """
     since = step.before.version.last if step.before is not None and step.how is How.CHANGED else None
     mine = [each for each in table.identities if since is None or each.last > since]
     known = {(each.relation_oid, each.replica_identity, each.key_columns) for each in mine}
     named = table.columns.names if table.base is None else table.base.columns
+    is_full = table.replica_identity == RelationReplicaIdentity.FULL
+    own = {frozenset(named), *(columns for _, columns in table.shapes)}
     return (
-        bool(table.key_columns)
-        and table.replica_identity != RelationReplicaIdentity.FULL
+        (bool(table.key_columns) or is_full)
         and known <= {(table.relation_oid, table.replica_identity, table.key_columns)}
         and {*table.key_columns} <= {*named}
+        and (not is_full or own == {frozenset(table.current)})
     )
 
 

@@ -24,8 +24,6 @@ class _Table(NamedTuple):
     definition: str
     keys: int
     values: dict[str, Sequence[str]]
-    moves: bool = True
-    """Whether its rows get other keys."""
 
 
 _DAYS: Final = ("'infinity'", "'0044-03-15 BC'", "'0050-01-01'", "'1500-02-28'", "'2024-02-29'")
@@ -42,7 +40,6 @@ _TABLES: Final = (
             "doc": ("convert_to(repeat('d', 3000), 'UTF8')", "''", "NULL"),
             "amount": ("1.5", "'NaN'", "-9999999999999999.9999", "NULL"),
         },
-        moves=False,
     ),
     _Table(
         "floats",
@@ -77,6 +74,17 @@ _TABLES: Final = (
             "amount": ("1", "'NaN'", "NULL"),
         },
     ),
+    _Table(
+        "whole",
+        "n int, v float8, note text, big text",
+        1,
+        {
+            "n": ("1", "2"),
+            "v": ("0.0", "'-0.0'", "NULL"),
+            "note": ("'x'", "NULL"),
+            "big": ("repeat('b', 3000)", "NULL"),
+        },
+    ),
 )
 
 
@@ -85,7 +93,10 @@ def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
     """A database with the tables, all but one of which have rows already."""
     with Shop.create(server18, "small", tmp_path / "log") as shop:
         for table in _TABLES[1:]:
-            shop.execute(f"CREATE TABLE {table.name} ({table.definition})", *_changes(random.Random(1), table))
+            shop.execute(f"CREATE TABLE {table.name} ({table.definition})")
+            if "KEY" not in table.definition:
+                shop.execute(f"ALTER TABLE {table.name} REPLICA IDENTITY FULL", *_external(table.name, "big"))
+            shop.execute(*_changes(random.Random(1), table))
         yield shop
 
 
@@ -134,8 +145,9 @@ def _changes(chance: random.Random, table: _Table) -> Iterator[str]:
             f"UPDATE {table.name} SET {some} WHERE {here}",
             f"DELETE FROM {table.name} WHERE {here}",
         ]
-        if table.moves:
-            kinds.append(f"UPDATE {table.name} SET {moved} WHERE {here} AND {there}")
+        kinds.append(f"UPDATE {table.name} SET {moved} WHERE {here} AND {there}")
+        if chance.random() < 0.02:
+            yield f"TRUNCATE {table.name}"
         yield "; ".join(["BEGIN", *chance.choices(kinds, k=chance.randint(1, 3)), "COMMIT"])
 
 

@@ -1,0 +1,208 @@
+"""Changes replayed in Spark: those of rows that may be the same come into one task, in their order."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
+
+from pgoutput_construct.spark.changed import BOTH, COMES, GOES, Replay, Replayed
+from pgoutput_construct.spark.components import connect
+from pgoutput_construct.spark.schemas import CHANGED, COMPONENT, EPOCH, SHAPE, SIDE, STORED, TURN, column
+from pgoutput_construct.spark.survey import CAME, GONE, is_unsent, moves
+from pgoutput_construct.spark.values import BEFORE, NEW
+
+__all__ = ["Emit", "component_of", "events_of", "in_parts", "labels_of", "netted", "replayed"]
+
+Emit = Callable[[Replayed, bool], pa.Table]
+"""Makes what is asked for of a replay: of what has ended, and, where nothing follows (True), of what is open."""
+
+_Each = Callable[[pa.Table, bool], tuple[pa.Table, pa.Table]]
+"""Gives the result of events, and the rows that are carried on where more of their component comes (False)."""
+
+_ORDER: Final = (COMPONENT, TURN, "_commit_lsn", "_seq", SIDE)
+_OF_CHANGES: Final = ("_op", "_commit_lsn", "_seq", "_commit_time", "_unchanged", "_untyped")
+_MOST: Final = 1 << 18
+"""Changes of one component that are held at once, unless its rows are more."""
+
+
+def events_of(
+    before: DataFrame | None,
+    changes: DataFrame,
+    replay: Replay,
+    moved: bool,
+    chained: bool,
+    apart: bool,
+    labels: DataFrame | None = None,
+) -> tuple[DataFrame, DataFrame | None]:
+    """Return rows before and changes by the component that they belong to, and the rows before that nothing touches.
+
+    ``moved`` and ``chained`` are as in a Survey. Rows before are told apart from others only where that is asked for,
+    ``apart``, and no truncate ends them all. They may have columns of changes, such as ``_op``, and ``__turn``.
+    ``labels`` are those of ``labels_of``, where somebody has them already.
+    """
+    events = _routed(changes, replay, moved, chained)
+    stored = None if before is None else _stored(before, events, replay)
+    if chained and replay.open_ones:
+        labels = labels_of(changes, replay) if labels is None else labels
+        events = _labelled(events, labels)
+        stored = None if stored is None else _labelled(stored, labels)
+    if stored is None:
+        return events, None
+    if not apart or replay.truncates or replay.keys == ():
+        return events.unionByName(stored), None
+    touched = events.select(COMPONENT).distinct()
+    return events.unionByName(stored.join(touched, COMPONENT, "left_semi")), stored.join(
+        touched, COMPONENT, "left_anti"
+    )
+
+
+def replayed(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructType) -> DataFrame:
+    """Return what ``emit`` makes of events, with a schema; a task holds the rows of one component, and a batch."""
+
+    def each(part: pa.Table, is_end: bool) -> tuple[pa.Table, pa.Table]:
+        done = replay.run(part, is_end)
+        return emit(done, is_end), part.slice(0, 0) if is_end else done.carried()
+
+    return _in_tasks(events, each, _MOST, schema)
+
+
+def netted(events: DataFrame, replay: Replay, schema: T.StructType) -> DataFrame:
+    """Return what events come to (``Replay.net``); a task holds one component, and a batch."""
+    names = schema.names
+
+    def each(part: pa.Table, is_end: bool) -> tuple[pa.Table, pa.Table]:
+        return replay.net(part).select(names), part.slice(0, 0)
+
+    return _in_tasks(events, each, sys.maxsize, schema)
+
+
+def labels_of(changes: DataFrame, replay: Replay) -> DataFrame:
+    """Return ``__named``, a component, and ``__label``, what it is called with all that chains connect with it."""
+    return connect(_links(changes, replay)).withColumnsRenamed({"_key": "__named", "_label": "__label"})
+
+
+def _in_tasks(events: DataFrame, each: _Each, most: int, schema: T.StructType) -> DataFrame:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in in_parts(batches, each, most):
+            yield from table.to_batches()
+
+    return events.repartition(F.col(COMPONENT)).sortWithinPartitions(*_ORDER).mapInArrow(run, schema)
+
+
+def in_parts(batches: Iterable[pa.RecordBatch], each: _Each, most: int) -> Iterator[pa.Table]:
+    """Yield what ``each`` makes of whole components, as soon as they are there; of longer ones in pieces."""
+    held = list[pa.Table]()
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        held.append(pa.Table.from_batches([batch]))
+        first, last = held[0][COMPONENT][0].as_py(), batch[COMPONENT][-1].as_py()
+        if first != last:
+            table = pa.concat_tables(held)
+            begin = int(np.searchsorted(table[COMPONENT].to_numpy(), last))
+            yield each(table.slice(0, begin), True)[0]
+            held = [table.slice(begin)]
+        elif sum(map(len, held)) > most + 2 * len(held[0]):
+            found, carried = each(pa.concat_tables(held), False)
+            yield found
+            held = [carried] if len(carried) else []
+    if held:
+        yield each(pa.concat_tables(held), True)[0]
+
+
+def _routed(changes: DataFrame, replay: Replay, moved: bool, chained: bool) -> DataFrame:
+    """Return changes by component, those whose two rows are in different ones once for each."""
+    old, new = component_of(map(BEFORE.value, _hashed(replay))), component_of(map(_new(replay), _hashed(replay)))
+    op, sides = F.col("_op"), F.array(F.lit(BOTH))
+    twice = F.array(F.lit(GOES), F.lit(COMES))
+    if replay.keys is None:
+        sides = F.when(~op.isin(CAME, GONE), twice).otherwise(sides)
+    elif moved:
+        is_apart = moves(changes, replay.keys)
+        if chained:
+            is_apart &= ~_leaves_open(replay)
+        sides = F.when(is_apart, twice).otherwise(sides)
+    if replay.keys == ():
+        old = new = F.xxhash64("_commit_lsn", "_seq")
+    events = changes.withColumn(SIDE, F.explode(sides))
+    is_old = (op == GONE) | (F.col(SIDE) == GOES)
+    before = F.struct(*(BEFORE.value(name).alias(name) for name in replay.identity), F.lit(True).alias("__is"))
+    needed = F.col("_before").isNotNull() & ((F.col(SIDE) != COMES) | (F.size("_unchanged") > 0))
+    return events.select(
+        *(F.when(~is_old, column(name)).alias(name) for name in replay.columns),
+        *_OF_CHANGES,
+        F.when(needed, before).alias("_before"),
+        F.col(SHAPE) if SHAPE in changes.columns else F.lit(0).alias(SHAPE),
+        SIDE,
+        F.when(is_old, old).otherwise(new).alias(COMPONENT),
+        F.lit(CHANGED).alias(TURN),
+        F.lit(None).cast("bigint").alias(EPOCH),
+    )
+
+
+def _stored(before: DataFrame, events: DataFrame, replay: Replay) -> DataFrame:
+    """Return rows before as events."""
+    hashed = F.xxhash64("_commit_lsn", "_seq") if replay.keys == () else component_of(map(NEW.value, _hashed(replay)))
+    made = {
+        "_op": F.lit(CAME),
+        "_unchanged": F.array().cast("array<string>"),
+        TURN: F.lit(STORED),
+        SIDE: F.lit(BOTH),
+        COMPONENT: hashed,
+    }
+    kinds = {field.name: field.dataType for field in events.schema}
+
+    def value(name: str) -> Column:
+        has = name in before.columns and name not in (COMPONENT, SIDE)
+        if name == "_unchanged" and has:
+            return F.coalesce(column(name), made[name])
+        return column(name) if has else made.get(name, F.lit(None))
+
+    return before.select(*(value(name).cast(kinds[name]).alias(name) for name in events.columns))
+
+
+def _new(replay: Replay) -> Callable[[str], Column]:
+    """Return what gives a column of the new row; one of the identity that was left out is in the old one."""
+
+    def value(name: str) -> Column:
+        if name not in replay.unsent:
+            return NEW.value(name)
+        return F.when(is_unsent(name) & F.col("_before").isNotNull(), BEFORE.value(name)).otherwise(NEW.value(name))
+
+    return value
+
+
+def _hashed(replay: Replay) -> list[str]:
+    """Return the columns that rows which may be the same have in common."""
+    shapes = replay.shapes if replay.keys is None else ()
+    return [name for name in replay.identity if all(name in shape for shape in shapes)]
+
+
+def component_of(values: Iterable[Column]) -> Column:
+    """Return a number that rows which may be the same have in common; with others they are replayed together, too."""
+    return F.xxhash64(F.lit(0), *values)
+
+
+def _leaves_open(replay: Replay) -> Column:
+    names = F.array(*map(F.lit, replay.open_ones)).cast("array<string>")
+    return F.coalesce(F.arrays_overlap("_unchanged", names), F.lit(False))
+
+
+def _links(changes: DataFrame, replay: Replay) -> DataFrame:
+    """Return the components that updates connect: a row takes values along when its key changes."""
+    assert replay.keys is not None
+    chained = changes.where(moves(changes, replay.keys) & _leaves_open(replay))
+    hashed = _hashed(replay)
+    return chained.select(
+        component_of(map(BEFORE.value, hashed)).alias("_old"), component_of(map(_new(replay), hashed)).alias("_new")
+    )
+
+
+def _labelled(rows: DataFrame, labels: DataFrame) -> DataFrame:
+    found = rows.join(labels, F.col(COMPONENT) == F.col("__named"), "left")
+    return found.withColumn(COMPONENT, F.coalesce("__label", COMPONENT)).drop("__named", "__label")
