@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark.survey import Survey
-from pgoutput_construct.spark.values import NEW, exact, exact_kind, restored, texts, untyped_of, written
+from pgoutput_construct.spark.values import NEW, exact, restored, texts, untyped_of
 
 __all__ = ["Layout"]
 
@@ -70,12 +70,6 @@ class Layout:
         """Return the values of the key of a frame, or of a struct in it, by the names of their columns."""
         found = zip(self.keys, self.key, strict=False)
         return {name: restored(F.col(prefix + place), self.kinds[name]) for name, place in found}
-
-    def key_texts(self, prefix: str = "") -> Column:
-        """Return the key of a frame, or of a struct in it, as texts; null among them is a text of its own."""
-        kinds = [exact_kind(self.kinds[name]) for name in self.keys]
-        known = F.array(*(written(F.col(f"{prefix}k{number}"), kind) for number, kind in enumerate(kinds)))
-        return F.concat(known, F.coalesce(f"{prefix}kt", F.array())) if self.has_texts else known
 
     def row_of(self) -> Column:
         """Return the values of the columns ``sent``, and ``_untyped`` where it has anything."""

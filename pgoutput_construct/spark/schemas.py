@@ -32,7 +32,7 @@ TURN, SIDE, EPOCH, COMPONENT = "__turn", "__side", "__epoch", "__component"
 come before; and what all changes of rows that may be the same have in common."""
 STORED, CARRIED, CHANGED = 0, 1, 2
 """Rows before all changes, rows that an earlier part of these changes made, and changes."""
-WORK: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, "__left", "__came", "__hash", "__given")
+WORK: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, "__left", "__given")
 """Columns that stand beside the table's own while a state is rebuilt."""
 
 

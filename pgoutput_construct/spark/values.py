@@ -10,7 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark.schemas import column
 
-__all__ = ["BEFORE", "NEW", "Side", "exact", "exact_kind", "restored", "texts", "untyped_of", "written"]
+__all__ = ["BEFORE", "NEW", "Side", "exact", "restored", "texts", "untyped_of"]
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,7 @@ def untyped_of(found: Mapping[str, Column]) -> Column:
 
 def exact(value: Column, kind: T.DataType) -> Column:
     """Return what can be grouped and joined by: the value itself; a text where Spark takes -0.0 and 0.0 for one."""
-    return value if _is_exact(kind) else written(value, kind)
-
-
-def exact_kind(kind: T.DataType) -> T.DataType:
-    """Return the type of what ``exact`` makes of values of a type."""
-    return kind if _is_exact(kind) else T.StringType()
+    return value if _is_exact(kind) else _written(value, kind)
 
 
 def restored(value: Column, kind: T.DataType) -> Column:
@@ -71,10 +66,10 @@ def _is_exact(kind: T.DataType) -> bool:
     return not isinstance(inner, T.FloatType | T.DoubleType) if inner is kind else _is_exact(inner)
 
 
-def written(value: Column, kind: T.DataType) -> Column:
+def _written(value: Column, kind: T.DataType) -> Column:
     """Return a text that tells any two values of a type apart."""
     if isinstance(kind, T.ArrayType):
-        return F.to_json(F.transform(value, lambda item: written(item, kind.elementType)))
+        return F.to_json(F.transform(value, lambda item: _written(item, kind.elementType)))
     return _TEXTS.get(type(kind), _cast)(value)
 
 
