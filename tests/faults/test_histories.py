@@ -13,10 +13,10 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 def test_a_small_history(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
     """Some tables are written, altered, and moved; noted, replicated in two batches and at once."""
-    from tools.faults.history_runs import perform
+    from tools.faults.history_runs import Settings, perform
 
     history = generated("fixed 18 3", 18, 2, only=["short", "odd names"], notes=2, batches=1)
-    outcome = perform(history, server18, spark, tmp_path)
+    outcome = perform(history, server18, spark, tmp_path, Settings(states=1))
     assert outcome.differences == []
     assert outcome.tables >= 2 and outcome.comparisons >= 8 and outcome.executed > 10 * outcome.refused
 
