@@ -327,7 +327,7 @@ class Tables:
         return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
 
     def _bring(self, log: OpenLog, spark: SparkSession, step: Step, staged: Staged) -> Dataset:
-        # Not for all tables: Iceberg's MERGE into a history fails with it.
+        # Only for tables that need it: Delta Lake folds names whatever is set.
         needs_case = log.table(step.table).has_equal_names or self._spark.conf.get(_CASE) == "true"
         spark.conf.set(_CASE, str(needs_case).lower())
         dataset = self._written(log, spark, step, staged.changes(spark, Wanted(step.table, step.after)))
