@@ -10,7 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark.schemas import column
 
-__all__ = ["BEFORE", "NEW", "Side", "exact", "restored", "texts", "untyped_of"]
+__all__ = ["BEFORE", "NEW", "Side", "exact", "is_exact", "restored", "texts", "untyped_of"]
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,22 @@ def untyped_of(found: Mapping[str, Column]) -> Column:
 
 def exact(value: Column, kind: T.DataType) -> Column:
     """Return what can be grouped and joined by: the value itself; a text where Spark takes -0.0 and 0.0 for one."""
-    return value if _is_exact(kind) else _written(value, kind)
+    return value if is_exact(kind) else _written(value, kind)
 
 
 def restored(value: Column, kind: T.DataType) -> Column:
     """Return the value of what ``exact`` made of it."""
-    if _is_exact(kind):
+    if is_exact(kind):
         return value
     if isinstance(kind, T.ArrayType):
         return F.transform(F.from_json(value, "array<string>"), lambda item: restored(item, kind.elementType))
     return value.cast(kind)
 
 
-def _is_exact(kind: T.DataType) -> bool:
+def is_exact(kind: T.DataType) -> bool:
+    """Return whether Spark takes two values of a type for one only where they are."""
     inner = kind.elementType if isinstance(kind, T.ArrayType) else kind
-    return not isinstance(inner, T.FloatType | T.DoubleType) if inner is kind else _is_exact(inner)
+    return not isinstance(inner, T.FloatType | T.DoubleType) if inner is kind else is_exact(inner)
 
 
 def _written(value: Column, kind: T.DataType) -> Column:

@@ -10,7 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark.demands import Demand, prefixed
 from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.values import exact, exact_kind
+from pgoutput_construct.spark.values import exact, is_exact
 from pgoutput_construct.spark.warehouse.naming import Naming, escaped
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.version import Shape
@@ -137,7 +137,7 @@ def _equal(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
         yield f"{there} = {changed}"
         return
     yield f"{there} <=> {changed}"
-    if exact_kind(kind) != kind:
+    if not is_exact(kind):
         # A key goes from 0.0 to -0.0 as one row that is deleted and another one that comes.
         yield f"CAST({there} AS STRING) <=> CAST({changed} AS STRING)"
     yield f"t.{quoted(naming.ours('_untyped'))}[{text}] <=> s._untyped[{text}]"
