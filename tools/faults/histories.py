@@ -10,6 +10,7 @@ import argparse
 import logging
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -142,6 +143,7 @@ def _summary(outcome: "Outcome") -> str:
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit status: 1 when a table differs, and nobody said so."""
     options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server is left behind
     logging.getLogger("pgoutput_construct").setLevel(logging.ERROR)
     began, totals = time.monotonic(), Counter[str]()
     end = began + 60 * options.minutes if options.minutes else float("inf")
@@ -154,12 +156,16 @@ def main(arguments: Sequence[str]) -> int:
 
     settings = Settings(options.format, not options.no_history, options.states)
     jars = () if options.format == "parquet" else (options.format,)
-    directory = Path(tempfile.mkdtemp(prefix="histories-"))
     print(f"seed {options.seed}", flush=True)
-    with spark_session("local[2]", _SHUFFLED, into=jars) as spark:
+    with (
+        tempfile.TemporaryDirectory(prefix="histories-") as place,
+        spark_session("local[2]", _SHUFFLED, into=jars) as spark,
+    ):
+        directory = Path(place)
         for version in options.versions:
             with open_server(version, SERVER_SETTINGS) as server:
-                runs = _Runs(server, spark, directory, settings, 60 * options.shrink, say)
+                (directory / str(version)).mkdir()
+                runs = _Runs(server, spark, directory / str(version), settings, 60 * options.shrink, say)
                 for number in range(options.first, options.first + options.count):
                     if time.monotonic() > end:
                         break
@@ -172,7 +178,6 @@ def main(arguments: Sequence[str]) -> int:
                     runs.totals["histories"] += 1
                     runs.run(history)
                 totals += runs.totals
-    shutil.rmtree(directory, ignore_errors=True)
     say(", ".join(f"{name} {count:,}" for name, count in totals.items()) + f"; seed {options.seed}")
     return 1 if totals["failures"] else 0
 
