@@ -109,7 +109,7 @@ def _table(
     mine = [usage for usage in usages if usage.description in indexes]
     of_copies = {usage.description for usage in mine if usage.copied}
     used = used_ones([(index, history.descriptions[index], index in of_copies) for index in order], numbering)
-    if reading is not None and any(column.published for column in reading.columns):
+    if reading is not None and _tells_columns(reading):
         used.insert(0, read_one(reading, used))
     columns = find_columns(used, numbering, choices)
     relation = history.descriptions[order[0]].relation
@@ -130,6 +130,12 @@ def _table(
         rows=sum(usage.rows for usage in mine),
         dropped=reading is not None and reading.gone,
     )
+
+
+def _tells_columns(reading: TableReading) -> bool:
+    """Return whether a reading says which columns a table has in the log: it is published, or has none any more."""
+    has_none = not reading.gone and all(column.dropped for column in reading.columns)
+    return has_none or any(column.published for column in reading.columns)
 
 
 def _key_columns(relation: Relation, names: Sequence[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import pytest
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.spark import compare, open_log
-from pgoutput_construct.spark.warehouse import read_history, replicate
+from pgoutput_construct.spark.warehouse import read_current, read_history, replicate
 from tests.postgres.shop import Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -38,6 +38,11 @@ ROUNDS: tuple[Mapping[str, str], ...] = (
             INSERT INTO moved SELECT i, 0, repeat('b', 3000 + i) FROM generate_series(1, 4) i""",
         "altered": """CREATE TABLE altered (id int PRIMARY KEY, at timestamp, n text, m int);
             INSERT INTO altered VALUES (1, 'infinity', '1', 1), (2, '2024-01-01', '2', 2), (3, NULL, 'x', 3)""",
+        "replaced": """CREATE TABLE replaced (id int PRIMARY KEY, c timestamptz[]);
+            INSERT INTO replaced VALUES (1, '{infinity}'), (2, NULL)""",
+        "stripped": """CREATE TABLE stripped (c int);
+            ALTER TABLE stripped REPLICA IDENTITY FULL;
+            INSERT INTO stripped VALUES (1), (NULL)""",
     },
     {
         "moments": """UPDATE moments SET v = v + 20 WHERE v IN (1, 2, 3);
@@ -60,6 +65,9 @@ ROUNDS: tuple[Mapping[str, str], ...] = (
         "altered": """UPDATE altered SET m = 4 WHERE id = 1;
             ALTER TABLE altered ALTER at TYPE timestamptz, ALTER n TYPE bytea USING n::bytea, ALTER m TYPE bigint;
             UPDATE altered SET m = 5 WHERE id = 2""",
+        "replaced": """ALTER TABLE replaced DROP COLUMN c; ALTER TABLE replaced ADD COLUMN c integer;
+            DELETE FROM replaced WHERE id = 1""",
+        "stripped": "ALTER TABLE stripped DROP COLUMN c",
     },
     {
         "moments": "UPDATE moments SET v = 0",
@@ -70,6 +78,8 @@ ROUNDS: tuple[Mapping[str, str], ...] = (
         "moved": "UPDATE moved SET id = 1, n = 2 WHERE id = 21; DELETE FROM moved WHERE id = 12",
         "altered": """ALTER TABLE altered ALTER n TYPE text USING 'x', ALTER m TYPE int;
             DELETE FROM altered WHERE id = 3""",
+        "replaced": "INSERT INTO replaced VALUES (1, 2); UPDATE replaced SET c = 3 WHERE id = 2",
+        "stripped": "INSERT INTO stripped DEFAULT VALUES",
     },
 )
 """What happens to each table before each batch."""
@@ -101,5 +111,7 @@ def test_what_has_not_ended_is_the_source(spark: Any, shop: Shop, tmp_path: Path
         shop.capture(snapshot=True)
         replicate(spark, shop.directory, tmp_path / "wh", history=True)
         assert not (found := _differences(spark, shop, tmp_path / "wh")), f"round {number}: {found}"
+        stripped = read_current(spark, tmp_path / "wh", "public.stripped")
+        assert (stripped.columns[:-3], stripped.count()) == (["c"] if number == 1 else [], max(number, 2))
     replicate(spark, shop.directory, tmp_path / "once", history=True)
     assert not (found := _differences(spark, shop, tmp_path / "once")), f"once: {found}"
