@@ -168,20 +168,24 @@ class OpenLog:
         """Return what ``advance`` must know of how far the changes of a table are from its copy; see ``near``."""
         return near(self.opened.index, table.base.copy) if table.base else None
 
+    def is_kept(self, table: Table) -> bool:
+        """Return whether the log has all changes that a table's state needs: none of them were pruned."""
+        pruned = read_pruned(self.log.store)
+        if not pruned.first_seq:
+            return True
+        if table.base is not None:
+            return pruned.lsn <= table.base.copy.snapshot.lsn
+        return table.relation_oid not in {lack.relation_oid for lack in self.lacks}
+
     def check_kept(self, table: Table) -> None:
         """Raise ChangeLogError when changes were pruned that a table's state needs."""
-        pruned = read_pruned(self.log.store)
-        if table.base is not None:
-            is_kept = pruned.lsn <= table.base.copy.snapshot.lsn
-        else:
-            is_kept = table.relation_oid not in {lack.relation_oid for lack in self.lacks}
-        if not pruned.first_seq or is_kept:
+        if self.is_kept(table):
             return
+        first_seq = read_pruned(self.log.store).first_seq
         raise ChangeLogError(
-            f"{self.log.store}: all before seq {pruned.first_seq} was pruned, without which the log does not say what "
-            f"{table.qualified} holds: give changes that begin with its first one, such as those that were "
-            "written before and the log's together, or copy the table: "
-            f"{snapshot_command(table.qualified)}"
+            f"{self.log.store}: all before seq {first_seq} was pruned, without which the log does not say what "
+            f"{table.qualified} holds: give changes that begin with its first one, such as those that were written "
+            f"before and the log's together, or copy the table: {snapshot_command(table.qualified)}"
         )
 
 

@@ -23,7 +23,6 @@ from pgoutput_construct.changelog.wholeness import Lack, present_copies
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.source.offsets import needed_from
-from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, Warehouse
 from pgoutput_construct.spark.warehouse.version import Version
 
@@ -69,7 +68,7 @@ class Coverage:
         for dataset in datasets:
             version = dataset.version
             table = by_oid.get(version.oid)
-            if self.has_gap(version) and not (table and (table.dropped or _is_kept(log, table))):
+            if self.has_gap(version) and not (table and (table.dropped or log.is_kept(table))):
                 name = version.table if table is None else table.qualified
                 error = ChangeLogError(
                     f"{name}: the seqs {self.progress.to_seq(version) + 1} to {self.first_seq - 1} were pruned from "
@@ -87,14 +86,6 @@ class Coverage:
             if self.first_seq and not self.has_gap(each.version) and each.version.oid not in self.progress.lacking
         }
         return (lack for lack in lacks if lack.stale_since is not None or lack.relation_oid not in whole)
-
-
-def _is_kept(log: OpenLog, table: Table) -> bool:
-    try:
-        log.check_kept(table)
-    except ChangeLogError:
-        return False
-    return True
 
 
 def reader_name(warehouse: Warehouse) -> str:

@@ -6,7 +6,6 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import Commits
 from pgoutput_construct.spark.dealing import deal
 from pgoutput_construct.spark.failures import plain_errors
@@ -89,7 +88,7 @@ def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
         and _has_one_identity(step, table)
         and _is_same(step)
         and not any(name.startswith(MARK) for name in table.columns.names)
-        and (step.how is How.CHANGED or _is_kept(log, table))
+        and (step.how is How.CHANGED or log.is_kept(table))
     )
 
 
@@ -119,14 +118,6 @@ def _is_same(step: Step) -> bool:
     one, other = step.before.version.shape, step.dataset.version.shape
     is_described = (one.columns, one.current) == (other.columns, other.current)
     return is_described and (one.key_columns, one.replica_identity) == (other.key_columns, other.replica_identity)
-
-
-def _is_kept(log: OpenLog, table: Table) -> bool:
-    try:
-        log.check_kept(table)
-    except ChangeLogError:
-        return False
-    return True
 
 
 def _wanted(step: Step) -> Wanted:
