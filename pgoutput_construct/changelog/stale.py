@@ -237,7 +237,7 @@ def _retyped(before: Iterable[Column], after: Iterable[Column]) -> list[str]:
 
 
 def _says_otherwise(was: ColumnType, now: ColumnType) -> bool:
-    renamed = any(now.labels.get(oid, label) != label for oid, label in was.labels.items())
+    renamed = any(now.labels.get(oid) != label for oid, label in was.labels.items())
     return renamed or was.attributes != now.attributes
 
 

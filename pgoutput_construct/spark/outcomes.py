@@ -75,7 +75,8 @@ def _place(done: Replayed, event: Numbers) -> tuple[int, int]:
 def _shown(row: Mapping[str, pa.Array], names: Sequence[str]) -> str:
     texts = dict(row["_untyped"][0].as_py() or ())
     values = {name: texts.get(name, row[name][0].as_py()) for name in names}
-    return json.dumps({name: value for name, value in values.items() if value is not None}, default=str)
+    known = {name: value for name, value in values.items() if value is not None}
+    return json.dumps(known, default=str, ensure_ascii=False, separators=(",", ":"))  # as Spark's to_json writes it
 
 
 def unfound(before: DataFrame | None, changes: DataFrame, replay: Replay, found: Survey) -> DataFrame:

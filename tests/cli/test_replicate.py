@@ -40,7 +40,7 @@ def test_a_table_in_trouble_is_said_once(caplog: pytest.LogCaptureFixture) -> No
     """When it comes into trouble, when the reason is another one, and when it is in none any more."""
     report = _Report()
     for troubled in ({"public.t": "a"}, {"public.t": "a"}, {"public.t": "b"}, {"public.t": "b"}, {}):
-        batch = Batch(1, 9, pgo.Lsn(5), None, {}, (), (), {}, troubled, 0.1)
+        batch = Batch(1, 9, pgo.Lsn(5), None, {}, (), (), (), {}, troubled, 0.1)
         with caplog.at_level(logging.INFO):
             report(batch)
         if troubled:

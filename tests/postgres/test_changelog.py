@@ -206,7 +206,9 @@ def test_a_full_disk_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Monkey
         _append(writer, _frame(1))
         with monkeypatch.context() as patch:
             patch.setattr("os.fsync", full)
-            with pytest.raises(ChangeLogError, match=r"segment-.*: cannot be written: .*No space left"):
+            with pytest.raises(
+                ChangeLogError, match=r"(segment-.*|\.identity\.json): cannot be written: .*No space left"
+            ):
                 writer.publish(Position(Lsn(1)))
         assert not list(tmp_path.glob("*segment*"))
         assert writer.publish(Position(Lsn(1))) and len(ChangeLog(tmp_path)) == 1
