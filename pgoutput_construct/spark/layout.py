@@ -46,6 +46,11 @@ class Layout:
         """The columns of frames that are the key."""
         return (*(f"k{number}" for number in range(len(self.keys))), *(["kt"] if self.has_texts else []))
 
+    @property
+    def key_kinds(self) -> dict[str, T.DataType]:
+        """The types of the key's columns."""
+        return {name: self.kinds[name] for name in self.keys}
+
     @cached_property
     def sent(self) -> tuple[str, ...]:
         """The columns that all changes have sent, but the key."""

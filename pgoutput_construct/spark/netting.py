@@ -36,7 +36,7 @@ def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
         "_unchanged",
         "_commit_lsn",
         "_seq",
-        *([component_of(map(_sides(layout, gone)[0], layout.keys)).alias(COMPONENT)] if found.chained else []),
+        *([component_of(_sides(layout, gone)[0], layout.key_kinds).alias(COMPONENT)] if found.chained else []),
     )
 
 

@@ -1,7 +1,7 @@
 """Changes replayed in Spark: those of rows that may be the same come into one task, in their order."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from pgoutput_construct.spark.changed import BOTH, COMES, GOES, Replay, Replayed
 from pgoutput_construct.spark.components import connect
 from pgoutput_construct.spark.schemas import CHANGED, COMPONENT, EPOCH, SHAPE, SIDE, STORED, TURN, column
 from pgoutput_construct.spark.survey import CAME, GONE, is_unsent, moves
-from pgoutput_construct.spark.values import BEFORE, NEW
+from pgoutput_construct.spark.values import BEFORE, NEW, exact
 
 __all__ = ["Emit", "component_of", "events_of", "in_parts", "labels_of", "netted", "replayed"]
 
@@ -87,11 +87,15 @@ def labels_of(changes: DataFrame, replay: Replay) -> DataFrame:
 
 
 def _in_tasks(events: DataFrame, each: _Each, most: int, schema: T.StructType) -> DataFrame:
+    names = events.columns
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in in_parts(batches, each, most):
+        for table in in_parts((batch.rename_columns(names) for batch in batches), each, most):
             yield from table.to_batches()
 
-    return events.repartition(F.col(COMPONENT)).sortWithinPartitions(*_ORDER).mapInArrow(run, schema)
+    ordered = events.repartition(F.col(COMPONENT)).sortWithinPartitions(*_ORDER)
+    # PySpark looks the columns up by their names, which may have dots.
+    return ordered.toDF(*(f"c{number}" for number in range(len(names)))).mapInArrow(run, schema)
 
 
 def in_parts(batches: Iterable[pa.RecordBatch], each: _Each, most: int) -> Iterator[pa.Table]:
@@ -117,7 +121,8 @@ def in_parts(batches: Iterable[pa.RecordBatch], each: _Each, most: int) -> Itera
 
 def _routed(changes: DataFrame, replay: Replay, moved: bool, chained: bool) -> DataFrame:
     """Return changes by component, those whose two rows are in different ones once for each."""
-    old, new = component_of(map(BEFORE.value, _hashed(replay))), component_of(map(_new(replay), _hashed(replay)))
+    kinds = {name: changes.schema[name].dataType for name in _hashed(replay)}
+    old, new = component_of(BEFORE.value, kinds), component_of(_new(replay), kinds)
     op, sides = F.col("_op"), F.array(F.lit(BOTH))
     twice = F.array(F.lit(GOES), F.lit(COMES))
     if replay.keys is None:
@@ -147,7 +152,9 @@ def _routed(changes: DataFrame, replay: Replay, moved: bool, chained: bool) -> D
 
 def _stored(before: DataFrame, events: DataFrame, replay: Replay) -> DataFrame:
     """Return rows before as events."""
-    hashed = F.xxhash64("_commit_lsn", "_seq") if replay.keys == () else component_of(map(NEW.value, _hashed(replay)))
+    kinds = {field.name: field.dataType for field in events.schema}
+    identity = {name: kinds[name] for name in _hashed(replay)}
+    hashed = F.xxhash64("_commit_lsn", "_seq") if replay.keys == () else component_of(NEW.value, identity)
     made = {
         "_op": F.lit(CAME),
         "_unchanged": F.array().cast("array<string>"),
@@ -155,7 +162,6 @@ def _stored(before: DataFrame, events: DataFrame, replay: Replay) -> DataFrame:
         SIDE: F.lit(BOTH),
         COMPONENT: hashed,
     }
-    kinds = {field.name: field.dataType for field in events.schema}
 
     def value(name: str) -> Column:
         has = name in before.columns and name not in (COMPONENT, SIDE)
@@ -183,9 +189,12 @@ def _hashed(replay: Replay) -> list[str]:
     return [name for name in replay.identity if all(name in shape for shape in shapes)]
 
 
-def component_of(values: Iterable[Column]) -> Column:
-    """Return a number that rows which may be the same have in common; with others they are replayed together, too."""
-    return F.xxhash64(F.lit(0), *values)
+def component_of(value: Callable[[str], Column], kinds: Mapping[str, T.DataType]) -> Column:
+    """Return a number that rows which may be the same have in common; with others they are replayed together, too.
+
+    Spark's hash of 0.0 is that of -0.0: where a key goes from one to the other, no link would be seen.
+    """
+    return F.xxhash64(F.lit(0), *(exact(value(name), kind) for name, kind in kinds.items()))
 
 
 def _leaves_open(replay: Replay) -> Column:
@@ -197,9 +206,9 @@ def _links(changes: DataFrame, replay: Replay) -> DataFrame:
     """Return the components that updates connect: a row takes values along when its key changes."""
     assert replay.keys is not None
     chained = changes.where(moves(changes, replay.keys) & _leaves_open(replay))
-    hashed = _hashed(replay)
+    kinds = {name: changes.schema[name].dataType for name in _hashed(replay)}
     return chained.select(
-        component_of(map(BEFORE.value, hashed)).alias("_old"), component_of(map(_new(replay), hashed)).alias("_new")
+        component_of(BEFORE.value, kinds).alias("_old"), component_of(_new(replay), kinds).alias("_new")
     )
 
 
