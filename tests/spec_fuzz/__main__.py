@@ -1,6 +1,6 @@
 """Invent specifications, and check that everything that they generate agrees.
 
-python -m tests.spec_fuzz [COUNT [SEED]]    2,000 where it is left out; prints the first one on which something disagrees
+python -m tests.spec_fuzz [COUNT [SEED]]    2,000 where it is left out; prints the one on which something disagrees
 """
 
 import sys

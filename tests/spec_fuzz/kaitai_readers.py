@@ -1,4 +1,4 @@
-"""Kaitai Struct's readers of invented specifications: compiled by its own compiler, one process for all, run in Python."""
+"""Kaitai Struct's readers of invented specifications: compiled by its own compiler, run in Python."""
 
 import json
 import subprocess
