@@ -1,4 +1,4 @@
-"""The parameters of definitions: those left out are off, at the first version; those that there are not, are refused."""
+"""The parameters of definitions: those left out are off, at the first version; those that do not exist are refused."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
