@@ -1,7 +1,7 @@
 """Inserts, updates, deletes and truncates as rows of Python values, in the order of the stream."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from pgoutput_construct.errors import PgoutputError, ProtocolError
@@ -38,6 +38,8 @@ class RowChange:
     """The old row, or only its key columns, by column name; None where it was not sent."""
     unchanged: tuple[str, ...]
     """The columns of the new row whose value was not sent, such as a TOASTed one that is unchanged."""
+    unsent: Mapping[str, Marker] = field(default_factory=dict)
+    """What was sent in place of these, by column name: UNCHANGED, or what a later version brought."""
 
 
 class RowReader:
@@ -74,9 +76,9 @@ class RowReader:
     def _change(self, op: str, message: Any, relation: Relation) -> RowChange:
         new = self._row(relation, message.new) if getattr(message, "new", None) is not None else None
         old = self._old(relation, message) if getattr(message, "old", None) is not None else None
-        unchanged = tuple(name for name, value in (new or {}).items() if isinstance(value, Marker))
+        unsent = {name: value for name, value in (new or {}).items() if isinstance(value, Marker)}
         sent = None if new is None else {name: value for name, value in new.items() if not isinstance(value, Marker)}
-        return RowChange(op, relation, getattr(message, "xid", None), sent, old, unchanged)
+        return RowChange(op, relation, getattr(message, "xid", None), sent, old, tuple(unsent), unsent)
 
     def _old(self, relation: Relation, message: Any) -> dict[str, Any]:
         row = self._row(relation, message.old)

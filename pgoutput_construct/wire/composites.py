@@ -133,7 +133,7 @@ class Kind(Letter):
 
     def problem(self, tag: str, context: Any) -> str | None:
         """Return why a tag cannot come under the parameters, None where it can."""
-        if tag in self.since and context["_params"]["proto_version"] < self.since[tag]:
+        if tag in self.since and context["_params"].get("proto_version", 1) < self.since[tag]:
             return f"{tag!r} belongs to protocol version {self.since[tag]} and newer"
         if tag in self.only and not self.only[tag][0](context):
             return f"{tag!r} comes only where this holds: {self.only[tag][1]}"

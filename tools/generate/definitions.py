@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from textwrap import wrap
 
-from tools.generate.text import constant, python_module
+from tools.generate.text import constant, docstring, python_module
 from tools.generate.words import in_words
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
 from tools.language.conditions import VERSION, Bit, Every, Flag, Not, Since, Some, Term, Until
@@ -22,6 +22,7 @@ from pgoutput_construct.wire.composites import (
     Counted, Extending, HasBit, Kind, Record, Reserved, SizeOf, Terminated, Valued, when
 )
 from pgoutput_construct.wire.framing import Closed, Length
+from pgoutput_construct.wire.given import Given
 from pgoutput_construct.wire.primitives import (
     Absent, Bits, Constant, Data, End, FullXid, Letter, Oid, OneOf, SInt8, SInt16, SInt32, SInt64, Since, String,
     TimestampTz, UInt8, UInt16, UInt32, UInt64, Xid, XLogRecPtr,
@@ -37,6 +38,7 @@ def emit_definitions(spec: Spec, messages: str) -> str:
         [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)],
         IMPORTS.format(messages=messages),
         f"__all__ = {['DEFINITIONS', *sorted(public)]!r}",
+        _given(spec),
         *(_part(part) for part in spec.parts_in_order),
         *(_message(message) for message in spec.messages),
         _table(spec),
@@ -50,6 +52,13 @@ def _about(spec: Spec) -> Iterator[str]:
     yield f"Source: PostgreSQL's documentation, {spec.source}."
 
 
+def _given(spec: Spec) -> str:
+    oldest = spec.versions[0].version if spec.versions else 1
+    defaults = (f"{p.name}={oldest if p.type == 'int' else False}" for p in spec.parameters)
+    text = "The parameters, and what holds where one is left out."
+    return f"given: Final = Given({', '.join(defaults)})\n" + docstring([text], "")
+
+
 def _part(part: Part) -> str:
     return f"{part.name} = {_structure(part)}"
 
@@ -61,7 +70,7 @@ def _message(message: Message) -> str:
         *_lines(message),
         f"Closed({len(message.tag)}, {_type(message.length)})" if message.length else "End",
     ]
-    return f"{message.class_name} = Struct(\n" + "".join(f"{line},\n" for line in lines) + ")"
+    return f"{message.class_name} = given.layout(\n" + "".join(f"{line},\n" for line in lines) + ")"
 
 
 def _structure(structure: Structure) -> str:
@@ -81,11 +90,11 @@ def _this(term: Term | None) -> str:
     """Return a condition as construct evaluates it."""
     match term:
         case Flag(name):
-            return f"this._params.{name}"
+            return f"given.{name}"
         case Since(version):
-            return f"this._params.{VERSION} >= {version}"
+            return f"given.{VERSION} >= {version}"
         case Until(version):
-            return f"this._params.{VERSION} <= {version}"
+            return f"given.{VERSION} <= {version}"
         case Bit(field, mask):
             return f'HasBit("{field}", {mask})'
         case Not(inner):

@@ -80,6 +80,7 @@ class Field(Conditional):
     positional: bool = False
     measures: str | None = None
     absent: int | None = None
+    role: str | None = None
     limits: Mapping[str | int, Term] = field(default_factory=dict, hash=False)
     """When those of its values or bits are there that are not always."""
     variants: "tuple[Field, ...]" = ()
