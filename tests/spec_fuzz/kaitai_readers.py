@@ -11,6 +11,7 @@ import kaitaistruct
 import yaml
 
 from tools.generate.kaitai import emit_kaitai
+from tools.generate.reserved import escaped
 from tools.kaitai import PACKAGE
 from tools.language import Spec
 
@@ -52,7 +53,8 @@ class Compiler:
         (text,) = answer["files"].values()
         module = ModuleType("fuzzed")
         exec(compile(text, "<kaitai>", "exec"), vars(module))
-        return Reads(module.Fuzzed, [each["id"] for each in content.get("params", ())])
+        named = {new.name: old.name for new, old in zip(escaped(spec).parameters, spec.parameters, strict=True)}
+        return Reads(module.Fuzzed, [named[each["id"]] for each in content.get("params", ())])
 
 
 class Reads:

@@ -38,6 +38,8 @@ class _File:
         self.spec = spec
         self.types: dict[str, Entry] = {"text": TEXT}
         self.enums: dict[str, Mapping[int, Any]] = {}
+        self.version = next((each.name for each in spec.parameters if each.type == "int"), conditions.VERSION)
+        """What the protocol version is called here."""
 
     def content(self) -> Entry:
         """Return the whole of it."""
@@ -64,7 +66,9 @@ class _File:
         if isinstance(structure, Message):
             elements = elements[1:]
             (version,) = distinct(["version"], structure.field_names)
-            checks = [_since(version, "", structure.needs)] if structure.needs else []
+            newer = conditions.Since(structure.needs or 0, self.version)
+            said = f"Protocol version {structure.needs} and newer."
+            checks = [_check(version, conditions.text(newer), said)] if structure.needs else []
         doc = {"doc": _harmless(about)} if about else {}
         seq = [*checks, *(each for element in elements for each in self._element(name, structure, element))]
         entry = doc | self._parameters([structure]) | {"seq": seq} | self._instances(structure, elements)
@@ -171,7 +175,7 @@ class _File:
         """Return the parameters that the layout of structures depends on, in their order."""
         words: set[str] = set()
         for structure in structures:
-            words |= {"proto_version"} if isinstance(structure, Message) and structure.needs else set()
+            words |= {self.version} if isinstance(structure, Message) and structure.needs else set()
             for element in (each for inside in self.spec.reached(structure) for each in inside.elements):
                 branches = element.alternatives if isinstance(element, Choice) else ()
                 variants = element.variants if isinstance(element, Field) else ()
@@ -195,10 +199,6 @@ def _before(structure: Structure, field: Field) -> Choice | None:
 
 def _enumerated(name: str, enum: str) -> Entry:
     return {"id": name, "type": "u1", "enum": enum, "valid": {"in-enum": True}}
-
-
-def _since(name: str, unless: str, version: int) -> Entry:
-    return _check(name, f"{unless}proto_version >= {version}", f"Protocol version {version} and newer.")
 
 
 def _check(name: str, expression: str, about: str) -> Entry:

@@ -51,6 +51,8 @@ class Since:
     """A protocol version, and all newer ones."""
 
     version: int
+    name: str = VERSION
+    """The parameter that holds it."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Until:
     """A protocol version, and all older ones."""
 
     version: int
+    name: str = VERSION
 
 
 @dataclass(frozen=True)
@@ -216,8 +219,7 @@ def leaves(term: Term | None) -> Iterator[Flag | Since | Until | Bit]:
 
 def parameters(term: Term | None) -> set[str]:
     """Return the names of the parameters that a term depends on."""
-    found = {each.name for each in leaves(term) if isinstance(each, Flag)}
-    return found | ({VERSION} if any(isinstance(each, Since | Until) for each in leaves(term)) else set())
+    return {each.name for each in leaves(term) if not isinstance(each, Bit)}
 
 
 def bits(term: Term | None) -> list[Bit]:
@@ -262,10 +264,10 @@ def text(term: Term | None, named: Named = str) -> str:
     match term:
         case Flag(name):
             return name
-        case Since(version):
-            return f"{VERSION} >= {version}"
-        case Until(version):
-            return f"{VERSION} <= {version}"
+        case Since(version, name):
+            return f"{name} >= {version}"
+        case Until(version, name):
+            return f"{name} <= {version}"
         case Bit(field, mask):
             return f"({named(field)} & {mask}) != 0"
         case Not(Flag(name)):
