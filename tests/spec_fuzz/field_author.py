@@ -65,7 +65,9 @@ class FieldAuthor:
         content = {"field": "Byten", "name": self.name(names), "length": size["name"]}
         fields = [size, content]
         if self.chance(10):
-            fields.insert(self.up_to(0, 2), self.fixed(names))
+            fields = [{"field": self.one(["Byte2", "Byte16"]), "name": content["name"]}]
+        if self.chance(10):
+            fields.insert(self.up_to(0, len(fields)), self.fixed(names))
         return fields
 
     def measure(self, groups: list[Group], names: set[str], rule: Data) -> str:

@@ -57,7 +57,8 @@ def _length(spec: Spec, field: Field) -> str:
 
 def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Sequence[str]]:
     name = f"{prefix}{repeat.name}[]"
-    times = f"{code(repeat.count)} times" if repeat.count else "up to a byte that is zero"
+    ended = "up to the end of the message" if repeat.to_end else "up to a byte that is zero"
+    times = f"{code(repeat.count)} times" if repeat.count else ended
     rule = f"{in_words(repeat.term, code)}: " if repeat.conditional else ""
     times = f"{rule}{times}; each is {in_python(repeat.item)}"
     yield offset, code(repeat.kind), code(name), times, "", markdown(repeat.description)

@@ -133,7 +133,7 @@ def _kind(field: Field) -> str:
     """Return what a field is to those who read its values."""
     if field.part:
         return f"the part {field.part}"
-    if field.type is None or field.size is None:
+    if field.type is None or field.size is None or field.is_block:
         return field.python
     sign = "a number with a sign" if field.signed else "a number"
     return "a letter" if field.is_letter else sign if field.python == "int" else f"a {field.python}"

@@ -171,7 +171,7 @@ class _Loader:
                 **known,
             )
         item = Item(self._blocks(data["blocks"], (*place, "blocks")), data.get("class"))
-        known |= {"server": data.get("server"), "term": condition_of(data)}
+        known |= {"server": data.get("server"), "term": condition_of(data), "to_end": data.get("to") == "end"}
         return Repeat(data["type"], count=data.get("count"), item=item, line=line, **known)
 
     def _alternative(self, data: Mapping[str, Any], place: Place) -> Alternative:
@@ -228,11 +228,15 @@ class _Loader:
             return {"type": exact[0]}
         if not signed and notation.base in {part["name"] for part in self.source.data.get("parts", ())}:
             return {"part": notation.base}
+        if (block := re.fullmatch(r"Byte([2-9]|[1-9][0-9]{1,3})", notation.base)) and not signed:
+            size = int(block[1])
+            return {"type": Type(notation.base, f"Data({size})", "bytes", "binary", bytes=size)}
         known = ", ".join(t.notation for t in _types() if not t.signed)
         raise self.source.error(
             place,
             f"unknown notation {notation.base!r}" + (" (signed)" if signed else ""),
-            f"Write one of {known}, a tag such as Byte1('X'), a constant such as Int8(0), or the name of a part.",
+            f"Write one of {known}, Byte16 for sixteen bytes, a tag such as Byte1('X'), a constant such as Int8(0), "
+            "or the name of a part.",
         )
 
 

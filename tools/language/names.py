@@ -48,7 +48,7 @@ _WIRE = frozenset(
 )
 _CONSTRUCTS = frozenset(
     {"Absent", "Bits", "Constant", "Counted", "Data", "End", "Extending", "FocusedSeq", "Kind", "Letter", "OneOf"}
-    | {"Closed", "Length", "Record", "Since", "SizeOf", "Struct", "Switch", "Terminated", "Valued"}
+    | {"Closed", "Length", "Record", "Since", "SizeOf", "Struct", "Switch", "Terminated", "ToEnd", "Valued"}
 )
 RESERVED_CLASSES = frozenset(dir(builtins)) | _TYPING | _WIRE | _CONSTRUCTS
 """Names that the generated modules import; the constructs of the types are in spec/types.yaml."""
