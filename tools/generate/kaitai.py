@@ -117,20 +117,21 @@ class _File:
     def _choice(self, owner: str, choice: Choice, following: Field | None, names: Set[str]) -> Iterator[Entry]:
         """Yield the tag and what follows it; where no branch need come, the tag can be that of what stands behind."""
         enum = f"{owner}_{choice.kind_name}"
+        (kind,) = distinct([choice.kind_name], names) if choice.valued else (choice.kind_name,)
         tags = {branch.tag[0]: _named(branch.name, branch.description) for branch in choice.alternatives}
         if following is not None:
             tags[following.constant_number or 0] = _named(following.name, "None of them: this is the next field.")
         self.enums[enum] = tags
-        yield _enumerated(choice.kind_name, enum) | _doc(choice)
+        yield _enumerated(kind, enum) | _doc(choice)
         for branch in choice.alternatives:
             if branch.term:
                 (name,) = distinct([f"{branch.name}_version"], names)
-                test = f"{choice.kind_name} != {enum}::{branch.name} or ({branch.condition})"
+                test = f"{kind} != {enum}::{branch.name} or ({branch.condition})"
                 about = in_words(branch.term)
                 yield _check(name, test, f"{about[0].upper()}{about[1:]}.")
         cases = {f"{enum}::{b.name}": self._then(owner, b) for b in choice.alternatives if b.then is not None}
         if cases:
-            yield {"id": choice.name, "type": {"switch-on": choice.kind_name, "cases": cases}}
+            yield {"id": choice.name, "type": {"switch-on": kind, "cases": cases}}
 
     def _free(self, name: str) -> str:
         """Return the name of a type or an enum that no other has: in some languages both are classes."""
