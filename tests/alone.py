@@ -3,11 +3,9 @@
 python alone.py EXTRA
 """
 
-import io
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
@@ -161,5 +159,4 @@ if __name__ == "__main__":
     extra = sys.argv[1]
     Alone.allowed = {*brought("pgoutput-construct", extra)}
     sys.meta_path[sys.meta_path.index(PathFinder)] = Alone
-    with redirect_stdout(io.StringIO()):
-        USES[extra]()
+    USES[extra]()
