@@ -43,7 +43,13 @@ class RowChange:
 
 
 class RowReader:
-    """Turns messages into rows; feed it every message of the stream in order, as Session parses them."""
+    """Turns messages into rows; feed it every message of the stream in order, as Session parses them.
+
+    Rows come as they are sent. With streaming on or two-phase decoding that is before their transaction has committed:
+    a Stream Abort or a Rollback Prepared takes rows back that were returned, those with the ``xid`` that it names as
+    ``subxid``, or all of the transaction. Keep them until its Stream Commit or Commit Prepared; a change log and the
+    tables made of it do that (``pgoutput_construct.changelog``).
+    """
 
     def __init__(self, relations: RelationCache | None = None, values: Literal["python", "raw"] = "python") -> None:
         """``values`` says what rows hold: Python objects, or the values as they came, bytes and Binary.

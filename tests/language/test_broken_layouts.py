@@ -97,7 +97,7 @@ BROKEN = {
         "which has a condition",
     ),
     "a positional field that is always there": ("name: label", "name: label, positional: true", "is positional"),
-    "a count to the end": ("count: row_count", "count: row_count\n        to: end", "rows"),
+    "a count to the end": ("count: row_count", "count: row_count\n        to: end", "count and to are both there"),
     "bytes of no length": (
         "field: Int16, name: row_count",
         "field: Byte0, name: row_count",

@@ -6,9 +6,9 @@ from tests.language.sound import SOUND, assert_refused
 from tools.language import load_text
 
 BROKEN = {
-    "an unknown key": ("optional: true", "optionally: true", "additionalProperties"),
-    "a missing name": ("Byte1('N'), name: new_tag", "Byte1('N')", "'name' is a required property"),
-    "a name in the wrong case": ("name: label", "name: theLabel", "does not match"),
+    "an unknown key": ("optional: true", "optionally: true", "is no key here"),
+    "a missing name": ("Byte1('N'), name: new_tag", "Byte1('N')", "'name' is missing"),
+    "a name in the wrong case": ("name: label", "name: theLabel", "is not written like that"),
     "a keyword as a name": ("name: label", "name: class", "a word of Python"),
     "a container method as a name": ("name: rows\n", "name: items\n", "a word of Python or of construct"),
     "a name used twice": ("name: flags", "name: xid", "two fields called xid can be there at once"),
@@ -16,7 +16,7 @@ BROKEN = {
     "two messages of one name": ("name: Second", "name: First", "two classes"),
     "a field that classes refer to": ("name: label", "name: tuple", "a word of Python"),
     "a constant whose class hides another": ("python: None", "python: FIRST", "two classes would be called First"),
-    "a type of block that is none": ("type: repeat_1", "type: loop_1", "does not match"),
+    "a type of block that is none": ("type: repeat_1", "type: loop_1", "is not written like that"),
     "a key written twice": (
         "    in: [idle]\n    blocks:\n      - type: header\n        fields:\n          - {field: Byte1('S')",
         "    in: [idle]\n    in: [idle]\n    blocks:\n      - type: header\n        fields:\n          - {field: Byte1('S')",
@@ -29,7 +29,7 @@ BROKEN = {
     "a date that is none": ("title: Demo", "title: 2024-99-99", "not plain YAML"),
     "a number that is none": ("title: Demo", "title: !!int abc", "not plain YAML"),
     "a thousand brackets": ("title: Demo", "title: " + "[" * 5000, "not plain YAML"),
-    "a name with a line's end": ("name: label", 'name: "label\\n"', "does not match"),
+    "a name with a line's end": ("name: label", 'name: "label\\n"', "is not written like that"),
     "a class that hides a name": ("class: FirstRow", "class: Struct", "would hide a name"),
     "a message that hides a name": ("name: Second", "name: Any", "would hide a name"),
     "a part that is a notation": (
@@ -43,12 +43,16 @@ BROKEN = {
         "in_stream: {type: bool}\n  data: {type: bool}",
         "generated code uses",
     ),
-    "a meaning that is no text": ("bits: {1: one}", "bits: {1: [one]}", "is not valid"),
-    "code in a name": ("name: label", "name: \"label); __import__('os').system('true'\"", "does not match"),
-    "code in a class": ("class: FirstRow", 'class: "FirstRow: pass\\nimport os"', "does not match"),
+    "a meaning that is no text": (
+        "bits: {1: one}",
+        "bits: {1: [one]}",
+        "is in no form that is allowed. Write text, or",
+    ),
+    "code in a name": ("name: label", "name: \"label); __import__('os').system('true'\"", "is not written like that"),
+    "code in a class": ("class: FirstRow", 'class: "FirstRow: pass\\nimport os"', "is not written like that"),
     "code in a value": ("bits: {1: one}", "values: {'\") or exit(\"': one}", "not all letters"),
-    "code in a python value": ("python: None", "python: \"exec('x')\"", "does not match"),
-    "code in a condition": ("when: in_stream", 'when: "in_stream or exit()"', "does not match"),
+    "code in a python value": ("python: None", "python: \"exec('x')\"", "is not written like that"),
+    "code in a condition": ("when: in_stream", 'when: "in_stream or exit()"', "is not written like that"),
     "no messages": (SOUND[SOUND.index("messages:") :], "messages: []\n", "messages"),
     "not a mapping": (SOUND, "- 1\n", "the file"),
     "nothing at all": (SOUND, "", "the file"),

@@ -7,9 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, best_match
 
 from tools.language.conditions import Term, condition_of
 from tools.language.elements import Alternative, Block, Choice, Item, Repeat, Structure
@@ -19,10 +17,11 @@ from tools.language.model import Message, Parameter, Part, Spec, State, Version
 from tools.language.notation import Notation, parse_notation
 from tools.language.records import Deviation, Document, Option
 from tools.language.rules import check
+from tools.language.shapes import shape_problems
 from tools.language.source import Place, Source, read
 from tools.language.variants import gathered, implied
 
-__all__ = ["SPEC", "check_shape", "load", "load_text", "read_text"]
+__all__ = ["SPEC", "check_shape", "load", "load_notations", "load_text", "read_text"]
 
 SPEC = Path(__file__).parents[2] / "spec"
 """The folder of the specifications."""
@@ -58,8 +57,26 @@ def _validator(schema: str) -> Draft202012Validator:
 
 @cache
 def _types() -> tuple[Type, ...]:
-    rows = yaml.safe_load((SPEC / "types.yaml").read_text("utf-8"))["types"]
-    return tuple(Type(**row) for row in rows)
+    return load_notations(SPEC / "types.yaml")
+
+
+def load_notations(path: Path) -> tuple[Type, ...]:
+    """Read what the notations mean; raise SpecError for a wrong shape, or a size that nothing can read."""
+    source = read(read_text(path), path.name)
+    check_shape(source, "types.schema.json")
+    types: list[Type] = []
+    for index, row in enumerate(source.data["types"]):
+        kind, place = Type(**row), ("types", index)
+        if any((each.notation, each.signed) == (kind.notation, kind.signed) for each in types):
+            raise source.error(place, f"{kind.notation} is there twice", "Keep one of them.")
+        if (kind.bytes is None) != (kind.python in ("str", "bytes")):
+            problem = f"{kind.notation}: {kind.python} {'has no' if kind.bytes else 'needs a'} number of bytes"
+            raise source.error(place, problem, "Write bytes of numbers, of text and bytes none.")
+        if kind.bytes and not kind.arrow.endswith(str(8 * kind.bytes)):
+            problem = f"{kind.notation}: a number of {kind.bytes} bytes is not Arrow's {kind.arrow}"
+            raise source.error(place, problem, f"Write arrow: {'' if kind.signed else 'u'}int{8 * kind.bytes}.")
+        types.append(kind)
+    return tuple(types)
 
 
 def _check_marks(text: str, source: Source) -> None:
@@ -73,18 +90,11 @@ def _check_marks(text: str, source: Source) -> None:
 
 def check_shape(source: Source, schema: str = "language.schema.json") -> None:
     """Raise SpecError, with every line and its rule, for data that a JSON Schema of the folder spec refuses."""
-    problems = [_shape_problem(error, source, schema) for error in _validator(schema).iter_errors(source.data)]
+    problems = [
+        words for error in _validator(schema).iter_errors(source.data) for words in shape_problems(error, source)
+    ]
     if problems:
         raise SpecError("\n".join(problems))
-
-
-def _shape_problem(error: ValidationError, source: Source, schema: str) -> str:
-    error = best_match([error]) or error
-    place = tuple(error.absolute_path)
-    expected = error.schema.get(str(error.validator)) if isinstance(error.schema, Mapping) else error.schema
-    problem = f"{'/'.join(map(str, place)) or 'the file'}: {error.message[:300]}"
-    remedy = f"The rule '{error.validator}' of spec/{schema} wants {json.dumps(expected)[:300]}."
-    return str(source.error(place, problem, remedy))
 
 
 class _Loader:
