@@ -4,6 +4,7 @@ python later.py
 """
 
 import json
+import warnings
 from typing import Any, Final
 
 import pgoutput_construct as pgo
@@ -124,5 +125,26 @@ def check() -> None:
             raise AssertionError(f"built: {message}")
 
 
+def check_former_names() -> None:
+    """What was renamed has its former name still, with a warning that names the new one."""
+    truncate = pgo.Truncate(None, clauses=1, relation_oids=(7,))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert truncate.options == 1
+        assert pgo.Truncate(None, options=1, relation_oids=(7,)) == truncate
+        lines = jsonable.to_json(truncate)
+        assert jsonable.from_json({"options": 1, **{k: v for k, v in lines.items() if k != "clauses"}}) == truncate
+    assert [each.category for each in caught] == [DeprecationWarning] * 3
+    assert all("'clauses'" in str(each.message) and each.filename == __file__ for each in caught[:2]), caught[0]
+    assert "options" not in lines and pgo.parse(pgo.build(truncate)) == truncate
+    try:
+        pgo.Truncate(None, options=1, clauses=1, relation_oids=())
+    except TypeError as error:
+        assert "'options'" in str(error) and "'clauses'" in str(error)
+    else:
+        raise AssertionError("both names were accepted")
+
+
 if __name__ == "__main__":
     check()
+    check_former_names()

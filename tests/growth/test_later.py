@@ -37,6 +37,7 @@ def test_reference(later: Project) -> None:
         "protocol version 5 and newer: `key_count` times",
         "`parallel` is set and `in_stream` is not set",
         "`Byte4` | `checksum`",
+        "Formerly `options`.",
         "protocol version 5 and newer: up to the end of the message",
     ):
         assert words in page, words

@@ -84,12 +84,17 @@ class FieldAuthor:
         """Return a number."""
         row = row or self.one(_NUMBERS)
         signed = {"signed": True} if row.get("signed") and row["python"] == "int" else {}
-        return {"field": row["notation"], "name": self.name(names)} | signed | self.described()
+        plain: Data = {"field": row["notation"], "name": self.name(names)}
+        return plain | signed | self.described()
+
+    def former(self, names: set[str]) -> Data:
+        """Return a former name, now and then."""
+        return {"formerly": self.one([self.name(names), [self.name(names)]])} if self.chance(8) else {}
 
     def marked(self, names: set[str]) -> Data:
         """Return a number, now and then with values or bits."""
         row = self.one(_NUMBERS)
-        field = self.field(names, row)
+        field = self.field(names, row) | self.former(names)
         if row["python"] != "int" or not self.chance(40):
             return field
         top = 8 * row["bytes"] - 1 - bool(row.get("signed"))

@@ -46,7 +46,8 @@ def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
     named: Mapping[Any, str] = field.values or field.bits or {}
     rules = {key: f" ({in_words(term, code)})" for key, term in field.limits.items()}
     values = ", ".join(f"{code(str(key))} {markdown(meaning)}{rules.get(key, '')}" for key, meaning in named.items())
-    return offset, kind, code(prefix + field.name), ", ".join(when), values, markdown(field.description)
+    former = f" Formerly {', '.join(map(code, field.formerly))}." if field.formerly else ""
+    return offset, kind, code(prefix + field.name), ", ".join(when), values, markdown(field.description) + former
 
 
 def _length(spec: Spec, field: Field) -> str:

@@ -155,4 +155,12 @@ def _positional(spec: Spec, error: Raise) -> None:
                 raise error(element.line, problem, "Remove positional.")
 
 
-CONDITION_RULES = (_versions_parameter, _flags, _possible, _bits, _constants, _variants, _positional)
+def _former_names(spec: Spec, error: Raise) -> None:
+    for structure in spec.structures():
+        for element in structure.elements:
+            if isinstance(element, Field) and element.formerly and element not in structure.exposed:
+                problem = f"{element.name} had other names, and no object holds it"
+                raise error(element.line, problem, "Remove formerly: nobody has called it by a name.")
+
+
+CONDITION_RULES = (_versions_parameter, _flags, _possible, _bits, _constants, _variants, _positional, _former_names)

@@ -81,6 +81,8 @@ class Field(Conditional):
     measures: str | None = None
     absent: int | None = None
     role: str | None = None
+    formerly: tuple[str, ...] = ()
+    """The names that it had before."""
     limits: Mapping[str | int, Term] = field(default_factory=dict, hash=False)
     """When those of its values or bits are there that are not always."""
     variants: "tuple[Field, ...]" = ()

@@ -224,6 +224,7 @@ class _Loader:
         )
         known = {k: data[k] for k in keys if k in data} | {"term": condition_of(data)}
         known |= {key: _meanings(data[key]) for key in ("values", "bits") if key in data}
+        known["formerly"] = _list(data.get("formerly", ()))
         known["limits"] = {name: term for key in ("values", "bits") for name, term in _limits(data.get(key, {}))}
         found = self._lookup(notation, data.get("signed", False), place)
         line = self.source.line(place)
@@ -251,8 +252,11 @@ class _Loader:
 
 
 def _sets(data: Mapping[str, Any]) -> tuple[str, ...]:
-    sets = data.get("sets", ())
-    return (sets,) if isinstance(sets, str) else tuple(sets)
+    return _list(data.get("sets", ()))
+
+
+def _list(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _meanings(data: Mapping[Any, Any]) -> dict[Any, str]:
