@@ -38,6 +38,7 @@ __all__ = [
     "UInt64",
     "XLogRecPtr",
     "Xid",
+    "as_int",
     "shown",
     "take",
 ]

@@ -16,7 +16,7 @@ BROKEN = {
     "an optional choice before its own tag": ("Byte1('N')", "Byte1('K')", "one of its own tags"),
     "a count that is nowhere": ("count: row_count", "count: row_total", "no earlier field"),
     "a count that is a flag": ("count: row_count", "count: flags", "not a plain unsigned integer"),
-    "a count that may be absent": ("count: row_count", "count: xid", "not a plain unsigned integer"),
+    "a count that may be absent": ("count: row_count", "count: xid", "which is there under another condition"),
     "a length on a number": (
         "name: flags, bits: {1: one}}",
         "name: size}\n          - {field: Int8, name: flags, length: size}",
@@ -91,10 +91,10 @@ BROKEN = {
         "field: Int8(256), name: flags",
         "does not fit",
     ),
-    "a conditional constant": (
+    "a conditional tag behind an optional choice": (
         "Byte1('N'), name: new_tag",
         "Byte1('N'), name: new_tag, when: in_stream",
-        "is conditional",
+        "which has a condition",
     ),
     "a positional field that is always there": ("name: label", "name: label, positional: true", "is positional"),
     "a wrong position": ("field: Int8, name: flags", "field: 1_2_Int8, name: flags", "stands at position 1_3"),

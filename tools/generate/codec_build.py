@@ -5,7 +5,7 @@ from itertools import groupby
 
 from tools.generate.codec_module import REJECT, Function, Module, behind, without_extension
 from tools.generate.text import docstring
-from tools.language import Alternative, Choice, Field, Message, Part, Repeat
+from tools.language import Alternative, Choice, Field, Message, Part, Repeat, conditions
 from tools.language.elements import Element, Structure
 
 __all__ = ["build_message", "build_part"]
@@ -72,7 +72,7 @@ class _Function(Function):
                 return f"{nullable[name].absent} if {measured} is None else len({measured})"
             return f"len({source(structure.sizes[name])})" if name in structure.sizes else source(name)
 
-        for condition, elements in groupby(structure.elements, lambda e: e.condition if isinstance(e, Field) else ""):
+        for condition, elements in groupby(structure.elements, lambda element: _condition(element, value)):
             if condition:
                 self._conditional(condition, list(elements), structure, value)
             else:
@@ -87,9 +87,23 @@ class _Function(Function):
         if absent:
             self.write(f"elif {' or '.join(absent)}:", REJECT)
 
+    def _variants(self, field: Field, source: Source) -> None:
+        """Write what builds a field that differs from version to version: the variant that is there."""
+        value = source(field.name)
+        for number, each in enumerate(field.variants):
+            last = each is field.variants[-1] and field.complete
+            with self.block("else:" if last else f"{'elif' if number else 'if'} {each.test(source)}:"):
+                if each.hidden and not field.hidden:
+                    self.write(f"if {value} is not None:", REJECT)
+                self._element(each.always, source)
+        if not (field.complete or field.hidden):
+            self.write(f"elif {value} is not None:", REJECT)
+
     def _element(self, element: Element, source: Source) -> None:
         value = source(element.name)
-        if isinstance(element, Repeat):
+        if isinstance(element, Field) and element.variants:
+            self._variants(element, source)
+        elif isinstance(element, Repeat):
             self._repeat(element, value)
         elif isinstance(element, Choice):
             self._choice(element, value, source(element.kind_name))
@@ -122,7 +136,7 @@ class _Function(Function):
     def value(self, structure: Structure, value: str) -> None:
         """Write what builds a structure inside another: known by its one field, an object of its class, or either."""
         if structure.extended:
-            with self.block(f"if {structure.extension}:"):
+            with self.block(f"if {conditions.text(structure.extension)}:"):
                 self._object(structure, value)
             with self.block("else:"):
                 self.value(without_extension(structure), value)
@@ -152,7 +166,7 @@ class _Function(Function):
     def _choice(self, choice: Choice, value: str, kind: str) -> None:
         for number, each in enumerate(sorted(choice.alternatives, key=lambda a: a.python != "bytes")):
             test = _shows(each, value) if choice.valued else f"{kind} == {each.letter!r}"
-            with self.block(f"{'elif' if number else 'if'} {each.when(test)}:"):
+            with self.block(f"{'elif' if number else 'if'} {each.tested(test)}:"):
                 self.waiting.append(("B", str(each.tag[0])))
                 self._branch(each, value, choice.valued)
         self.write(f"elif {kind} is not None or {value} is not None:" if choice.optional else "else:", REJECT)
@@ -164,6 +178,12 @@ class _Function(Function):
             self.value(alternative.then, value)
         elif not valued:
             self.write(f"if {value} is not None:", REJECT)
+
+
+def _condition(element: Element, source: Source) -> str:
+    """Return when an element is there, where the code around it decides that."""
+    inside = isinstance(element, Choice) or (isinstance(element, Field) and bool(element.variants))
+    return "" if inside else element.test(source)
 
 
 def _shows(alternative: Alternative, value: str) -> str:

@@ -1,6 +1,5 @@
 """Emits a specification as a Kaitai Struct file, from which its compiler makes readers in a dozen languages."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
@@ -8,7 +7,8 @@ import yaml
 
 from tools.generate.reserved import distinct, escaped, identifier, members
 from tools.generate.text import COMMAND, GENERATED, snake_case
-from tools.language import Choice, Field, Message, Repeat, Spec
+from tools.generate.words import in_words
+from tools.language import Choice, Field, Message, Repeat, Spec, conditions
 from tools.language.elements import Alternative, Element, Structure
 from tools.language.errors import SpecError
 
@@ -38,6 +38,8 @@ class _File:
         self.spec = spec
         self.types: dict[str, Entry] = {"text": TEXT}
         self.enums: dict[str, Mapping[int, Any]] = {}
+        self.version = next((each.name for each in spec.parameters if each.type == "int"), conditions.VERSION)
+        """What the protocol version is called here."""
 
     def content(self) -> Entry:
         """Return the whole of it."""
@@ -64,19 +66,23 @@ class _File:
         if isinstance(structure, Message):
             elements = elements[1:]
             (version,) = distinct(["version"], structure.field_names)
-            checks = [_since(version, "", structure.needs)] if structure.needs else []
-        doc = {"doc": about} if about else {}
+            newer = conditions.Since(structure.needs or 0, self.version)
+            said = f"Protocol version {structure.needs} and newer."
+            checks = [_check(version, conditions.text(newer), said)] if structure.needs else []
+        doc = {"doc": _harmless(about)} if about else {}
         seq = [*checks, *(each for element in elements for each in self._element(name, structure, element))]
-        entry = doc | self._parameters([structure]) | {"seq": seq} | self._instances(elements)
+        entry = doc | self._parameters([structure]) | {"seq": seq} | self._instances(structure, elements)
         if self.types.setdefault(name, entry) is not entry:
             raise SpecError(f"Kaitai Struct would have two types {name!r}. Rename a part, or a branch of a choice.")
 
-    def _instances(self, elements: Iterable[Element]) -> Entry:
-        """Return what tells the bits of flags from each other."""
-        flags = [each for each in elements if isinstance(each, Field) and each.bits]
+    def _instances(self, structure: Structure, elements: Iterable[Element]) -> Entry:
+        """Return what tells the bits of flags from each other, and what a field is in any version."""
+        fields = [each for each in elements if isinstance(each, Field)]
         taken = {name for element in elements for name in (element.name, *element.names)}
         found: Entry = {}
-        for field in flags:
+        for field in fields:
+            if value := _whole(structure, field):
+                found[field.name] = {"value": value} | _condition(field) | _doc(field)
             names = (f"{field.name}_{identifier(meaning)}" for meaning in (field.bits or {}).values())
             for bit, name in zip(field.bits or {}, distinct(names, taken | found.keys()), strict=True):
                 found[name] = {"value": f"({field.name} & {bit}) != 0"} | _condition(field)
@@ -85,6 +91,9 @@ class _File:
     def _element(self, owner: str, structure: Structure, element: Element) -> Iterator[Entry]:
         if isinstance(element, Repeat):
             yield self._repeat(owner, element)
+        elif isinstance(element, Field) and element.variants:
+            for each, name in zip(element.variants, _variant_names(structure, element), strict=True):
+                yield {"id": name, **self._field(owner, each), **_condition(each), **_doc(each)}
         elif isinstance(element, Choice):
             names = {name for each in structure.elements for name in (each.name, *each.names)}
             yield from self._choice(owner, element, _next(structure, element), names)
@@ -95,13 +104,14 @@ class _File:
 
     def _repeat(self, owner: str, repeat: Repeat) -> Entry:
         alone = repeat.item.elements[0] if len(repeat.item.elements) == 1 else None
-        if isinstance(alone, Field) and not alone.conditional:
+        if isinstance(alone, Field) and not alone.conditional and not alone.variants:
             item = self._field(owner, alone)
         else:
             name = snake_case(repeat.class_name) if repeat.class_name else f"{owner}_{repeat.name}_item"
             self._type(name, repeat.item, repeat.description)
             item = {"type": self._reference(repeat.item, name)}
-        return {"id": repeat.name, **item, "repeat": "expr", "repeat-expr": repeat.count, **_doc(repeat)}
+        times = {"repeat": "expr", "repeat-expr": repeat.count}
+        return {"id": repeat.name, **item, **times, **_condition(repeat), **_doc(repeat)}
 
     def _choice(self, owner: str, choice: Choice, following: Field | None, names: Set[str]) -> Iterator[Entry]:
         """Yield the tag and what follows it; where no branch need come, the tag can be that of what stands behind."""
@@ -112,9 +122,11 @@ class _File:
         self.enums[enum] = tags
         yield _enumerated(choice.kind_name, enum) | _doc(choice)
         for branch in choice.alternatives:
-            if branch.since:
+            if branch.term:
                 (name,) = distinct([f"{branch.name}_version"], names)
-                yield _since(name, f"{choice.kind_name} != {enum}::{branch.name} or ", branch.since)
+                test = f"{choice.kind_name} != {enum}::{branch.name} or ({branch.condition})"
+                about = in_words(branch.term)
+                yield _check(name, test, f"{about[0].upper()}{about[1:]}.")
         cases = {f"{enum}::{b.name}": self._then(owner, b) for b in choice.alternatives if b.then is not None}
         if cases:
             yield {"id": choice.name, "type": {"switch-on": choice.kind_name, "cases": cases}}
@@ -163,11 +175,12 @@ class _File:
         """Return the parameters that the layout of structures depends on, in their order."""
         words: set[str] = set()
         for structure in structures:
-            words |= {"proto_version"} if isinstance(structure, Message) and structure.needs else set()
+            words |= {self.version} if isinstance(structure, Message) and structure.needs else set()
             for element in (each for inside in self.spec.reached(structure) for each in inside.elements):
                 branches = element.alternatives if isinstance(element, Choice) else ()
-                conditions = [element.condition, *(branch.condition for branch in branches)]
-                words.update(re.findall(r"\w+", " ".join(conditions)))
+                variants = element.variants if isinstance(element, Field) else ()
+                for each in (element, *branches, *variants):
+                    words |= conditions.parameters(each.term)
         return [parameter.name for parameter in self.spec.parameters if parameter.name in words]
 
 
@@ -188,22 +201,49 @@ def _enumerated(name: str, enum: str) -> Entry:
     return {"id": name, "type": "u1", "enum": enum, "valid": {"in-enum": True}}
 
 
-def _since(name: str, unless: str, version: int) -> Entry:
-    return _check(name, f"{unless}proto_version >= {version}", f"Protocol version {version} and newer.")
-
-
 def _check(name: str, expression: str, about: str) -> Entry:
     """Return a field without bytes that is only there to be checked."""
     return {"id": name, "size": 0, "valid": {"expr": expression}, "doc": about}
 
 
-def _condition(field: Field) -> Entry:
+def _variant_names(structure: Structure, field: Field) -> list[str]:
+    """Return the names of the variants of a field: its own for one that alone has values."""
+    held = [each for each in field.variants if not each.hidden]
+    taken = {name for element in structure.elements for name in element.names}
+    names = []
+    for number, each in enumerate(field.variants, 1):
+        name = field.name
+        while name in taken and not (name == field.name and held == [each]):
+            name = f"{name}_{number}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _whole(structure: Structure, field: Field) -> str:
+    """Return the value of a field whichever of its variants is there; nothing where a reader has no type for it."""
+    names = _variant_names(structure, field)
+    held = [(each, name) for each, name in zip(field.variants, names, strict=True) if not each.hidden]
+    if len(held) < 2 or field.part or field.values:
+        return ""
+    *others, (_, value) = held
+    for each, name in reversed(others):
+        value = f"({each.condition}) ? {name} : ({value})"
+    return value
+
+
+def _condition(field: Field | Repeat) -> Entry:
     return {"if": field.condition} if field.conditional else {}
 
 
 def _doc(described: Any) -> Entry:
-    return {"doc": described.description} if described.description else {}
+    return {"doc": _harmless(described.description)} if described.description else {}
+
+
+def _harmless(text: str) -> str:
+    """Return text that ends no comment of any language, and that Python's docstrings do not read as escapes."""
+    return text.replace("\\", "\\\\").replace('"', "'").replace("*/", "* /")
 
 
 def _named(name: str, about: str) -> Mapping[str, str]:
-    return {"id": name, "doc": about} if about else {"id": name}
+    return {"id": name, "doc": _harmless(about)} if about else {"id": name}

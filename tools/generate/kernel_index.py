@@ -28,8 +28,8 @@ def row_fields(spec: Spec) -> dict[str, str]:
     positions = {*(choice.name for choice in choices), *(field.name for field in fields if field.part)}
     sizes: dict[str, int] = {choice.kind_name: 1 for choice in choices}
     for field in fields:
-        if field.size and field.name not in positions:
-            sizes[field.name] = max(field.size, sizes.get(field.name, 0))
+        if field.width and field.name not in positions:
+            sizes[field.name] = max(field.width, sizes.get(field.name, 0))
     names = dict.fromkeys(name for element in elements for name in getattr(element, "names", (element.name,)))
     kept = {name: f"uint{8 * sizes[name]}" for name in names if name in sizes}
     return kept | {name: "int64" for name in names if name in positions}

@@ -55,11 +55,12 @@ class _Read(Steps):
         self.write(f"_{field.name}_SIZE[row] = at - _{field.name}_START[row]{' - 1' if field.is_text else ''}")
 
     def _present(self, field: Field) -> None:
-        if field.conditional:
+        whole = next(each for each in self.structure.elements if each.name == field.name)
+        if whole.conditional:
             self.write(f"_{field.name}_SENT[row] = True")
 
 
 def _columns(field: Field) -> list[str]:
     """Return the arrays that a field is read into."""
-    names = [f"_{field.name}"] if field.size else [f"_{field.name}_START", f"_{field.name}_SIZE"]
+    names = [f"_{field.name}"] if field.width else [f"_{field.name}_START", f"_{field.name}_SIZE"]
     return names + ([f"_{field.name}_SENT"] if field.conditional else [])

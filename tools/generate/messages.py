@@ -135,7 +135,7 @@ class _Classes:
     def _members(self, element: Element) -> list[str]:
         """Return the types that a value of a field can have."""
         if isinstance(element, Repeat):
-            return [f"tuple[{_union(self._inside(element.item))}, ...]"]
+            return [f"tuple[{_union(self._inside(element.item))}, ...]", *["None"] * element.conditional]
         if isinstance(element, Choice):
             return _values_types(element) if element.valued else self._branches(element)
         members = self._part(element.part) if element.part else [element.python]

@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from tools.generate.text import snake_case
+from tools.language.conditions import Bit, Flag, Since, Until
 from tools.language.elements import Alternative, Choice, Item, Repeat
 from tools.language.fields import Field
 from tools.language.model import Message, Parameter, Part, Spec
@@ -119,7 +120,11 @@ def _walk(value: Any, rules: Mapping[str, Rule]) -> Any:
 
 
 _NAMES: Final[Mapping[type, Mapping[str, str]]] = {
-    Field: {"name": "names", "length": "names", "when": "parameters", "part": "classes"},
+    Field: {"name": "names", "length": "names", "part": "classes"},
+    Flag: {"name": "parameters"},
+    Since: {"name": "parameters"},
+    Until: {"name": "parameters"},
+    Bit: {"field": "names"},
     Repeat: {"name": "names", "count": "names"},
     Choice: {"name": "names"},
     Alternative: {"name": "members", "then": "classes"},

@@ -6,12 +6,12 @@ It knows nothing of the engines, so that vectors can tell when all of them are w
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.generate.vectors_forms import NUMBERS, text, utf8
 from tools.generate.vectors_settings import NOT_ASKED, TOO_OLD, Setting
-from tools.language import Choice, Field, Message, Repeat, Spec
+from tools.language import Choice, Field, Message, Repeat, Spec, conditions
 from tools.language.elements import Alternative, Element, Structure
 
 __all__ = ["LENGTH", "REASONS", "Piece", "Reader", "RefusedError"]
@@ -20,8 +20,8 @@ LENGTH = "length"
 REASONS = {
     "empty": "There are no bytes.",
     "tag": "The first byte is the tag of no message.",
-    TOO_OLD: "The message, or a branch of a choice in it, came with a later protocol version.",
-    NOT_ASKED: "The message comes only when an option is on that is off.",
+    TOO_OLD: "The message, or a branch of a choice in it, is not one of this protocol version.",
+    NOT_ASKED: "The message, or a branch of a choice in it, comes only under other options or in another state.",
     LENGTH: "The length is not that of the bytes from its own first one on.",
     "truncated": "The bytes end before the field does; of a text that is its NUL.",
     "constant": "A field that is always the same is not.",
@@ -89,16 +89,25 @@ class Reader:
         found: dict[str, Any] = {}
         for element in structure.elements:
             with self._step(f".{element.name}"):
-                found |= self._named(structure, element, found)
+                found |= self._named(structure, self._here(element, found), found)
         return {name: found[name] for name in structure.field_names}
+
+    def _here(self, element: Element, found: dict[str, Any]) -> Element:
+        """Return the variant that is there of a field that differs from version to version."""
+        if not isinstance(element, Field) or not element.variants:
+            return element
+        variant = self.setting.variant(element, found)
+        return replace(element, variants=()) if variant is None else variant
 
     def _named(self, structure: Structure, element: Element, found: dict[str, Any]) -> dict[str, Any]:
         match element:
+            case Repeat() if not self.setting.has(element, found):
+                return {element.name: None}
             case Repeat():
                 return {element.name: [self._item(element.item, i) for i in self._places(element, found)]}
             case Choice():
                 return self._choice(element, _following(structure, element))
-            case Field() if not self.setting.has(element):
+            case Field() if not self.setting.has(element, found):
                 return {element.name: None}
             case Field(part=str(part)):
                 return {element.name: self.value(self.spec.part(part))}
@@ -116,12 +125,13 @@ class Reader:
 
     def _more(self, structure: Structure) -> bool:
         """Tell whether an extended structure has more than its principal here, so that it is an object."""
-        return any(element.conditional and self._there(element) for element in structure.exposed)
+        extra = [element for element in structure.exposed if conditions.outside(element.term) is not None]
+        return any(map(self._there, extra))
 
     def _there(self, element: Element) -> bool:
         if isinstance(element, Choice):
             return any(map(self.setting.has, element.alternatives))
-        return isinstance(element, Field) and self.setting.has(element)
+        return self.setting.has(element)
 
     def _places(self, repeat: Repeat, found: dict[str, Any]) -> Iterator[int]:
         """Yield the numbers of items: as many as a count says, or up to a zero byte."""
@@ -150,7 +160,8 @@ class Reader:
         if branch is None:
             raise RefusedError("kind", start)
         if not self.setting.has(branch):
-            raise RefusedError(TOO_OLD, start)
+            by_version = not conditions.holds(_versions(branch), self.setting.parameters, {})
+            raise RefusedError(TOO_OLD if by_version else NOT_ASKED, start)
         return {choice.kind_name: branch.letter, choice.name: self._branch(choice, branch)}
 
     def _branch(self, choice: Choice, branch: Alternative) -> Any:
@@ -228,6 +239,12 @@ class Reader:
         self._path.append(step)
         yield
         self._path.pop()
+
+
+def _versions(branch: Alternative) -> conditions.Term | None:
+    """Return what of a branch's condition is about the protocol version."""
+    since = conditions.Since(branch.since) if branch.since else None
+    return conditions.every(since, conditions.Until(branch.until) if branch.until else None)
 
 
 def _following(structure: Structure, choice: Choice) -> bytes | None:

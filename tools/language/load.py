@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from tools.language.conditions import Term, condition_of
 from tools.language.elements import Alternative, Block, Choice, Item, Repeat, Structure
 from tools.language.errors import SpecError
 from tools.language.fields import Field, Fields, Type
@@ -18,6 +19,7 @@ from tools.language.records import Deviation, Document, Option
 from tools.language.rules import check
 from tools.language.shapes import shape_problems
 from tools.language.source import Place, Source, read
+from tools.language.variants import gathered, implied
 
 __all__ = ["SPEC", "check_shape", "load", "load_notations", "load_text", "read_text"]
 
@@ -100,6 +102,7 @@ class _Loader:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self.versions = sorted({row["version"] for row in source.data.get("versions", ())})
 
     def spec(self) -> Spec:
         data = self.source.data
@@ -160,7 +163,7 @@ class _Loader:
         return Part(blocks=self._blocks(data["blocks"], (*place, "blocks")), line=self.source.line(place), **known)
 
     def _blocks(self, data: Sequence[Mapping[str, Any]], place: Place) -> tuple[Block, ...]:
-        return tuple(self._block(block, (*place, i), i + 1) for i, block in enumerate(data))
+        return implied([self._block(block, (*place, i), i + 1) for i, block in enumerate(data)])
 
     def _block(self, data: Mapping[str, Any], place: Place, number: int) -> Block:
         line = self.source.line(place)
@@ -178,6 +181,7 @@ class _Loader:
                 **known,
             )
         item = Item(self._blocks(data["blocks"], (*place, "blocks")), data.get("class"))
+        known |= {"server": data.get("server"), "term": condition_of(data)}
         return Repeat(data["type"], count=data.get("count"), item=item, line=line, **known)
 
     def _alternative(self, data: Mapping[str, Any], place: Place) -> Alternative:
@@ -188,14 +192,16 @@ class _Loader:
                 f"the alternative {data['name']} starts with {data['field']!r}",
                 "Start it with a tag such as Byte1('X').",
             )
-        known = {k: data[k] for k in ("name", "description", "server", "since", "python") if k in data}
+        known = {k: data[k] for k in ("name", "description", "server", "python") if k in data}
+        known["term"] = condition_of(data)
         then = data.get("then")
         if isinstance(then, list):
-            then = Structure((Fields("then", self._fields(then, (*place, "then"), 1)),))
+            then = Structure(implied([Fields("then", self._fields(then, (*place, "then"), 1))]))
         return Alternative(tag=notation.constant, then=then, line=self.source.line(place), **known)
 
     def _fields(self, data: Sequence[Mapping[str, Any]], place: Place, block: int) -> tuple[Field, ...]:
-        return tuple(self._field(field, (*place, i), (block, i + 1)) for i, field in enumerate(data))
+        fields = (self._field(field, (*place, i), (block, i + 1)) for i, field in enumerate(data))
+        return gathered(fields, self.versions)
 
     def _field(self, data: Mapping[str, Any], place: Place, position: tuple[int, int]) -> Field:
         notation = parse_notation(data["field"])
@@ -208,19 +214,17 @@ class _Loader:
         keys = (
             "name",
             "description",
-            "when",
-            "since",
             "server",
             "length",
-            "values",
-            "bits",
             "documented",
             "positional",
             "measures",
             "absent",
             "role",
         )
-        known = {k: data[k] for k in keys if k in data}
+        known = {k: data[k] for k in keys if k in data} | {"term": condition_of(data)}
+        known |= {key: _meanings(data[key]) for key in ("values", "bits") if key in data}
+        known["limits"] = {name: term for key in ("values", "bits") for name, term in _limits(data.get(key, {}))}
         found = self._lookup(notation, data.get("signed", False), place)
         line = self.source.line(place)
         return Field(notation=_bare(data["field"]), constant=notation.constant, line=line, **found, **known)
@@ -245,6 +249,18 @@ class _Loader:
 def _sets(data: Mapping[str, Any]) -> tuple[str, ...]:
     sets = data.get("sets", ())
     return (sets,) if isinstance(sets, str) else tuple(sets)
+
+
+def _meanings(data: Mapping[Any, Any]) -> dict[Any, str]:
+    """Return what values or bits mean, whether or not they have a condition."""
+    return {name: row["meaning"] if isinstance(row, Mapping) else row for name, row in data.items()}
+
+
+def _limits(data: Mapping[Any, Any]) -> Iterator[tuple[Any, Term]]:
+    """Yield the conditions of values or bits."""
+    for name, row in data.items():
+        if isinstance(row, Mapping) and (term := condition_of(row)) is not None:
+            yield name, term
 
 
 def _bare(text: str) -> str:
