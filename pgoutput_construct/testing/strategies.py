@@ -51,7 +51,9 @@ def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Any]:
             kind = content  # the Switch over it follows
         elif isinstance(content, Switch):
             optional = kind.before is not None and not context["complete"]
-            found[each.name] = branches(_cases(kind, content.cases, context), optional)
+            cases = _cases(kind, content.cases, context)
+            holding = {tag: cases[tag] for tag in cases if content.cases.get(tag, Absent) is not Absent}
+            found[each.name] = branches(holding if context["complete"] and holding else cases, optional)
         elif each.name and not all(isinstance(leaf, Constant | SizeOf | Length | Closed) for leaf in _leaves(each)):
             found[each.name] = _after(each, context) if _is_by_bit(each) else _strategy(each, context)
     return found

@@ -34,3 +34,9 @@ def test_spark_has_all_rows(bounded: Project) -> None:
     done = bounded.run(SCRIPT, "--spark", environment={"PATH": "/usr/bin:/bin"})
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [1, 2, 3, 4, 6]
+
+
+def test_kinds_that_hold_nothing(tmp_path: Path) -> None:
+    """Streams are drawn with them; a publisher that cannot make a message of the new version refuses at the start."""
+    done = grow(tmp_path, "kinds").run(SCRIPT.with_name("kinds.py"))
+    assert done.returncode == 0, done.stderr

@@ -81,8 +81,10 @@ def _check_alternative(alternative: Alternative, spec: Spec, error: Raise) -> No
         remedy = "Without then write None or a NAME; with then write bytes or a ClassName."
         raise error(alternative.line, f"the alternative {alternative.name} has the python value {python}", remedy)
     if isinstance(then, Structure) and then.single is None:
-        remedy = "Make a part of them, and name it."
-        raise error(alternative.line, f"the alternative {alternative.name} has several fields", remedy)
+        remedy = "Make a part of them, and name it"
+        if python is not None:
+            remedy += "; remove python from all alternatives, whose values would have to hold bytes alone"
+        raise error(alternative.line, f"the alternative {alternative.name} has several fields", f"{remedy}.")
     if python is not None and then is not None and not _is_bytes(then, spec):
         problem = f"the alternative {alternative.name} has the python value {python}, but holds no bytes alone"
         raise error(alternative.line, problem, "Remove python from all alternatives, or let a Byten follow the tag.")
