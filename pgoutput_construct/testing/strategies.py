@@ -11,6 +11,7 @@ from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.testing.primitives import After, blobs, branches, record, several, strings
 from pgoutput_construct.wire.composites import (
+    Composed,
     Counted,
     Extending,
     HasBit,
@@ -24,6 +25,7 @@ from pgoutput_construct.wire.composites import (
 )
 from pgoutput_construct.wire.framing import Closed, Length
 from pgoutput_construct.wire.primitives import Absent, Bits, Constant, Data, Letter, Number, OneOf, String
+from pgoutput_construct.wire.types import FieldedBytes
 
 __all__ = ["any_of"]
 
@@ -107,6 +109,12 @@ def _cases(kind: Kind, cases: Mapping[str, Construct], context: Mapping[str, Any
 
 def _strategy(construct: Any, context: Mapping[str, Any]) -> Strategy:
     content = _content(construct, context)
+    if isinstance(content, Composed):
+        return st.fixed_dictionaries(_fields(content.subcon, context)).map(content.made)
+    return _held(content, context)
+
+
+def _held(content: Construct, context: Mapping[str, Any]) -> Strategy:
     match content:
         case Counted(subcon=item) | Terminated(subcon=item) | ToEnd(subcon=item):
             items = _strategy(item, context)
@@ -130,7 +138,7 @@ def _value(value: Any, has_content: bool, content: Strategy) -> Strategy:
     """Return a value of a tuple: a constant, bytes, or bytes of a class that names their format."""
     if not has_content:
         return st.just(value)
-    return content if value is bytes else content.map(value)
+    return content if value is bytes or issubclass(value, FieldedBytes) else content.map(value)
 
 
 def _begins_above_zero(item: Any) -> bool:

@@ -9,9 +9,10 @@ from construct import Array, Construct, Container, Default, IfThenElse, Subconst
 from construct.expr import ExprMixin
 
 from pgoutput_construct.wire.primitives import Absent, FieldError, Letter, Number, as_int, shown, take
-from pgoutput_construct.wire.types import Extended
+from pgoutput_construct.wire.types import Extended, FieldedBytes
 
 __all__ = [
+    "Composed",
     "Counted",
     "Extending",
     "HasBit",
@@ -209,6 +210,28 @@ class Valued(Construct):
         self.kind._build(tag, stream, context, path)
         if tag in self.cases:
             self.cases[tag]._build(obj, stream, context, path)
+        return obj
+
+
+class Composed(Subconstruct):
+    """A value that is bytes with more fields: an object of its class, made of what a Struct reads."""
+
+    def __init__(self, cls: type[FieldedBytes], content: str, subcon: Construct) -> None:
+        super().__init__(subcon)
+        self.cls = cls
+        self.content = content
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
+        found = self.subcon._parsereport(stream, context, path)
+        return self.made(found)
+
+    def made(self, found: Mapping[str, Any]) -> Any:
+        """Return the value that has these fields."""
+        return self.cls(found[self.content], **{name: found[name] for name in self.cls.FIELDS})
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        given = {name: getattr(obj, name) for name in self.cls.FIELDS}
+        self.subcon._build({**given, self.content: bytes(obj)}, stream, context, path)
         return obj
 
 

@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
-from pgoutput_construct.wire.types import REQUIRED, FormattedBytes, Lsn, Marker, Timestamp, require
+from pgoutput_construct.wire.types import (
+    REQUIRED,
+    FormattedBytes,
+    Lsn,
+    Marker,
+    Timestamp,
+    require,
+)
 
 __all__ = [
     "UNCHANGED",

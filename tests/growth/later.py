@@ -3,7 +3,9 @@
 python later.py
 """
 
+import copy
 import json
+import pickle
 import warnings
 from typing import Any, Final
 
@@ -57,7 +59,7 @@ SENT: Final[list[tuple[dict[str, Any], Any, str]]] = [
     ),
     (ON, pgo.Origin(pgo.Lsn(1), "", checksum=bytes(4), notes=()), "4f 0000000000000001 00 00000000"),
     (PARALLEL, pgo.StreamStart(9, 1, worker=4), "53 00000009 01 00000004"),
-    (PARALLEL, pgo.Insert(None, 7, (pgo.Packed(b"x"),)), "49 00000007 4e 0001 7a 00000001 78"),
+    (PARALLEL, pgo.Insert(None, 7, (pgo.Packed(b"x", raw_length=9),)), "49 00000007 4e 0001 7a 00000009 00000001 78"),
 ]
 REFUSED: Final[list[tuple[dict[str, Any], str]]] = [
     (ON | STREAM, "49 00000009 00000007 4e 0001 6e"),
@@ -70,9 +72,9 @@ REFUSED: Final[list[tuple[dict[str, Any], str]]] = [
     (PARALLEL, f"43 01 {LSNS}"),
     (ON, f"43 04 {LSNS}"),
     ({"proto_version": 4}, "52 00000007 00 7400 64 0001 02 696400 00000017 ffffffff"),
-    (ON, "49 00000007 4e 0001 7a 00000001 78"),
-    (PARALLEL | STREAM, "49 0000000000000001 00000007 4e 0001 7a 00000001 78"),
-    ({"proto_version": 4, "streaming": "parallel"}, "49 00000007 4e 0001 7a 00000001 78"),
+    (ON, "49 00000007 4e 0001 7a 00000009 00000001 78"),
+    (PARALLEL | STREAM, "49 0000000000000001 00000007 4e 0001 7a 00000009 00000001 78"),
+    ({"proto_version": 4, "streaming": "parallel"}, "49 00000007 4e 0001 7a 00000009 00000001 78"),
 ]
 UNBUILT: Final[list[tuple[dict[str, Any], Any]]] = [
     (ON, pgo.Origin(pgo.Lsn(1), "o", checksum=b"\1\2\3", notes=())),
@@ -84,7 +86,8 @@ UNBUILT: Final[list[tuple[dict[str, Any], Any]]] = [
     ({"proto_version": 4}, pgo.Commit(pgo.Lsn(16), pgo.Lsn(32), TIME, flags=0)),
     ({"proto_version": 4}, pgo.Relation(None, 7, "", "t", "d", (KEY,), key_columns=())),
     ({"proto_version": 4, "streaming": "on"} | STREAM, pgo.Insert(1 << 40, 7, (None,))),
-    (ON, pgo.Insert(None, 7, (pgo.Packed(b"x"),))),
+    (ON, pgo.Insert(None, 7, (pgo.Packed(b"x", raw_length=9),))),
+    (PARALLEL, pgo.Insert(None, 7, (pgo.Packed(b"x", raw_length=-1),))),
 ]
 
 
@@ -145,6 +148,17 @@ def check_former_names() -> None:
         raise AssertionError("both names were accepted")
 
 
+def check_value() -> None:
+    """A value of two fields is its bytes, with the other as an attribute that is part of it."""
+    value = pgo.Packed(b"x", raw_length=9)
+    assert (value, value.raw_length, repr(value)) == (b"x", 9, "Packed(b'x', raw_length=9)")
+    assert value != pgo.Packed(b"x", raw_length=8) and value == pgo.Packed(b"x", raw_length=9)
+    assert len({value, pgo.Packed(b"x", raw_length=9)}) == 1
+    for again in (pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)):
+        assert (type(again), again, again.raw_length) == (pgo.Packed, value, 9)
+
+
 if __name__ == "__main__":
     check()
+    check_value()
     check_former_names()

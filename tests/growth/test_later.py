@@ -51,7 +51,7 @@ def test_dissector(later: Project, tmp_path: Path) -> None:
         "52 00000007 00 7400 64 00000001 0002 02 6700 00000017 ffffffff 0003 0001",
     ]
     lsns = "0000000000000010 0000000000000020 0002d79883d20000"
-    sent += ["49 00000007 4e 0001 7a 00000001 78", f"43 03 {lsns} 0000000000000005"]
+    sent += ["49 00000007 4e 0001 7a 00000009 00000001 78", f"43 03 {lsns} 0000000000000005"]
     command = start("(proto_version '5', streaming 'parallel')")
     segments = stream(command, [bytes.fromhex(digits) for digits in sent])
     found = shown(write_pcap(tmp_path / "later.pcap", segments), dissector=later.spec / "pgoutput.lua")

@@ -60,6 +60,21 @@ BROKEN = {
         "name: row_count, formerly: [rows_, count_]}",
         "row_count had other names, and no object holds it",
     ),
+    "a text of several fields": (
+        "then: [{field: Int32, name: length},",
+        "then: [{field: Int32, name: raw}, {field: Int32, name: length},",
+        "has more than bytes, and the python value bytes",
+    ),
+    "a value whose field bytes have": (
+        "python: bytes\n            then: [{field: Int32, name: length},",
+        "python: Packed\n            then: [{field: Int32, name: count}, {field: Int32, name: length},",
+        "count cannot be an attribute of the bytes of the alternative text",
+    ),
+    "a value with a field that may be absent": (
+        "python: bytes\n            then: [{field: Int32, name: length},",
+        "python: Packed\n            then: [{field: Int32, name: raw, since: 2}, {field: Int32, name: length},",
+        "raw cannot be an attribute",
+    ),
     "variants at once": (
         XID,
         "{field: Int32, name: xid, until: 2}\n          - {field: Int64, name: xid, since: 2}",

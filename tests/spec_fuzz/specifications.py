@@ -268,6 +268,11 @@ class Author(FieldAuthor):
             named: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.rule(15)
             named["python"] = self.python(python)
             then = {"then": self.sized(same)} if python in ("bytes", "Class") else {}
+            if python == "Class" and self.chance(25):
+                inside = {each["name"] for each in then["then"]} | {*dir(bytes)}
+                extra = self.marked(inside) if self.chance(70) else {"field": "String", "name": self.name(inside)}
+                extra.pop("formerly", None)
+                then["then"].insert(0, extra)
             alternatives.append(named | then)
         self.keep_one(alternatives)
         return {"type": "choice_1", "name": self.name(names, plain=True), "alternatives": alternatives}

@@ -176,6 +176,9 @@ class _Function(Function):
     def _branch(self, alternative: Alternative, value: str, valued: bool) -> None:
         if isinstance(alternative.then, str):
             self.line(f"{self.module.function('_build', alternative.then)}({value}, pieces{self.module.arguments})")
+        elif alternative.content is not None and alternative.then is not None:
+            content = alternative.content.name
+            self.structure(alternative.then, lambda name: value if name == content else f"{value}.{name}")
         elif alternative.then is not None:
             self.value(alternative.then, value)
         elif not valued:

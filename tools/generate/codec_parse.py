@@ -240,6 +240,11 @@ class _Function(Reading):
         elif isinstance(alternative.then, str):
             self.line(f"{target}, at = {self._call(alternative.then)}")
             value = target
+        elif alternative.content is not None:
+            inside = self.elements(alternative.then.elements)
+            extras = ", ".join(f"{each.name}={inside[each.name]}" for each in alternative.extras)
+            self.line(f"{target} = {alternative.value}({inside[alternative.content.name]}, {extras})")
+            return
         else:
             value = self.value(alternative.then)
         if alternative.then is not None and alternative.python not in (None, "None", "bytes"):

@@ -19,7 +19,7 @@ from construct import FocusedSeq, Struct, Switch, this
 
 from pgoutput_construct.wire import {messages} as m
 from pgoutput_construct.wire.composites import (
-    Counted, Extending, HasBit, Kind, Record, Reserved, SizeOf, Terminated, ToEnd, Valued,
+    Composed, Counted, Extending, HasBit, Kind, Record, Reserved, SizeOf, Terminated, ToEnd, Valued,
     when
 )
 from pgoutput_construct.wire.framing import Closed, Length
@@ -134,6 +134,9 @@ def _since(choice: Choice) -> str:
 def _then(alternative: Alternative) -> str:
     if alternative.then is None:
         return "Absent"
+    if alternative.content is not None and isinstance(alternative.then, Structure):
+        lines = "".join(f"{line},\n" for line in _lines(alternative.then))
+        return f'Composed({alternative.value}, "{alternative.content.name}", Struct(\n{lines}))'
     return alternative.then if isinstance(alternative.then, str) else _structure(alternative.then)
 
 

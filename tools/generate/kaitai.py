@@ -38,14 +38,17 @@ class _File:
         self.spec = spec
         self.types: dict[str, Entry] = {"text": TEXT}
         self.enums: dict[str, Mapping[int, Any]] = {}
-        self.taken = {snake_case(name) for name in spec.class_names()}
+        names = list(dict.fromkeys(spec.class_names()))
+        self.classes = dict(zip(names, distinct(map(snake_case, names), ["text"]), strict=True))
+        """The type of each class."""
+        self.taken = set(self.classes.values())
         self.version = next((each.name for each in spec.parameters if each.type == "int"), conditions.VERSION)
         """What the protocol version is called here."""
 
     def content(self) -> Entry:
         """Return the whole of it."""
         for named in self.spec.named:
-            self._type(snake_case(named.class_name), named, named.description)
+            self._type(self.classes[named.class_name], named, named.description)
         tags = members(snake_case(message.class_name) for message in self.spec.messages)
         tagged = list(zip(tags, self.spec.messages, strict=True))
         self.enums["tag"] = {m.tag[0]: _named(tag, m.description) for tag, m in tagged}
@@ -108,7 +111,7 @@ class _File:
         if isinstance(alone, Field) and not alone.conditional and not alone.variants:
             item = self._field(owner, alone)
         else:
-            name = snake_case(repeat.class_name) if repeat.class_name else self._free(f"{owner}_{repeat.name}_item")
+            name = self.classes.get(repeat.class_name or "") or self._free(f"{owner}_{repeat.name}_item")
             self._type(name, repeat.item, repeat.description)
             item = {"type": self._reference(repeat.item, name)}
         times = {"repeat": "expr", "repeat-expr": repeat.count} if repeat.count else {"repeat": "eos"}
@@ -140,7 +143,7 @@ class _File:
 
     def _then(self, owner: str, branch: Alternative) -> str:
         if isinstance(branch.then, str):
-            return self._reference(self.spec.part(branch.then), snake_case(branch.then))
+            return self._reference(self.spec.part(branch.then), self.classes[branch.then])
         structure, name = branch.then or Structure(()), self._free(f"{owner}_{branch.name}")
         self._type(name, structure, branch.description)
         return self._reference(structure, name)
@@ -150,7 +153,7 @@ class _File:
         if field.constant_bytes is not None:
             return {"contents": list(field.constant_bytes)}
         if field.part:
-            return {"type": self._reference(self.spec.part(field.part), snake_case(field.part))}
+            return {"type": self._reference(self.spec.part(field.part), self.classes[field.part])}
         if field.is_text:
             return {"type": "text"}
         if field.is_block:
@@ -172,7 +175,7 @@ class _File:
     def _reference(self, structure: Structure, name: str = "") -> str:
         """Return a type with the parameters that it takes."""
         names = self._needed([structure])
-        return (name or snake_case(str(structure.class_name))) + (f"({', '.join(names)})" if names else "")
+        return (name or self.classes[str(structure.class_name)]) + (f"({', '.join(names)})" if names else "")
 
     def _parameters(self, structures: Iterable[Structure]) -> Entry:
         needed = self._needed(structures)

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 from pgoutput_construct.wire.former import former, renamed
-from pgoutput_construct.wire.types import REQUIRED, Extended, FormattedBytes, Lsn, Marker, Timestamp, require
+from pgoutput_construct.wire.types import (
+    REQUIRED, Extended, FieldedBytes, FormattedBytes, Lsn, Marker, Timestamp, require
+)
 """
 
 
@@ -64,11 +66,26 @@ def _values(spec: Spec) -> Iterator[str]:
             yield _marker(alternative)
         elif alternative.defines:
             text = docstring([alternative.description])
-            yield f"class {alternative.python}(FormattedBytes):\n{text}\n\n    __slots__ = ()"
+            base = "FieldedBytes" if alternative.extras else "FormattedBytes"
+            head = f"class {alternative.python}({base}):\n{text}\n\n"
+            yield head + (_with_attributes(alternative) if alternative.extras else "    __slots__ = ()")
     if alternatives:
         rows = (f'"{a.name}": {a.python}' for a in alternatives)
         text = "What each kind of value is in Python: a constant, or a class of bytes."
         yield constant("VALUES: Final[Mapping[str, object]]", rows, text)
+
+
+def _with_attributes(alternative: Alternative) -> str:
+    """Return the body of a class of bytes that have more fields, which are given by keyword."""
+    fields = [(field.name, field.python, field.description or field.name) for field in alternative.extras]
+    hints = "".join(f"    {name}: {hint}\n{docstring([about])}\n" for name, hint, about in fields)
+    given = ", ".join(f"{name}: {hint}" for name, hint, _ in fields)
+    passed = ", ".join(f"{name}={name}" for name, _, _ in fields)
+    return (
+        f"    FIELDS = {tuple(name for name, _, _ in fields)!r}\n{hints}\n"
+        f'    def __new__(cls, data: bytes, *, {given}) -> "{alternative.python}":\n'
+        f"        return super()._made(data, {passed})"
+    )
 
 
 def _marker(alternative: Alternative) -> str:

@@ -170,12 +170,21 @@ class Reader:
 
     def _branch(self, choice: Choice, branch: Alternative) -> Any:
         inside = self._inside(branch)
+        if branch.content is not None:
+            return {branch.name: self._composed(branch, inside)}
         content = self.value(inside) if branch.then else None
         if choice.valued:
             return _value(branch, content)
         kinds = {self._kind(self._inside(each)) for each in choice.alternatives if each.then}
         plain = branch.then is None or len(kinds) == 1 or self._named_already(inside)
         return content if plain else {self._kind(inside): content}
+
+    def _composed(self, branch: Alternative, inside: Structure) -> dict[str, Any]:
+        """Read a value of several fields; its bytes are digits, as those of other values."""
+        found = self._fields(inside)
+        name = branch.content.name if branch.content else ""
+        extras = {each.name: found[each.name] for each in branch.extras}
+        return {"data": found[name]["hex"], **extras}
 
     def _inside(self, branch: Alternative) -> Structure:
         return self.spec.part(branch.then) if isinstance(branch.then, str) else branch.then or Structure(())

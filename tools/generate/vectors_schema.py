@@ -114,6 +114,8 @@ def _branch(branch: Alternative) -> Schema:
         return NULL
     if branch.then is None:
         return _object({branch.name: {"const": True}})
+    if branch.content is not None:
+        return _object({branch.name: _object({"data": HEX, **{each.name: _leaf(each) for each in branch.extras}})})
     formatted = _object({branch.name: HEX})
     return _any({"type": "string"}, formatted) if branch.python == "bytes" else formatted
 

@@ -43,6 +43,22 @@ class Alternative(Conditional):
         return None
 
     @property
+    def content(self) -> "Field | None":
+        """The bytes of a value that has more than these: its class of bytes has the rest as attributes."""
+        if self.python in (None, "None") or not isinstance(self.then, Structure) or self.then.single is not None:
+            return None
+        fields = [each for each in self.then.exposed if isinstance(each, Field)]
+        found = [each for each in fields if each.python == "bytes" and not each.conditional and not each.variants]
+        return found[0] if len(found) == 1 and len(fields) == len(self.then.exposed) else None
+
+    @property
+    def extras(self) -> "tuple[Field, ...]":
+        """What such a value has beside its bytes, in wire order."""
+        if self.content is None or not isinstance(self.then, Structure):
+            return ()
+        return tuple(each for each in self.then.exposed if isinstance(each, Field) and each is not self.content)
+
+    @property
     def defines(self) -> tuple[str, ...]:
         """The names that its python value brings: a class, or a constant and its class; none for None and bytes."""
         if self.python in (None, "None", "bytes"):

@@ -80,6 +80,9 @@ def _check_alternative(alternative: Alternative, spec: Spec, error: Raise) -> No
     if python is not None and constant != (then is None):
         remedy = "Without then write None or a NAME; with then write bytes or a ClassName."
         raise error(alternative.line, f"the alternative {alternative.name} has the python value {python}", remedy)
+    if alternative.content is not None:
+        _check_extras(alternative, error)
+        return
     if isinstance(then, Structure) and then.single is None:
         remedy = "Make a part of them, and name it"
         if python is not None:
@@ -88,6 +91,18 @@ def _check_alternative(alternative: Alternative, spec: Spec, error: Raise) -> No
     if python is not None and then is not None and not _is_bytes(then, spec):
         problem = f"the alternative {alternative.name} has the python value {python}, but holds no bytes alone"
         raise error(alternative.line, problem, "Remove python from all alternatives, or let a Byten follow the tag.")
+
+
+def _check_extras(alternative: Alternative, error: Raise) -> None:
+    """A value of several fields is bytes with attributes: plain ones, which are always there."""
+    if alternative.python == "bytes":
+        problem = f"the alternative {alternative.name} has more than bytes, and the python value bytes"
+        raise error(alternative.line, problem, "Write a ClassName.")
+    for field in alternative.extras:
+        if field.part or field.conditional or field.variants or field.name in dir(bytes):
+            problem = f"{field.name} cannot be an attribute of the bytes of the alternative {alternative.name}"
+            remedy = "Let it be a plain field that is always there, whose name bytes do not have."
+            raise error(field.line, problem, remedy)
 
 
 def _is_bytes(then: Structure | str, spec: Spec) -> bool:

@@ -43,11 +43,24 @@ RESERVED_PARAMETERS = (
 
 _TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})
 _WIRE = frozenset(
-    {"BY_TAG", "ConnectionMessage", "Extended", "FOLLOWING", "FormattedBytes", "Frame", "Lsn", "Marker"}
+    {"BY_TAG", "ConnectionMessage", "Extended", "FOLLOWING", "FieldedBytes", "FormattedBytes", "Frame", "Lsn", "Marker"}
     | {"PgoutputMessage", "REQUIRED", "Reject", "Timestamp", "VALUES"}
 )
 _CONSTRUCTS = frozenset(
-    {"Absent", "Bits", "Constant", "Counted", "Data", "End", "Extending", "FocusedSeq", "Kind", "Letter", "OneOf"}
+    {
+        "Absent",
+        "Bits",
+        "Composed",
+        "Constant",
+        "Counted",
+        "Data",
+        "End",
+        "Extending",
+        "FocusedSeq",
+        "Kind",
+        "Letter",
+        "OneOf",
+    }
     | {"Closed", "Length", "Record", "Since", "SizeOf", "Struct", "Switch", "Terminated", "ToEnd", "Valued"}
 )
 RESERVED_CLASSES = frozenset(dir(builtins)) | _TYPING | _WIRE | _CONSTRUCTS
