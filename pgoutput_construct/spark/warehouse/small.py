@@ -1,6 +1,7 @@
 """Small tables of a batch, brought up to date by one job of Spark: a job for each costs more than their rows."""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -12,7 +13,7 @@ from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.schemas import changes_schema
-from pgoutput_construct.spark.small import Rule, rows_schema
+from pgoutput_construct.spark.small import Rule
 from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.naming import MARK
@@ -51,8 +52,7 @@ def advance_together(
 
 
 def _dataset(sink: ParquetSink, step: Step, table: SmallTable) -> Dataset:
-    rows = sink.naming.arrow(rows_schema(table.rule.columns))
-    kinds = from_arrow_schema(rows, prefer_timestamp_ntz=True)
+    kinds = from_arrow_schema(sink.naming.arrow(table.schema), prefer_timestamp_ntz=True)
     return sink.replaced(step.dataset, kinds, step.replaced)
 
 
@@ -66,9 +66,11 @@ def _tables(
             seen, before = staged.seen(wanted), step.before if step.how is How.CHANGED else None
             there = before.details["path"] if before is not None else None
             rule = _rule(table, seen, commits, table.relation_oid in lacking)
-            named = tuple(sink.naming.outer(name) for name in rows_schema(rule.columns).names)
-            changed = changes_schema(table.columns)
-            yield SmallTable(number, sink.path(step.dataset), there, staged.files(wanted), changed, rule, named)
+            changed, path = changes_schema(table.columns), sink.path(step.dataset)
+            small = SmallTable(number, path, there, staged.files(wanted), changed, rule, (), step.dataset.is_history)
+            named = tuple(map(sink.naming.outer, small.schema.names))
+            if before is None or {*named} == {field["name"] for field in before.details["schema"]["fields"]}:
+                yield replace(small, named=named)
 
 
 def _rule(table: Table, seen: Seen, commits: Commits, lacks_rows: bool) -> Rule:
@@ -82,7 +84,7 @@ def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
     """Tell whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
     wanted = _wanted(step)
     return (
-        not step.dataset.is_history
+        not (step.dataset.is_history and step.how is How.WRITTEN and step.before is not None)
         and staged.seen(wanted).changes <= _CHANGES
         and not staged.errors(wanted)
         and _has_one_identity(step, table)
