@@ -1,9 +1,10 @@
 """What a batch has to do: which tables were touched, and whether their changes are enough to bring them up to date."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.retention import Coverage
@@ -51,6 +52,11 @@ class Step:
         return self.before is not None and self.before.version.shape.copy != self.dataset.version.shape.copy
 
     @property
+    def renamed(self) -> Mapping[str, str]:
+        """What columns of the rows are to be called, by their names now, where these are others."""
+        return {} if self.before is None else self.before.version.shape.renamed_in(self.dataset.version.shape)
+
+    @property
     def after(self) -> int:
         """The changes that ended behind this seq lead to what is to be; with those of a history, to all of it."""
         is_anew = self.has_new_copy if self.dataset.is_history else self.how is How.WRITTEN
@@ -81,6 +87,7 @@ class Plans:
         has_gap = before is not None and self._coverage.has_gap(before.version)
         if before is not None:
             version = self._coverage.continued(before.version, version)
+            version = replace(version, shape=version.shape.after(before.version.shape))
         how = How.WRITTEN if has_gap else _how(before, version)
         directory = _directory(table, is_history)
         details, replaced = before.details if before else {}, self._datasets.get(directory)
@@ -90,6 +97,8 @@ class Plans:
                 before = None
         if how is None:
             return None
+        if is_history and before is not None:
+            _check_names(before.version, version)
         added = _added(before, version) if how is How.CHANGED else ()
         has_defaults = any(name in missing for missing in table.missing.values() for name in added or ())
         return Step(Dataset(directory, version, details, is_history), before, replaced, how, has_defaults)
@@ -124,6 +133,17 @@ def _how(before: Dataset | None, version: Version) -> How | None:
         return How.WRITTEN  # another history of the server
     is_same = before.version.last == version.last and before.version.shape.current == version.shape.current
     return None if is_same else How.CHANGED
+
+
+def _check_names(before: Version, version: Version) -> None:
+    """Raise ChangeLogError for a history with columns of which an earlier version did not note what they are."""
+    was, shape = before.shape, version.shape
+    unknown = [name for name in was.current if name not in was.numbers and name not in shape.columns]
+    if unknown and shape.numbers and was.copy == shape.copy:
+        raise ChangeLogError(
+            f"{version.table}: its history has columns that were renamed or dropped since, and does not tell which: "
+            f"{', '.join(map(repr, unknown))}; begin the table from scratch: --resync {version.table}"
+        )
 
 
 def _added(before: Dataset | None, version: Version) -> tuple[str, ...] | None:
