@@ -489,7 +489,7 @@ class _Run:
     def compare_at_once(self, final: Moment) -> None:
         """Replicate all from the beginning in one batch, where it took several until now."""
         other = self.directory / "at-once"
-        if len(self.batches) > 1 and self.replicate(other, "replicate at once", self.settings.with_history):
+        if len(self.batches) > 1 and self.replicate(other, "replicate at once", with_history=False):
             self.compare(final, other, "state at once")
 
 
