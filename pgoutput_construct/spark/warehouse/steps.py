@@ -10,7 +10,7 @@ from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.retention import Coverage
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["How", "Plans", "Step", "abandoned"]
+__all__ = ["How", "Plans", "Step", "abandoned", "directory_of"]
 
 
 class How(StrEnum):
@@ -89,7 +89,7 @@ class Plans:
             version = self._coverage.continued(before.version, version)
             version = replace(version, shape=version.shape.after(before.version.shape))
         how = How.WRITTEN if has_gap else _how(before, version)
-        directory = _directory(table, is_history)
+        directory = directory_of(table, is_history)
         details, replaced = before.details if before else {}, self._datasets.get(directory)
         if table.qualified in self._resync:
             how = How.WRITTEN
@@ -114,13 +114,14 @@ def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_d
         table = by_oid.get(dataset.version.oid)
         if table is None:
             continue
-        is_renamed = _directory(table, dataset.is_history) != dataset.directory
+        is_renamed = directory_of(table, dataset.is_history) != dataset.directory
         is_gone = table.dropped and not dataset.is_history and not keep_dropped
         if is_gone or (is_renamed and not table.dropped):
             yield dataset
 
 
-def _directory(table: Table, is_history: bool) -> str:
+def directory_of(table: Table, is_history: bool) -> str:
+    """Return the name of the directory of a table's dataset, or of its history's."""
     # No table's own directory has two dots.
     return f"{table.directory}.history" if is_history else table.directory
 
