@@ -126,7 +126,7 @@ def _ordered(stored: pa.Table, changes: pa.Table) -> pa.Table:
 
 
 def _lacks(events: pa.Table, name: str) -> bool:
-    """Tell whether an old row that was sent has no value of a column of its key: that is not as PostgreSQL sends it."""
+    """Return whether an old row that was sent has no value of a column of its key: PostgreSQL sends none such."""
     before = events["_before"].combine_chunks()
     value = pc.struct_field(before, [before.type.get_field_index(name)])
     text = pc.map_lookup(events["_untyped"], f"_before.{name}", "first")

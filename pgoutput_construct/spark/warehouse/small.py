@@ -28,7 +28,7 @@ from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 __all__ = ["advance_together"]
 
 _CHANGES: Final = 50_000
-"""So many changes of a table may be a task's; more are work enough for a job."""
+"""The most changes of a table that may be a task's; more are work enough for a job."""
 _TASKS: Final = 32
 _TOGETHER: Final = 16
 """Tables of a task, where there are more than that many tasks."""
@@ -81,7 +81,7 @@ def _rule(table: Table, seen: Seen, commits: Commits, lacks_rows: bool) -> Rule:
 
 
 def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
-    """Tell whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
+    """Return whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
     wanted = _wanted(step)
     return (
         not (step.dataset.is_history and step.how is How.WRITTEN and step.before is not None)
@@ -95,7 +95,7 @@ def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
 
 
 def _has_one_identity(step: Step, table: Table) -> bool:
-    """Tell whether all changes since the rows before, or all that the log has, tell rows apart by one identity.
+    """Return whether all changes since the rows before, or all that the log has, tell rows apart by one identity.
 
     By the full row they do while the table has no other columns.
     """
@@ -114,7 +114,7 @@ def _has_one_identity(step: Step, table: Table) -> bool:
 
 
 def _is_same(step: Step) -> bool:
-    """Tell whether rows before, if they count, are described as those to come."""
+    """Return whether rows before, if they count, are described as those to come."""
     if step.how is How.WRITTEN or step.before is None:
         return True
     one, other = step.before.version.shape, step.dataset.version.shape
