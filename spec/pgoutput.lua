@@ -1674,10 +1674,10 @@ local function preview(range)
 end
 
 function READ.bytes(cursor, element, path, _, tree)
-  local size = element.length and cursor.sizes[element.length] or cursor:left()
+  local size = element.size or element.length and cursor.sizes[element.length] or cursor:left()
   local range = cursor:take(size, path)
   local item = add(tree, element.field, range)
-  cursor.payload = not element.length and range or nil
+  cursor.payload = not element.length and not element.size and range or nil
   if item then
     local shown, readable = preview(range)
     cursor.preview = " " .. shown
@@ -1692,10 +1692,12 @@ end
 
 READ["repeat"] = function(cursor, element, path, _, tree)
   local relation = element.name == "columns" and cursor.relation
-  for i = 0, cursor.sizes[element.count] - 1 do
+  local i, count = 0, element.count and cursor.sizes[element.count]
+  while count and i < count or not count and cursor:left() > 0 do
     local column = relation and relation.columns[i + 1]
     local label = string.format("%s[%d]%s", element.name, i, column and " (" .. column .. ")" or "")
     read_inside(cursor, element.item, element.field, string.format("%s[%d]", path, i), label, tree)
+    i = i + 1
   end
 end
 

@@ -19,6 +19,7 @@ from pgoutput_construct.wire.composites import (
     Reserved,
     SizeOf,
     Terminated,
+    ToEnd,
     Valued,
 )
 from pgoutput_construct.wire.framing import Closed, Length
@@ -107,7 +108,7 @@ def _cases(kind: Kind, cases: Mapping[str, Construct], context: Mapping[str, Any
 def _strategy(construct: Any, context: Mapping[str, Any]) -> Strategy:
     content = _content(construct, context)
     match content:
-        case Counted(subcon=item) | Terminated(subcon=item):
+        case Counted(subcon=item) | Terminated(subcon=item) | ToEnd(subcon=item):
             items = _strategy(item, context)
             ended = isinstance(content, Terminated)
             return several(items.filter(_begins_above_zero) if ended else items, least=int(context["complete"]))
@@ -147,6 +148,8 @@ def _primitive(construct: Any) -> Strategy:
             return st.sampled_from(values)
         case Number(range=(low, high), convert=convert):
             return st.integers(low, high).map(convert) if convert else st.integers(low, high)
+        case Data(fixed_size=int(size)):
+            return st.binary(min_size=size, max_size=size)
         case Data(absent=absent):
             return blobs() if absent is None else st.none() | blobs()
     assert construct in (String, Absent) or isinstance(construct, Reserved), construct

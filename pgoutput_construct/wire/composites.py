@@ -20,6 +20,7 @@ __all__ = [
     "Reserved",
     "SizeOf",
     "Terminated",
+    "ToEnd",
     "Valued",
     "record",
     "when",
@@ -109,6 +110,24 @@ class Terminated(Subconstruct):
                 raise FieldError("must not begin with a byte that is zero, which ends them", f"{path} -> [{i}]", start)
             stream.seek(0, SEEK_END)
         stream.write(b"\0")
+        return obj
+
+
+class ToEnd(Subconstruct):
+    """A repeat whose items follow each other up to the end of the message."""
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> tuple[Any, ...]:
+        items: list[Any] = []
+        while stream.read(1):
+            stream.seek(-1, SEEK_CUR)
+            items.append(self.subcon._parsereport(stream, context, f"{path} -> [{len(items)}]"))
+        return tuple(items)
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if not isinstance(obj, tuple | list):
+            raise FieldError(f"must be a tuple, not {shown(obj)}", path, stream.tell())
+        for i, item in enumerate(obj):
+            self.subcon._build(item, stream, context, f"{path} -> [{i}]")
         return obj
 
 

@@ -4,6 +4,7 @@ python later.py
 """
 
 import json
+import warnings
 from typing import Any, Final
 
 import pgoutput_construct as pgo
@@ -48,12 +49,22 @@ SENT: Final[list[tuple[dict[str, Any], Any, str]]] = [
         pgo.Commit(pgo.Lsn(16), pgo.Lsn(32), TIME, flags=3, origin_lsn=pgo.Lsn(5)),
         f"43 03 {LSNS} 0000000000000005",
     ),
+    ({"proto_version": 4}, pgo.Origin(pgo.Lsn(1), "o"), "4f 0000000000000001 6f00"),
+    (
+        ON,
+        pgo.Origin(pgo.Lsn(1), "o", checksum=b"\1\2\3\4", notes=("a", "")),
+        "4f 0000000000000001 6f00 01020304 6100 00",
+    ),
+    (ON, pgo.Origin(pgo.Lsn(1), "", checksum=bytes(4), notes=()), "4f 0000000000000001 00 00000000"),
     (PARALLEL, pgo.StreamStart(9, 1, worker=4), "53 00000009 01 00000004"),
     (PARALLEL, pgo.Insert(None, 7, (pgo.Packed(b"x"),)), "49 00000007 4e 0001 7a 00000001 78"),
 ]
 REFUSED: Final[list[tuple[dict[str, Any], str]]] = [
     (ON | STREAM, "49 00000009 00000007 4e 0001 6e"),
     ({"proto_version": 4}, f"43 01 {LSNS}"),
+    (ON, "4f 0000000000000001 6f00 010203"),
+    (ON, "4f 0000000000000001 6f00 01020304 61"),
+    ({"proto_version": 4}, "4f 0000000000000001 6f00 01020304"),
     (ON, f"43 02 {LSNS}"),
     (ON, f"43 01 {LSNS}"),
     (PARALLEL, f"43 01 {LSNS}"),
@@ -64,6 +75,9 @@ REFUSED: Final[list[tuple[dict[str, Any], str]]] = [
     ({"proto_version": 4, "streaming": "parallel"}, "49 00000007 4e 0001 7a 00000001 78"),
 ]
 UNBUILT: Final[list[tuple[dict[str, Any], Any]]] = [
+    (ON, pgo.Origin(pgo.Lsn(1), "o", checksum=b"\1\2\3", notes=())),
+    (ON, pgo.Origin(pgo.Lsn(1), "o", checksum="1234", notes=())),
+    (ON, pgo.Origin(pgo.Lsn(1), "o", checksum=b"\1\2\3\4")),
     (ON, pgo.Commit(pgo.Lsn(16), pgo.Lsn(32), TIME)),
     (ON, pgo.Commit(pgo.Lsn(16), pgo.Lsn(32), TIME, flags=0, origin="o")),
     (ON, pgo.Commit(pgo.Lsn(16), pgo.Lsn(32), TIME, flags=2)),
@@ -98,7 +112,7 @@ def check() -> None:
         assert jsonable.from_json(json.loads(json.dumps(jsonable.to_json(message)))) == message
         assert b"".join(data[span.start : span.end] for span in trace(data, **given).spans) == data
         assert is_accepted(data, said)
-        for size in range(len(data)):
+        for size in range(min(len(data), 15) if type(message) is pgo.Origin else len(data)):
             assert not is_accepted(data[:size], said), (message, size)
     for said, digits in REFUSED:
         assert not is_accepted(bytes.fromhex(digits), said), digits
@@ -111,5 +125,26 @@ def check() -> None:
             raise AssertionError(f"built: {message}")
 
 
+def check_former_names() -> None:
+    """What was renamed has its former name still, with a warning that names the new one."""
+    truncate = pgo.Truncate(None, clauses=1, relation_oids=(7,))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert truncate.options == 1
+        assert pgo.Truncate(None, options=1, relation_oids=(7,)) == truncate
+        lines = jsonable.to_json(truncate)
+        assert jsonable.from_json({"options": 1, **{k: v for k, v in lines.items() if k != "clauses"}}) == truncate
+    assert [each.category for each in caught] == [DeprecationWarning] * 3
+    assert all("'clauses'" in str(each.message) and each.filename == __file__ for each in caught[:2]), caught[0]
+    assert "options" not in lines and pgo.parse(pgo.build(truncate)) == truncate
+    try:
+        pgo.Truncate(None, options=1, clauses=1, relation_oids=())
+    except TypeError as error:
+        assert "'options'" in str(error) and "'clauses'" in str(error)
+    else:
+        raise AssertionError("both names were accepted")
+
+
 if __name__ == "__main__":
     check()
+    check_former_names()

@@ -36,6 +36,9 @@ def test_reference(later: Project) -> None:
         "bit 1 of `flags` is set and `parallel` is not set, protocol version 5 and newer",
         "protocol version 5 and newer: `key_count` times",
         "`parallel` is set and `in_stream` is not set",
+        "`Byte4` | `checksum`",
+        "Formerly `options`.",
+        "protocol version 5 and newer: up to the end of the message",
     ):
         assert words in page, words
 

@@ -51,6 +51,15 @@ BROKEN = {
         "since: 3 is no protocol version",
     ),
     "a conditional tag of a message": ("Byte1('F'), name: tag}", "Byte1('F'), name: tag, since: 2}", "the tag of First"),
+    "a former name that is taken": (FLAGS, "{field: Int8, name: flags, formerly: xid}", "used twice"),
+    "a former name that is no name": (FLAGS, "{field: Int8, name: flags, formerly: Old}", "formerly"),
+    "a former name that Python has": (FLAGS, "{field: Int8, name: flags, formerly: class}", "a word of Python"),
+    "a former name of a tag": ("Byte1('N'), name: new_tag", "Byte1('N'), name: new_tag, formerly: n", "no object holds it"),
+    "a former name of a count": (
+        "name: row_count}",
+        "name: row_count, formerly: [rows_, count_]}",
+        "row_count had other names, and no object holds it",
+    ),
     "variants at once": (
         XID,
         "{field: Int32, name: xid, until: 2}\n          - {field: Int64, name: xid, since: 2}",

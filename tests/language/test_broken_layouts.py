@@ -97,6 +97,17 @@ BROKEN = {
         "which has a condition",
     ),
     "a positional field that is always there": ("name: label", "name: label, positional: true", "is positional"),
+    "a count to the end": ("count: row_count", "count: row_count\n        to: end", "count and to are both there"),
+    "bytes of no length": (
+        "field: Int16, name: row_count",
+        "field: Byte0, name: row_count",
+        "unknown notation 'Byte0'",
+    ),
+    "a length of bytes that have one": (
+        "{field: Byten, name: data, length: length}",
+        "{field: Byte4, name: data, length: length}",
+        "is no Byten",
+    ),
     "a wrong position": ("field: Int8, name: flags", "field: 1_2_Int8, name: flags", "stands at position 1_3"),
     "python for some": ('name: "null", python: None', 'name: "null"', "only some alternatives"),
     "python that cannot be": ("python: None", "python: bytes", "python"),
@@ -152,3 +163,10 @@ def test_a_field_of_a_part_is_there_where_one_of_its_messages_is() -> None:
     assert load_text(part).parts[0].extended
     with pytest.raises(SpecError, match="more can never be there"):
         load_text(part.replace("{field: Row, name: row}", "{field: Int8, name: row}"))
+
+
+def test_repeat_to_the_end_is_the_last() -> None:
+    """What goes to the end of the message has nothing behind it."""
+    more = "              - {field: Row, name: row}\n"
+    sound = SOUND.replace(more, f"{more}      - {{type: body, fields: [{{field: Int8, name: more}}]}}\n")
+    assert_refused("count: row_count", "to: end", "rows goes to the end, and something follows it", sound)

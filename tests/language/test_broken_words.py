@@ -43,7 +43,11 @@ BROKEN = {
         "in_stream: {type: bool}\n  data: {type: bool}",
         "generated code uses",
     ),
-    "a meaning that is no text": ("bits: {1: one}", "bits: {1: [one]}", "is in no form that is allowed"),
+    "a meaning that is no text": (
+        "bits: {1: one}",
+        "bits: {1: [one]}",
+        "is in no form that is allowed. Write text, or",
+    ),
     "code in a name": ("name: label", "name: \"label); __import__('os').system('true'\"", "is not written like that"),
     "code in a class": ("class: FirstRow", 'class: "FirstRow: pass\\nimport os"', "is not written like that"),
     "code in a value": ("bits: {1: one}", "values: {'\") or exit(\"': one}", "not all letters"),

@@ -65,7 +65,9 @@ class FieldAuthor:
         content = {"field": "Byten", "name": self.name(names), "length": size["name"]}
         fields = [size, content]
         if self.chance(10):
-            fields.insert(self.up_to(0, 2), self.fixed(names))
+            fields = [{"field": self.one(["Byte2", "Byte16"]), "name": content["name"]}]
+        if self.chance(10):
+            fields.insert(self.up_to(0, len(fields)), self.fixed(names))
         return fields
 
     def measure(self, groups: list[Group], names: set[str], rule: Data) -> str:
@@ -82,12 +84,17 @@ class FieldAuthor:
         """Return a number."""
         row = row or self.one(_NUMBERS)
         signed = {"signed": True} if row.get("signed") and row["python"] == "int" else {}
-        return {"field": row["notation"], "name": self.name(names)} | signed | self.described()
+        plain: Data = {"field": row["notation"], "name": self.name(names)}
+        return plain | signed | self.described()
+
+    def former(self, names: set[str]) -> Data:
+        """Return a former name, now and then."""
+        return {"formerly": self.one([self.name(names), [self.name(names)]])} if self.chance(8) else {}
 
     def marked(self, names: set[str]) -> Data:
         """Return a number, now and then with values or bits."""
         row = self.one(_NUMBERS)
-        field = self.field(names, row)
+        field = self.field(names, row) | self.former(names)
         if row["python"] != "int" or not self.chance(40):
             return field
         top = 8 * row["bytes"] - 1 - bool(row.get("signed"))

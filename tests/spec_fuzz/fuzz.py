@@ -12,7 +12,7 @@ from tests.spec_fuzz.agreement import Engines
 from tests.spec_fuzz.kaitai_readers import Compiler
 from tests.spec_fuzz.package import Package, generated
 from tests.spec_fuzz.vectors_agreement import check_vectors
-from tools.language import Spec, load_text
+from tools.language import Repeat, Spec, load_text
 
 __all__ = ["BYTE", "compare_compiled", "explore", "follow", "spoilt"]
 
@@ -87,6 +87,8 @@ def _parameters(spec: Spec) -> st.SearchStrategy[dict[str, Any]]:
 
 def _open_ended(spec: Spec, tag: bytes) -> bool:
     last = next(message for message in spec.messages if message.tag == tag).elements[-1]
+    if isinstance(last, Repeat):
+        return last.to_end
     return getattr(last, "notation", "") == "Byten" and not getattr(last, "length", None)
 
 

@@ -115,6 +115,9 @@ class Author(FieldAuthor):
         if first and self.chance(15):
             last = {"field": "Byten", "name": self.name(names)}
             elements.append(last | (self.condition() if self.chance(30) else {}))
+        elif first and self.chance(10):
+            last = {"type": "repeat_1", "name": self.name(names), "to": "end", "class": self.class_name()}
+            elements.append(last | {"blocks": self.item(1)} | (self.condition() if self.chance(30) else {}))
         return self.gathered(elements or [self.field(names)])
 
     def gathered(self, elements: list[Data]) -> list[Data]:
@@ -177,6 +180,10 @@ class Author(FieldAuthor):
         groups.append([self.fixed(names) | (self.condition(_flags(groups)) if self.chance(10) else {})])
 
     def bytes_(self, groups: list[Group], names: set[str], depth: int) -> None:
+        if self.chance(25):
+            block = {"field": self.one(["Byte2", "Byte4", "Byte16"]), "name": self.name(names)}
+            groups.append([self.conditional(block, _flags(groups))])
+            return
         rule = self.condition(_flags(groups)) if self.chance(20) else {}
         size = self.measure(groups, names, rule)
         groups.append([{"field": "Byten", "name": self.name(names), "length": size} | rule])
@@ -279,7 +286,7 @@ class Author(FieldAuthor):
 
 def _may_be_absent(element: Data) -> bool:
     if "field" not in element:
-        return "count" in element or bool(element.get("optional"))
+        return "count" in element or "to" in element or bool(element.get("optional"))
     return bool({"when", "since", "until", "length"} & set(element))
 
 

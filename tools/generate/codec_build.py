@@ -126,6 +126,8 @@ class _Function(Function):
     def _number(self, field: Field, value: str) -> None:
         if field.constant_number is not None:
             value = str(field.constant_number)
+        elif field.is_block:
+            self.write(f"if not isinstance({value}, bytes) or len({value}) != {field.size}:", REJECT)
         elif field.bits:
             absent = f"{value} is None or " * field.conditional
             self.write(f"if {absent}{value} & ~{field.mask:#x}:", REJECT)
@@ -152,7 +154,7 @@ class _Function(Function):
     def _repeat(self, repeat: Repeat, value: str) -> None:
         self.write(f"if not isinstance({value}, (tuple, list)):", REJECT)
         item = self.name(f"{repeat.name}_item")
-        if repeat.count is not None:
+        if not repeat.terminated:
             with self.block(f"for {item} in {value}:"):
                 self.value(repeat.item, item)
             return

@@ -150,8 +150,9 @@ class _Function(Reading):
     def _repeat(self, repeat: Repeat, count: str | None) -> str:
         item = repeat.item
         if count is None:
-            items = self._appended(item, repeat, "while data[at]:")
-            self.line("at += 1")
+            items = self._appended(item, repeat, "while at < size:" if repeat.to_end else "while data[at]:")
+            if repeat.terminated:
+                self.line("at += 1")
             return items
         if not item.extended:
             return self._items(item, repeat, count)

@@ -87,5 +87,5 @@ def _checks(field: Field, name: str) -> Iterator[str]:
         yield REJECT
         if field.is_letter:
             yield f"{name} = chr({name})"
-    elif field.python != "int":
+    elif field.python not in ("int", "bytes"):
         yield f"{name} = number({field.python}, {name})"

@@ -19,7 +19,8 @@ from construct import FocusedSeq, Struct, Switch, this
 
 from pgoutput_construct.wire import {messages} as m
 from pgoutput_construct.wire.composites import (
-    Counted, Extending, HasBit, Kind, Record, Reserved, SizeOf, Terminated, Valued, when
+    Counted, Extending, HasBit, Kind, Record, Reserved, SizeOf, Terminated, ToEnd, Valued,
+    when
 )
 from pgoutput_construct.wire.framing import Closed, Length
 from pgoutput_construct.wire.given import Given
@@ -144,7 +145,8 @@ def _construct(element: Element, measured: str | None = None) -> str:
         return _variants(element, measured)
     if isinstance(element, Repeat):
         item = _structure(element.item)
-        construct = f"Counted(this.{element.count}, {item})" if element.count else f"Terminated({item})"
+        ended = "ToEnd" if element.to_end else "Terminated"
+        construct = f"Counted(this.{element.count}, {item})" if element.count else f"{ended}({item})"
     else:
         construct = _primitive(element)
     if isinstance(element, Field) and measured:
@@ -189,7 +191,7 @@ def _value(field: Field) -> str:
         return f"OneOf({_type(field)}, {', '.join(map(str, field.values))})"
     if field.bits:
         return f"Bits({_type(field)}, {field.mask:#x})"
-    return _data(field) if field.python == "bytes" else _type(field)
+    return _data(field) if field.python == "bytes" and not field.is_block else _type(field)
 
 
 def _data(field: Field) -> str:

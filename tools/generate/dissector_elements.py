@@ -96,8 +96,8 @@ def _only(term: Term | None) -> Row | None:
 def _field(field: Field, names: Names, owner: str) -> Row:
     kind = _type(field)
     about = {"name": field.name, "about": field.description, "abbr": names.of(owner, field.name, kind)}
-    if field.size is None:
-        return {"kind": kind, **about, "length": field.length}
+    if field.size is None or field.is_block:
+        return {"kind": kind, **about, "length": field.length, "size": field.size}
     if kind == "time":
         return {"kind": kind, **about, "size": field.size}
     bits = [{"mask": mask, "name": meaning} for mask, meaning in (field.bits or {}).items()]
@@ -108,7 +108,7 @@ def _field(field: Field, names: Names, owner: str) -> Row:
 
 def _type(field: Field) -> str:
     """Return the type of the values of a field: one of the code's TYPES, time, string or bytes."""
-    if field.size is None:
+    if field.size is None or field.is_block:
         return "string" if field.is_text else "bytes"
     if isinstance(field.constant, bytes) or field.is_letter:
         return "char"

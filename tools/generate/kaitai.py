@@ -38,6 +38,7 @@ class _File:
         self.spec = spec
         self.types: dict[str, Entry] = {"text": TEXT}
         self.enums: dict[str, Mapping[int, Any]] = {}
+        self.taken = {snake_case(name) for name in spec.class_names()}
         self.version = next((each.name for each in spec.parameters if each.type == "int"), conditions.VERSION)
         """What the protocol version is called here."""
 
@@ -107,34 +108,40 @@ class _File:
         if isinstance(alone, Field) and not alone.conditional and not alone.variants:
             item = self._field(owner, alone)
         else:
-            name = snake_case(repeat.class_name) if repeat.class_name else f"{owner}_{repeat.name}_item"
+            name = snake_case(repeat.class_name) if repeat.class_name else self._free(f"{owner}_{repeat.name}_item")
             self._type(name, repeat.item, repeat.description)
             item = {"type": self._reference(repeat.item, name)}
-        times = {"repeat": "expr", "repeat-expr": repeat.count}
+        times = {"repeat": "expr", "repeat-expr": repeat.count} if repeat.count else {"repeat": "eos"}
         return {"id": repeat.name, **item, **times, **_condition(repeat), **_doc(repeat)}
 
     def _choice(self, owner: str, choice: Choice, following: Field | None, names: Set[str]) -> Iterator[Entry]:
         """Yield the tag and what follows it; where no branch need come, the tag can be that of what stands behind."""
         enum = f"{owner}_{choice.kind_name}"
+        (kind,) = distinct([choice.kind_name], names) if choice.valued else (choice.kind_name,)
         tags = {branch.tag[0]: _named(branch.name, branch.description) for branch in choice.alternatives}
         if following is not None:
             tags[following.constant_number or 0] = _named(following.name, "None of them: this is the next field.")
         self.enums[enum] = tags
-        yield _enumerated(choice.kind_name, enum) | _doc(choice)
+        yield _enumerated(kind, enum) | _doc(choice)
         for branch in choice.alternatives:
             if branch.term:
                 (name,) = distinct([f"{branch.name}_version"], names)
-                test = f"{choice.kind_name} != {enum}::{branch.name} or ({branch.condition})"
+                test = f"{kind} != {enum}::{branch.name} or ({branch.condition})"
                 about = in_words(branch.term)
                 yield _check(name, test, f"{about[0].upper()}{about[1:]}.")
         cases = {f"{enum}::{b.name}": self._then(owner, b) for b in choice.alternatives if b.then is not None}
         if cases:
-            yield {"id": choice.name, "type": {"switch-on": choice.kind_name, "cases": cases}}
+            yield {"id": choice.name, "type": {"switch-on": kind, "cases": cases}}
+
+    def _free(self, name: str) -> str:
+        """Return the name of a type or an enum that no other has: in some languages both are classes."""
+        (free,) = distinct([name], self.taken | self.types.keys() | self.enums.keys())
+        return free
 
     def _then(self, owner: str, branch: Alternative) -> str:
         if isinstance(branch.then, str):
             return self._reference(self.spec.part(branch.then), snake_case(branch.then))
-        structure, name = branch.then or Structure(()), f"{owner}_{branch.name}"
+        structure, name = branch.then or Structure(()), self._free(f"{owner}_{branch.name}")
         self._type(name, structure, branch.description)
         return self._reference(structure, name)
 
@@ -146,6 +153,8 @@ class _File:
             return {"type": self._reference(self.spec.part(field.part), snake_case(field.part))}
         if field.is_text:
             return {"type": "text"}
+        if field.is_block:
+            return {"size": field.size}
         if field.size is None:
             return {"size": field.length} if field.length else {"size-eos": True}
         return {"type": f"{'s' if field.signed else 'u'}{field.size}", **self._valid(owner, field)}
@@ -156,7 +165,7 @@ class _File:
             return {"valid": {"expr": f"(_ & {others:#x}) == 0"}}
         if not field.values:
             return {}
-        enum = f"{owner}_{field.name}"
+        enum = self._free(f"{owner}_{field.name}")
         self.enums[enum] = dict(zip(field.codes, members(field.values.values()), strict=True))
         return {"enum": enum, "valid": {"in-enum": True}}
 

@@ -216,6 +216,12 @@ class _Find(Steps):
             self.write("seen[column, kind] += 1", "sizes[column] += length")
             self.write("put_nothing(plan, column, row, out)")
 
+    def number(self, field: Field, offset: int) -> None:
+        """Note where the bytes of a value are that are always so many."""
+        if self.in_value and field.is_block:
+            self.write(f"start, length = at + {offset}, {field.size}")
+        super().number(field, offset)
+
     def part(self, name: str) -> None:
         """Write the steps over a part, those of a value in place."""
         if self.in_value:

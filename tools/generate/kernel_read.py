@@ -36,7 +36,11 @@ class _Read(Steps):
 
     def number(self, field: Field, offset: int) -> None:
         """Write what reads a fixed field."""
-        if self.depth == 1 and field.constant is None:
+        if self.depth == 1 and field.is_block:
+            self.write(f"_{field.name}_START[row] = at{f' + {offset}' if offset else ''}")
+            self.write(f"_{field.name}_SIZE[row] = {field.size}")
+            self._present(field)
+        elif self.depth == 1 and field.constant is None:
             value = number_at(field, offset)
             if field.signed and field.size in (1, 2, 4):  # a column may be wider than its field
                 sign = 1 << 8 * field.size - 1

@@ -177,7 +177,7 @@ class Steps:
 
     def number(self, field: Field, offset: int) -> None:
         """Write what is done with a fixed field."""
-        test = _test(field, number_at(field, offset))
+        test = "" if field.is_block else _test(field, number_at(field, offset))
         if test:
             self.refuse(test, field.name)
 
@@ -203,7 +203,8 @@ class Steps:
 
     def repeat(self, repeat: Repeat) -> None:
         """Write the steps over items. A count needs no bound: an item takes a byte at least, or ends the walk."""
-        with self.write.block(f"for _ in range({self.local(str(repeat.count))}):"):
+        loop = f"for _ in range({self.local(str(repeat.count))}):" if repeat.count else "while at < end:"
+        with self.write.block(loop):
             if repeat.item.single is None:
                 self.part(str(repeat.class_name))
             else:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from tools.generate.text import constant, docstring, python_module
-from tools.language import Choice, Message, Repeat, Spec
+from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Alternative, Element, Structure
 
 __all__ = ["emit_messages"]
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
+from pgoutput_construct.wire.former import former, renamed
 from pgoutput_construct.wire.types import REQUIRED, Extended, FormattedBytes, Lsn, Marker, Timestamp, require
 """
 
@@ -109,8 +110,19 @@ class _Classes:
             about = [*about, "", f"The {structure.principal.name} alone stands for it where it has nothing else."]
             constants = f'    PRINCIPAL = "{structure.principal.name}"\n\n'
         text = docstring([about[0] or f"{name}.", *about[1:], *_attributes(structure)])
-        head = f"@dataclass(frozen=True, slots=True)\nclass {name}{'(Extended)' * structure.extended}:\n{text}\n\n"
-        return head + constants + "\n".join(self._body(structure))
+        names = {old: e.name for e in structure.exposed if isinstance(e, Field) for old in e.formerly}
+        decorators = f"@renamed({', '.join(f'{old}={new!r}' for old, new in names.items())})\n" if names else ""
+        declared = f"@dataclass(frozen=True, slots=True)\nclass {name}{'(Extended)' * structure.extended}"
+        head = f"{decorators}{declared}:\n{text}\n\n"
+        return head + constants + "\n".join([*self._body(structure), *self._former(structure)])
+
+    def _former(self, structure: Structure) -> Iterator[str]:
+        """Yield the former names of fields, as properties."""
+        for field in (e for e in structure.exposed if isinstance(e, Field)):
+            for old in field.formerly:
+                about = docstring([f"The former name of {field.name}."], "        ").strip()
+                yield f"\n    @property\n    def {old}(self) -> {_union(self._members(field))}:\n        {about}"
+                yield f"        return former(self, {old!r}, {field.name!r})"
 
     def _body(self, structure: Structure) -> Iterator[str]:
         """Yield the fields; what may be absent defaults to None, and what follows it in place is still required."""
@@ -194,7 +206,8 @@ def _described(element: Element) -> Iterator[str]:
     if isinstance(element, Choice) and not element.valued:
         tags = ", ".join(f"{alternative.letter} ({alternative.name})" for alternative in element.alternatives)
         yield f"{element.kind_name}: What {element.name} is: {tags}."
-    yield from wrap(f"{element.name}: {element.description or element.name}", 110, subsequent_indent="    ")
+    former = f" (formerly {', '.join(element.formerly)})" if isinstance(element, Field) and element.formerly else ""
+    yield from wrap(f"{element.name}: {element.description or element.name}{former}", 110, subsequent_indent="    ")
 
 
 def _values_types(choice: Choice) -> list[str]:

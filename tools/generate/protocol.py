@@ -223,6 +223,10 @@ def _enums(spec: Spec) -> Iterator[str]:
             elif isinstance(element, Field) and element.values:
                 base = "StrEnum" if all(isinstance(value, str) for value in element.values) else "IntEnum"
                 yield _enum(name, base, element.values, element.description)
+            if isinstance(element, Field) and (element.bits or element.values):
+                for old in element.formerly:
+                    about = docstring([f"The former name of {name}."], "")
+                    yield f"{owner}{_pascal(old)}: TypeAlias = {name}\n{about}"
 
 
 def _owners(spec: Spec) -> Iterator[tuple[str, Structure]]:

@@ -46,7 +46,8 @@ def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
     named: Mapping[Any, str] = field.values or field.bits or {}
     rules = {key: f" ({in_words(term, code)})" for key, term in field.limits.items()}
     values = ", ".join(f"{code(str(key))} {markdown(meaning)}{rules.get(key, '')}" for key, meaning in named.items())
-    return offset, kind, code(prefix + field.name), ", ".join(when), values, markdown(field.description)
+    former = f" Formerly {', '.join(map(code, field.formerly))}." if field.formerly else ""
+    return offset, kind, code(prefix + field.name), ", ".join(when), values, markdown(field.description) + former
 
 
 def _length(spec: Spec, field: Field) -> str:
@@ -57,7 +58,8 @@ def _length(spec: Spec, field: Field) -> str:
 
 def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Sequence[str]]:
     name = f"{prefix}{repeat.name}[]"
-    times = f"{code(repeat.count)} times" if repeat.count else "up to a byte that is zero"
+    ended = "up to the end of the message" if repeat.to_end else "up to a byte that is zero"
+    times = f"{code(repeat.count)} times" if repeat.count else ended
     rule = f"{in_words(repeat.term, code)}: " if repeat.conditional else ""
     times = f"{rule}{times}; each is {in_python(repeat.item)}"
     yield offset, code(repeat.kind), code(name), times, "", markdown(repeat.description)

@@ -45,8 +45,7 @@ class _Drawing:
             first = group[0]
             if isinstance(first, Repeat):
                 before, rule = self.ends, condition(first)
-                times = f"{first.count} times" if first.count else "until a zero byte"
-                with self._block(f"{first.name}: {times}{f', only if {rule}' if rule else ''}"):
+                with self._block(f"{first.name}: {first.times}{f', only if {rule}' if rule else ''}"):
                     self.elements(first.item.elements)
                 if rule:
                     self.ends = [*self.ends, *(end._replace(says="otherwise") for end in before)]

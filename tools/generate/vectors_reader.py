@@ -139,12 +139,16 @@ class Reader:
             yield from range(found[repeat.count])
             return
         number = 0
-        while self.data[self.at : self.at + 1] != b"\0":
+        while repeat.to_end and self.at < len(self.data):
+            yield number
+            number += 1
+        while repeat.terminated and self.data[self.at : self.at + 1] != b"\0":
             if self.at == len(self.data):
                 raise RefusedError("truncated", self.at)
             yield number
             number += 1
-        self._take(1, repeat)
+        if repeat.terminated:
+            self._take(1, repeat)
 
     def _item(self, item: Structure, number: int) -> Any:
         with self._step(f"[{number}]"):
@@ -208,8 +212,9 @@ class Reader:
             return None
         if field.frames:
             return self._length(field)
-        if field.size is None:
-            return {"hex": self._take(len(self.data) - self.at if length is None else length, field).hex()}
+        if field.size is None or field.is_block:
+            left = len(self.data) - self.at if length is None else length
+            return {"hex": self._take(left if field.size is None else field.size, field).hex()}
         return self._number(field, size)
 
     def _length(self, field: Field) -> None:

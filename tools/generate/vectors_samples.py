@@ -74,7 +74,7 @@ class _Maker:
 
     def _forms(self, element: Element) -> list[Sized]:
         if isinstance(element, Repeat):
-            return self._items(self.structure(element.item)) if element.count else self._closed_items(element)
+            return self._closed_items(element) if element.terminated else self._items(self.structure(element.item))
         if isinstance(element, Choice):
             return [(0, form) for form in self._branches(element)]
         absent = [] if element.absent is None else [(element.absent, b"")]
@@ -109,8 +109,9 @@ class _Maker:
             return self.structure(self.spec.part(field.part))
         if field.is_text:
             return [text + b"\0" for text in (field.name.encode(), *TEXTS)]
-        if field.size is None:
-            return [field.name.encode(), *BYTES]
+        if field.size is None or field.is_block:
+            blocks = [bytes((n * step) % 256 for n in range(field.size or 0)) for step in (1, 0, 255)]
+            return blocks if field.is_block else [field.name.encode(), *BYTES]
         if field.frames:
             return [bytes(field.size)]
         self.number += 1

@@ -133,7 +133,7 @@ def _kind(field: Field) -> str:
     """Return what a field is to those who read its values."""
     if field.part:
         return f"the part {field.part}"
-    if field.type is None or field.size is None:
+    if field.type is None or field.size is None or field.is_block:
         return field.python
     sign = "a number with a sign" if field.signed else "a number"
     return "a letter" if field.is_letter else sign if field.python == "int" else f"a {field.python}"
@@ -155,4 +155,12 @@ def _positional(spec: Spec, error: Raise) -> None:
                 raise error(element.line, problem, "Remove positional.")
 
 
-CONDITION_RULES = (_versions_parameter, _flags, _possible, _bits, _constants, _variants, _positional)
+def _former_names(spec: Spec, error: Raise) -> None:
+    for structure in spec.structures():
+        for element in structure.elements:
+            if isinstance(element, Field) and element.formerly and element not in structure.exposed:
+                problem = f"{element.name} had other names, and no object holds it"
+                raise error(element.line, problem, "Remove formerly: nobody has called it by a name.")
+
+
+CONDITION_RULES = (_versions_parameter, _flags, _possible, _bits, _constants, _variants, _positional, _former_names)

@@ -90,7 +90,7 @@ class Choice(Conditional):
 
 @dataclass(frozen=True)
 class Repeat(Conditional):
-    """Items that follow each other; an earlier field says how many, or a byte that is zero follows the last one."""
+    """Items that follow each other; a field says how many, or a byte that is zero or the end follows."""
 
     kind: str
     name: str
@@ -99,8 +99,20 @@ class Repeat(Conditional):
     description: str = ""
     term: Term | None = None
     server: int | None = None
+    to_end: bool = False
+    """Whether its items go to the end of the message."""
     line: int = 0
     positional: ClassVar[bool] = False
+
+    @property
+    def terminated(self) -> bool:
+        """Whether a byte that is zero follows its last item."""
+        return self.count is None and not self.to_end
+
+    @property
+    def times(self) -> str:
+        """How many items there are, in words."""
+        return f"{self.count} times" if self.count else "to the end" if self.to_end else "until a zero byte"
 
     @property
     def class_name(self) -> str | None:

@@ -81,6 +81,8 @@ class Field(Conditional):
     measures: str | None = None
     absent: int | None = None
     role: str | None = None
+    formerly: tuple[str, ...] = ()
+    """The names that it had before."""
     limits: Mapping[str | int, Term] = field(default_factory=dict, hash=False)
     """When those of its values or bits are there that are not always."""
     variants: "tuple[Field, ...]" = ()
@@ -116,10 +118,10 @@ class Field(Conditional):
 
     @property
     def width(self) -> int | None:
-        """Its bytes on the wire, of variants those of the widest; None when they vary in any of them."""
+        """The bytes of a number on the wire, of variants those of the widest; None for what is no number."""
         if not self.variants:
-            return self.size
-        sizes = [each.size for each in self.variants if each.constant is None]
+            return None if self.is_block else self.size
+        sizes = [each.width for each in self.variants if each.constant is None]
         return None if None in sizes else max(size or 0 for size in sizes)
 
     @property
@@ -137,6 +139,8 @@ class Field(Conditional):
     @property
     def code(self) -> str:
         """Its code in a struct format; a field whose size varies has none (KeyError)."""
+        if self.is_block:
+            return f"{self.size}s"
         letter = _STRUCT_CODES[self.size or 0]
         return letter.lower() if self.signed else letter
 
@@ -144,6 +148,11 @@ class Field(Conditional):
     def frames(self) -> bool:
         """Whether it holds how many bytes the message takes from this field's own first one on."""
         return self.measures is not None
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it is bytes of a fixed length."""
+        return self.size is not None and self.type is not None and self.type.python == "bytes"
 
     @property
     def is_letter(self) -> bool:

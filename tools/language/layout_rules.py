@@ -173,9 +173,12 @@ def _check_bits(field: Field, limit: int, error: Raise) -> None:
 def _open_ends(spec: Spec, error: Raise) -> None:
     for structure in spec.structures():
         for element in structure.elements:
+            last = isinstance(structure, Message) and element is structure.elements[-1]
+            if isinstance(element, Repeat) and element.to_end and not last:
+                remedy = "Let it be the last of a message, or write count."
+                raise error(element.line, f"{element.name} goes to the end, and something follows it", remedy)
             if not isinstance(element, Field) or element.length or element.type is None:
                 continue
-            last = isinstance(structure, Message) and element is structure.elements[-1]
             if element.type.notation == "Byten" and not last:
                 remedy = "Name the earlier field that holds it: length: NAME."
                 raise error(element.line, f"{element.name} has no length", remedy)

@@ -181,7 +181,7 @@ class _Loader:
                 **known,
             )
         item = Item(self._blocks(data["blocks"], (*place, "blocks")), data.get("class"))
-        known |= {"server": data.get("server"), "term": condition_of(data)}
+        known |= {"server": data.get("server"), "term": condition_of(data), "to_end": data.get("to") == "end"}
         return Repeat(data["type"], count=data.get("count"), item=item, line=line, **known)
 
     def _alternative(self, data: Mapping[str, Any], place: Place) -> Alternative:
@@ -224,6 +224,7 @@ class _Loader:
         )
         known = {k: data[k] for k in keys if k in data} | {"term": condition_of(data)}
         known |= {key: _meanings(data[key]) for key in ("values", "bits") if key in data}
+        known["formerly"] = _list(data.get("formerly", ()))
         known["limits"] = {name: term for key in ("values", "bits") for name, term in _limits(data.get(key, {}))}
         found = self._lookup(notation, data.get("signed", False), place)
         line = self.source.line(place)
@@ -238,17 +239,24 @@ class _Loader:
             return {"type": exact[0]}
         if not signed and notation.base in {part["name"] for part in self.source.data.get("parts", ())}:
             return {"part": notation.base}
+        if (block := re.fullmatch(r"Byte([2-9]|[1-9][0-9]{1,3})", notation.base)) and not signed:
+            size = int(block[1])
+            return {"type": Type(notation.base, f"Data({size})", "bytes", "binary", bytes=size)}
         known = ", ".join(t.notation for t in _types() if not t.signed)
         raise self.source.error(
             place,
             f"unknown notation {notation.base!r}" + (" (signed)" if signed else ""),
-            f"Write one of {known}, a tag such as Byte1('X'), a constant such as Int8(0), or the name of a part.",
+            f"Write one of {known}, Byte16 for sixteen bytes, a tag such as Byte1('X'), a constant such as Int8(0), "
+            "or the name of a part.",
         )
 
 
 def _sets(data: Mapping[str, Any]) -> tuple[str, ...]:
-    sets = data.get("sets", ())
-    return (sets,) if isinstance(sets, str) else tuple(sets)
+    return _list(data.get("sets", ()))
+
+
+def _list(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _meanings(data: Mapping[Any, Any]) -> dict[Any, str]:

@@ -7,6 +7,7 @@ from tools.language.bounds import BOUND_RULES
 from tools.language.condition_rules import CONDITION_RULES, named_versions
 from tools.language.elements import Choice, Repeat, Structure
 from tools.language.errors import SpecError
+from tools.language.fields import Field
 from tools.language.framing_rules import FRAMING_RULES
 from tools.language.layout_rules import LAYOUT_RULES
 from tools.language.model import Message, Part, Spec
@@ -53,6 +54,8 @@ def _field_names(structure: Structure) -> Iterator[tuple[int, str]]:
         yield element.line, element.name
         if isinstance(element, Choice) and not element.valued:
             yield element.line, element.kind_name
+        if isinstance(element, Field):
+            yield from ((element.line, name) for name in element.formerly)
 
 
 def _distinct_messages(spec: Spec, error: Raise) -> None:

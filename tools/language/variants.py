@@ -44,6 +44,7 @@ def _merged(written: Sequence[Field], known: Sequence[int]) -> Field:
         limits={key: term for each in held for key, term in each.limits.items()},
         documented=newest.documented,
         positional=any(each.positional for each in variants),
+        formerly=tuple(dict.fromkeys(name for each in written for name in each.formerly)),
         line=variants[0].line,
         variants=tuple(variants),
         written=tuple(written),

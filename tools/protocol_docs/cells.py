@@ -159,7 +159,7 @@ class _Layout:
         for cell in self.cells(repeat.item, f"{at}.", True, under):
             since, until = cell.since or repeat.since, cell.until or repeat.until
             known = replace(cell, since=since, until=until, conditions=cell.conditions | _conditions(repeat))
-            yield replace(known, ended=cell.ended or repeat.count is None)
+            yield replace(known, ended=cell.ended or repeat.terminated)
 
     def _there(self, element: Field | Repeat | Alternative) -> bool:
         return self.spec.came_with(element.server, element.since) <= self.pg
