@@ -25,7 +25,7 @@ __all__ = ["compact_command", "prune_command"]
     "--grace",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="How long the small segments stay beside the large ones, for readers that have them open.  [default: 10]",
+    help="How long the small segments stay next to the large ones, for readers that have them open.  [default: 10]",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 def compact_command(log: str, dry_run: bool, **given: Any) -> None:
@@ -63,7 +63,8 @@ def compact_command(log: str, dry_run: bool, **given: Any) -> None:
     "states",
     flag_value=False,
     default=True,
-    help="Also remove what the state of tables is built from: their copies, and what came after these.",
+    help="Also remove what the state of tables is built from: their copies, and what came after these. "
+    "pgoutput capture --snapshot does not copy these tables again; pgoutput snapshot does.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what keeps the rest.")
 @click.option("--yes", is_flag=True, help="Do not ask. Only on a terminal there is somebody to ask.")

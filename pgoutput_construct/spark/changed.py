@@ -70,7 +70,7 @@ class Replay:
 
         Those of rows that may be the same must all be there. Columns are those of changes, ``__turn``, ``__side`` and
         ``__shape``; a row before them may have any ``_op``, and has in ``_unchanged`` what nobody said of it. Where
-        more of them come (not ``is_end``), truncates behind the last of these are left for later.
+        more of them come (not ``is_end``), truncates after the last of these are left for later.
         """
         changes = changes.combine_chunks()
         events, old, new = self._events(changes)
@@ -94,7 +94,7 @@ class Replay:
         intervals = find_intervals(_with_assumed(events, codes), self.alike, 0)
         assumed = len(codes)
         old_at, new_at = (np.searchsorted(codes, each) for each in (events.old[0][goes], events.new[0][comes]))
-        # Where each key stands among the old rows, and behind these the new ones; and what changed it last.
+        # Where each key stands among the old rows, and after these the new ones; and what changed it last.
         known, last = np.zeros(assumed, np.int64), np.full(assumed, -1)
         known[old_at], known[new_at] = goes, count + comes
         np.maximum.at(last, old_at, goes)
@@ -177,7 +177,7 @@ class Replay:
         return new, old
 
     def _codes(self, changes: pa.Table, old: _Side, new: _Side) -> Numbers:
-        """Return the codes of old rows and, behind them, of new ones, for each comparison."""
+        """Return the codes of old rows and, after them, of new ones, for each comparison."""
         rows, found = 2 * len(changes), dict[str, list[Numbers]]()
         if self.keys == ():
             return np.arange(rows).reshape(1, rows)

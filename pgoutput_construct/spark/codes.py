@@ -19,7 +19,7 @@ __all__ = ["codes_of", "combined"]
 
 
 def combined(rows: int, codes: Iterable[Numbers]) -> Numbers:
-    """Return a number for each of so many rows, the same for those that have the same in all ``codes``."""
+    """Return a number for each of ``rows`` rows, the same for those that have the same in all ``codes``."""
     found = np.zeros(rows, np.int64)
     for each in codes:
         # Codes are fewer than rows, so that the product of two fits.

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 __all__ = ["FEW", "connect"]
 
 FEW: Final = 200_000
-"""So many links the driver takes; in Spark each of them costs less, and the first one some seconds."""
+"""The most links that the driver takes; in Spark each of them costs less, and the first one some seconds."""
 
 
 def connect(links: DataFrame, few: int = FEW) -> DataFrame:

@@ -137,7 +137,9 @@ def _routed(changes: DataFrame, replay: Replay, moved: bool, chained: bool) -> D
     events = changes.withColumn(SIDE, F.explode(sides))
     is_old = (op == GONE) | (F.col(SIDE) == GOES)
     before = F.struct(*(BEFORE.value(name).alias(name) for name in replay.identity), F.lit(True).alias("__is"))
-    needed = F.col("_before").isNotNull() & ((F.col(SIDE) != COMES) | (F.size("_unchanged") > 0))
+    # Of a table that never had columns there is no ``_before``.
+    has_old = F.col("_before").isNotNull() if "_before" in changes.columns else F.lit(False)
+    needed = has_old & ((F.col(SIDE) != COMES) | (F.size("_unchanged") > 0))
     return events.select(
         *(F.when(~is_old, column(name)).alias(name) for name in replay.columns),
         *_OF_CHANGES,

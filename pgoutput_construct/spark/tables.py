@@ -1,7 +1,7 @@
 """What is known of a table of a log: its names, columns and keys over all alterations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -108,6 +108,8 @@ class Table:
     """How many changes the log has, and rows that were copied."""
     dropped: bool = False
     """Whether the table is no more."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The attribute numbers of its columns, as far as the log knows them: what they are, whatever they are called."""
 
     @property
     def qualified(self) -> str:
@@ -130,7 +132,7 @@ class Table:
         return len({name.lower() for name in self.columns.names}) < len(self.columns.names)
 
     def check_names(self, case_sensitive: bool) -> None:
-        """Raise ChangeLogError when a column's name cannot stand beside the others in a DataFrame."""
+        """Raise ChangeLogError when a column's name cannot stand next to the others in a DataFrame."""
         remedy = "rename it, or publish the table with a column list that leaves it out"
         for name in self.columns.names:
             if name in CHANGE or name.startswith("_before."):

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.postgres import fetch_table
-from pgoutput_construct.spark import compare, open_log
-from pgoutput_construct.spark.warehouse import read_current, read_history, replicate
+from pgoutput_construct.spark.warehouse import read_current, replicate
 from tests.postgres.shop import Shop
+from tests.spark.warehouse.rounds import open_differences
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -43,6 +42,10 @@ ROUNDS: tuple[Mapping[str, str], ...] = (
         "stripped": """CREATE TABLE stripped (c int);
             ALTER TABLE stripped REPLICA IDENTITY FULL;
             INSERT INTO stripped VALUES (1), (NULL)""",
+        "bare": "CREATE TABLE bare (); INSERT INTO bare DEFAULT VALUES",
+        "dated": """CREATE TABLE dated (a int);
+            ALTER TABLE dated REPLICA IDENTITY FULL;
+            INSERT INTO dated VALUES (1), (2), (3)""",
     },
     {
         "moments": """UPDATE moments SET v = v + 20 WHERE v IN (1, 2, 3);
@@ -68,6 +71,11 @@ ROUNDS: tuple[Mapping[str, str], ...] = (
         "replaced": """ALTER TABLE replaced DROP COLUMN c; ALTER TABLE replaced ADD COLUMN c integer;
             DELETE FROM replaced WHERE id = 1""",
         "stripped": "ALTER TABLE stripped DROP COLUMN c",
+        "bare": "INSERT INTO bare DEFAULT VALUES",
+        "dated": """ALTER TABLE dated ADD COLUMN at timestamp DEFAULT '2024-01-01',
+                ADD COLUMN all_at timestamp[] DEFAULT '{2024-01-01,NULL}';
+            UPDATE dated SET a = 4 WHERE a = 1;
+            DELETE FROM dated WHERE a = 2""",
     },
     {
         "moments": "UPDATE moments SET v = 0",
@@ -80,6 +88,8 @@ ROUNDS: tuple[Mapping[str, str], ...] = (
             DELETE FROM altered WHERE id = 3""",
         "replaced": "INSERT INTO replaced VALUES (1, 2); UPDATE replaced SET c = 3 WHERE id = 2",
         "stripped": "INSERT INTO stripped DEFAULT VALUES",
+        "bare": "ALTER TABLE bare ADD COLUMN a int DEFAULT 7; INSERT INTO bare VALUES (1)",
+        "dated": "UPDATE dated SET at = '2024-01-02' WHERE a = 3",
     },
 )
 """What happens to each table before each batch."""
@@ -92,26 +102,16 @@ def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
-def _differences(spark: Any, shop: Shop, warehouse: Path) -> dict[str, str]:
-    opened, found = open_log(spark, shop.directory), {}
-    for name in ROUNDS[0]:
-        columns = opened.table(f"public.{name}").current_columns
-        rows = read_history(spark, warehouse, f"public.{name}").where("_ended_by IS NULL")
-        comparison = compare(rows.select(*columns.names, "_untyped"), fetch_table(shop.dsn, "public", name, columns))
-        if not comparison.equal:
-            found[name] = str(comparison)
-    return found
-
-
-def test_what_has_not_ended_is_the_source(spark: Any, shop: Shop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("into", ["parquet", "iceberg"])
+def test_what_has_not_ended_is_the_source(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """Keys of microseconds and infinity, equal rows, columns with defaults, other identities, keys that move, types."""
     for number, scripts in enumerate(ROUNDS, 1):
         statements = [part for script in scripts.values() for part in script.split(";\n")]
         shop.execute(*statements)
         shop.capture(snapshot=True)
-        replicate(spark, shop.directory, tmp_path / "wh", history=True)
-        assert not (found := _differences(spark, shop, tmp_path / "wh")), f"round {number}: {found}"
-        stripped = read_current(spark, tmp_path / "wh", "public.stripped")
+        replicate(lake, shop.directory, tmp_path / "wh", into, history=True)
+        assert not (found := open_differences(lake, shop, tmp_path / "wh", ROUNDS[0])), f"round {number}: {found}"
+        stripped = read_current(lake, tmp_path / "wh", "public.stripped")
         assert (stripped.columns[:-3], stripped.count()) == (["c"] if number == 1 else [], max(number, 2))
-    replicate(spark, shop.directory, tmp_path / "once", history=True)
-    assert not (found := _differences(spark, shop, tmp_path / "once")), f"once: {found}"
+    replicate(lake, shop.directory, tmp_path / "once", into, history=True)
+    assert not (found := open_differences(lake, shop, tmp_path / "once", ROUNDS[0])), f"once: {found}"
