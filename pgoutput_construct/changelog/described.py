@@ -201,9 +201,9 @@ class RelationReader:
                 end, _ = self._measure(payload)
             except ConstructError:
                 return len(self.read(payload))  # which explains it
-            size = end - _COUNT.sizeof()
+            size = end - _COUNT_SIZE
             self._start = payload[:size]
-        return int(_COUNT.parse(payload[size : size + _COUNT.sizeof()]))
+        return int.from_bytes(payload[size : size + _COUNT_SIZE], "big")
 
     def _front(self, count: int) -> bytes:
         """Return the header of a Relation that has some columns."""
@@ -250,8 +250,8 @@ class _LaterColumns(Sequence[RelationColumn]):
 
 _LONG: Final = 512
 """Bytes of a Relation from which on it takes less time to look for what differs than to parse all columns."""
-_COUNT: Final = UInt16
-"""The last field of the header: how many columns follow."""
+_COUNT_SIZE: Final = UInt16.sizeof()
+"""Bytes of the last field of the header: how many columns follow."""
 _HEADER: Final = Struct(*takewhile(lambda field: field.name != "columns", definitions.Relation.subcons))
 """What a Relation has before its columns."""
 

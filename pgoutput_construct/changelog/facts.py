@@ -270,8 +270,8 @@ class TableFactsReader:
             replica_identity=details.get("replica_identity", ""),
             created=details.get("created", 0),
             filenodes=dict(details.get("filenodes", ())),
-            attached=frozenset(details.get("attached", ())),
-            truncated=frozenset(details.get("truncated", ())),
+            attached=frozenset(attached) if (attached := details.get("attached")) else _NO_LEAVES,
+            truncated=frozenset(truncated) if (truncated := details.get("truncated")) else _NO_LEAVES,
             columns=columns,
             types=tuple(map(ColumnType.of, details.get("types", ()))),
         )
@@ -280,7 +280,7 @@ class TableFactsReader:
         first, last = _ends(payload)
         if first < last:
             with suppress(ValueError, TypeError):  # somebody else wrote it, in another order
-                details = json.loads(bytes(payload[:first]) + bytes(payload[last:]))
+                details = json.loads(str(payload[:first], "ascii") + str(payload[last:], "ascii"))
                 begin, end = map(self._columns.shared, details.pop("columns"))
                 latest = self._latest.get(details["oid"]) or _ColumnTexts(SharedColumns((begin, end)))
                 text = payload[first + len(_BETWEEN_COLUMNS) : last]
@@ -290,6 +290,7 @@ class TableFactsReader:
         return details, SharedColumns(map(self._columns.shared, details.pop("columns", ())))
 
 
+_NO_LEAVES: Final[frozenset[int]] = frozenset()
 _BETWEEN_COLUMNS: Final = b'}, {"number": '
 """What stands between two columns (LogEvent.payload), and never within a text: quotes are escaped there."""
 _NEAR: Final = 4096
@@ -316,17 +317,19 @@ class _ColumnTexts:
 
     def follow(self, begin: Column, text: memoryview, end: Column, known: "_Columns") -> "_ColumnTexts":
         """Return the columns of the next text; those that it begins and ends with as this one does are the same."""
-        columns, successor = self.columns, self.text
+        columns, successor, last = self.columns, self.text, len(self.columns) - 1
+        where, new = slice(last, last), list[Column]()
         if (found := successor.differing(text)) is not None:
             differing, middle = found
             pieces = middle.split(_BETWEEN_COLUMNS)
             successor = successor.next(text, differing, [*map(len, pieces)])
-            where = slice(1 + differing.start, 1 + differing.stop)
-            columns = columns.replaced(where, [*map(known.__getitem__, pieces)])
-        for place, column in (0, begin), (len(columns) - 1, end):
-            if columns[place] is not column:
-                columns = columns.replaced(slice(place, place + 1), [column])
-        return _ColumnTexts(columns, successor)
+            where, new = slice(1 + differing.start, 1 + differing.stop), [*map(known.__getitem__, pieces)]
+        # All in one step: until the last column has followed, one that was added before it would stand twice.
+        if columns[last] is not end:
+            where, new = slice(where.start, last + 1), [*new, *columns[where.stop : last], end]
+        if columns[0] is not begin:
+            where, new = slice(0, where.stop), [begin, *columns[1 : where.start], *new]
+        return _ColumnTexts(columns.replaced(where, new) if new or where.start < where.stop else columns, successor)
 
 
 class _Columns(dict[bytes, Column]):
@@ -338,7 +341,7 @@ class _Columns(dict[bytes, Column]):
         self._said: dict[tuple[tuple[str, Any], ...], Column] = {}
 
     def __missing__(self, text: bytes) -> Column:
-        self[text] = found = self.shared(json.loads(b'{"number": %s}' % text))
+        self[text] = found = self.shared(json.loads('{"number": ' + text.decode("ascii") + "}"))
         return found
 
     def shared(self, facts: Mapping[str, Any]) -> Column:

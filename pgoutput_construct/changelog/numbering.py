@@ -70,6 +70,9 @@ class ReadingWindow:
 
     def _candidate(self, count: int) -> Numbers | None:
         common, sides = self._apart
+        published = self._readings[0].columns.published
+        if common and all(_are_as_published(sides[0], side) for side in sides[1:]):  # mostly: a column was renamed
+            return published if count == len(published) else None
         pairs = zip(pairwise(sides), pairwise(self._lives), strict=True)
         found: set[Numbers] = set()
         for candidate in chain.from_iterable(_between(count - common, *both, *live) for both, live in pairs):
@@ -169,6 +172,13 @@ def _between(
             yield tuple(sorted([*must, *come, *may[:missing]]))
             yield tuple(sorted([*must, *come, *may[len(may) - missing :]]))
             last = chosen
+
+
+def _are_as_published(before: Sequence[Column], after: Sequence[Column]) -> bool:
+    """Return whether two readings have the same columns, all of which are published: none was added or dropped."""
+    return len(before) == len(after) and all(
+        old.number == new.number and old.published and new.published for old, new in zip(before, after, strict=True)
+    )
 
 
 def _live(columns: Sequence[Column], has_published: bool) -> Mapping[int, Column]:

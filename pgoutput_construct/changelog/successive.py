@@ -15,7 +15,6 @@ Neither changes what is read: a piece is taken from the predecessor where its by
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import accumulate, chain, compress
 from operator import is_not
 from typing import Final, Generic, Protocol, TypeVar, overload
@@ -68,26 +67,31 @@ def _common_ends(mine: bytes | memoryview, other: bytes | memoryview) -> tuple[i
     """Return how many bytes two texts have in common at the beginning, and how many of the others at the end."""
     rest, size = min(len(mine), len(other)), _WORD.itemsize
     words = rest // size
-    head = _equal_words(np.frombuffer(mine, _WORD, words), np.frombuffer(other, _WORD, words))
+    differs = np.frombuffer(mine, _WORD, words) != np.frombuffer(other, _WORD, words)
+    head = _leading_equal(differs) * size
     while head < rest and mine[head] == other[head]:
         head += 1
     rest -= head
-    words = rest // size
-    mine_end = np.frombuffer(mine, _WORD, words, len(mine) - words * size)
-    other_end = np.frombuffer(other, _WORD, words, len(other) - words * size)
-    tail = _equal_words(mine_end[::-1], other_end[::-1])
+    loose = len(mine) % size
+    if len(mine) != len(other):
+        words = rest // size
+        mine_end = np.frombuffer(mine, _WORD, words, len(mine) - words * size)
+        tail = _leading_equal((mine_end != np.frombuffer(other, _WORD, words, len(other) - words * size))[::-1]) * size
+    elif mine[len(mine) - loose :] == other[len(other) - loose :]:  # the words that were compared end before these
+        tail = min(loose + _leading_equal(differs[::-1]) * size, rest)
+    else:
+        tail = 0
     while tail < rest and mine[-1 - tail] == other[-1 - tail]:
         tail += 1
     return head, tail
 
 
-def _equal_words(mine: NDArray[np.uint64], other: NDArray[np.uint64]) -> int:
-    """Return how many bytes the words have before the first that are not equal."""
-    if not len(mine):
+def _leading_equal(differs: NDArray[np.bool_]) -> int:
+    """Return how many words are equal before the first that differs."""
+    if not len(differs):
         return 0
-    differs = mine != other
     found = int(differs.argmax())
-    return (found if differs[found] else len(differs)) * _WORD.itemsize
+    return found if differs[found] else len(differs)
 
 
 class _Numbered(Protocol):
@@ -101,15 +105,6 @@ class _Numbered(Protocol):
 _Column = TypeVar("_Column", bound=_Numbered)
 
 
-class _Chunk(tuple[_Column, ...]):
-    """Some columns that follow one another."""
-
-    @cached_property
-    def published(self) -> tuple[int, ...]:
-        """The numbers of those that are published."""
-        return tuple(column.number for column in self if column.published)
-
-
 class SharedColumns(Sequence[_Column], Generic[_Column]):
     """The columns of a reading; chunks of them are those of other readings, too."""
 
@@ -118,7 +113,7 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
     def __init__(self, columns: Iterable[_Column] = ()) -> None:
         """Take the columns."""
         self._chunks = [*_chunks(tuple(columns))]
-        self.published = self._published()
+        self.published = tuple(sorted(_published(self)))
         """The numbers of those that are published, sorted; of columns that replace others mostly the same object."""
 
     def __len__(self) -> int:
@@ -135,7 +130,10 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
 
     def __getitem__(self, index: int | slice) -> _Column | Sequence[_Column]:
         if isinstance(index, slice):
-            return tuple(self)[index]
+            start, stop, step = index.indices(len(self))
+            first = start // _CHUNK
+            some = tuple(chain.from_iterable(self._chunks[first : -(-stop // _CHUNK)])) if step == 1 else tuple(self)
+            return some[start - first * _CHUNK : stop - first * _CHUNK] if step == 1 else some[index]
         place = index if index >= 0 else range(len(self))[index]
         return self._chunks[place // _CHUNK][place % _CHUNK]
 
@@ -153,21 +151,19 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
             (column,), place = columns, where.start - first * _CHUNK
             chunk = self._chunks[first]
             found._chunks = self._chunks.copy()
-            found._chunks[first] = _Chunk((*chunk[:place], column, *chunk[place + 1 :]))
-            is_alike = (chunk[place].number, chunk[place].published) == (column.number, column.published)
-            found.published = self.published if is_alike else found._published()
+            found._chunks[first] = (*chunk[:place], column, *chunk[place + 1 :])
+            found.published = self._published_with(chunk[place : place + 1], columns)
             return found
         # Of as many columns those after them stay in their chunks.
         end = -(-where.stop // _CHUNK) if len(columns) == where.stop - where.start else len(self._chunks)
         mine = tuple(chain.from_iterable(self._chunks[first:end]))
-        others = mine[: where.start - first * _CHUNK], columns, mine[where.stop - first * _CHUNK :]
-        chunks = [*_chunks(tuple(chain.from_iterable(others)))]
+        start, stop = where.start - first * _CHUNK, where.stop - first * _CHUNK
+        chunks = [*_chunks((*mine[:start], *columns, *mine[stop:]))]
         for place, (old, new) in enumerate(zip(self._chunks[first:end], chunks, strict=False)):
             if old == new:
                 chunks[place] = old
         found._chunks = [*self._chunks[:first], *chunks, *self._chunks[end:]]
-        is_as_before = [each.published for each in chunks] == [each.published for each in self._chunks[first:end]]
-        found.published = self.published if is_as_before else found._published()
+        found.published = self._published_with(mine[start:stop], columns)
         return found
 
     def differing(self, *others: "SharedColumns[_Column]") -> list[list[_Column]]:
@@ -187,8 +183,17 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
             side.extend(each[shortest:] if len(each) > shortest else ())
         return found
 
-    def _published(self) -> tuple[int, ...]:
-        return tuple(sorted(chain.from_iterable(chunk.published for chunk in self._chunks)))
+    def _published_with(self, removed: Sequence[_Column], added: Sequence[_Column]) -> tuple[int, ...]:
+        """Return the numbers of those that are published, with some columns instead of others."""
+        former, latter = _published(removed), _published(added)
+        if former == latter:
+            return self.published
+        gone = {*former}
+        return tuple(sorted([*(number for number in self.published if number not in gone), *latter]))
+
+
+def _published(columns: Iterable[_Column]) -> list[int]:
+    return [column.number for column in columns if column.published]
 
 
 def _unlike(first: Sequence[object], *others: Sequence[object]) -> list[int]:
@@ -200,6 +205,6 @@ def _unlike(first: Sequence[object], *others: Sequence[object]) -> list[int]:
     return sorted(found)
 
 
-def _chunks(columns: tuple[_Column, ...]) -> Iterator[_Chunk[_Column]]:
+def _chunks(columns: tuple[_Column, ...]) -> Iterator[tuple[_Column, ...]]:
     for start in range(0, len(columns), _CHUNK):
-        yield _Chunk(columns[start : start + _CHUNK])
+        yield columns[start : start + _CHUNK]

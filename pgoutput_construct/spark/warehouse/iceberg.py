@@ -7,8 +7,9 @@ from typing import Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.warehouse.merging import merging, quoted, recording
-from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
+from pgoutput_construct.spark.warehouse.notes import STAGED, Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Net
 from pgoutput_construct.spark.warehouse.version import Version
 
@@ -77,11 +78,22 @@ class IcebergSink(MergingSink):
         return dataset
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
-        """Merge in one commit, as ``merge`` does."""
-        table = self._table(dataset.directory)
-        with recording(spark, table, self.read(spark, dataset), rows, self.naming) as statement:
-            spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
-            spark.sql(statement).collect()
+        """Merge in one commit, as ``merge`` does.
+
+        The rows are made of those in the table, by expressions that Spark takes for random. Spark 4.1 merges neither:
+        "No plan for TableReference" (SPARK-57539, solved in 4.2), INVALID_NON_DETERMINISTIC_EXPRESSIONS. So they are
+        written as files first, and merged from there.
+        """
+        table, folder = self._table(dataset.directory), f"{STAGED}/{dataset.directory}"
+        path = f"{self.warehouse.path}/{folder}"
+        try:
+            rows.write.mode("overwrite").parquet(path)
+            found = spark.read.schema(rows.schema).parquet(plain_path(path))
+            with recording(spark, table, self.read(spark, dataset), found, self.naming) as statement:
+                spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
+                spark.sql(statement).collect()
+        finally:
+            self.warehouse.store.remove(folder)
         return dataset
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:

@@ -15,7 +15,10 @@ from pgoutput_construct.changelog.store import Address, LogStore, MissingFileErr
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["Dataset", "Progress", "Warehouse", "spark_path"]
+__all__ = ["STAGED", "Dataset", "Progress", "Warehouse", "spark_path"]
+
+STAGED: Final = "staged"
+"""The directory of what a batch needs only while it is applied: no table's, which has a dot."""
 
 _FOLDER: Final = "_datasets"
 _PROGRESS: Final = "_warehouse.json"

@@ -23,13 +23,12 @@ from pgoutput_construct.spark.source.pieces import Range, Used
 from pgoutput_construct.spark.source.planning import chosen, described_pieces, oids_of, used_by
 from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.warehouse.notes import Warehouse
+from pgoutput_construct.spark.warehouse.notes import STAGED, Warehouse
 from pgoutput_construct.spark.warehouse.sessions import is_alive
 from pgoutput_construct.spark.warehouse.staged import TOLD, StagedTable, StagingTask, joined, stage
 
 __all__ = ["Changes", "Staged", "Wanted", "staging", "staging_tasks"]
 
-_FOLDER: Final = "staged"  # no table's directory, which has a dot
 _NOTHING: Final = Seen(0, False, frozenset(), False, False, False)
 
 
@@ -99,11 +98,11 @@ def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[Wanted]) -> Ite
     store = warehouse.store
     if isinstance(store, LocalStore):
         store = LocalStore(store.directory, durable=False, private=store.private)
-    store.remove(_FOLDER)
+    store.remove(STAGED)
     try:
         yield Staged(warehouse.path, _staged(log, store, list(dict.fromkeys(wanted))))
     finally:
-        store.remove(_FOLDER)
+        store.remove(STAGED)
 
 
 def _staged(log: OpenLog, store: LogStore, wanted: Sequence[Wanted]) -> dict[Wanted, _Files]:
@@ -156,7 +155,7 @@ def staging_tasks(
         for piece, described in described_pieces(log.opened, range_, oids):
             found = {place: chosen(used[place], described) for place in mine}
             of_piece = tuple(_table(place, mine[place], known) for place, known in found.items() if known)
-            yield StagingTask(next(numbers), piece, oids, of_piece, store, _FOLDER)
+            yield StagingTask(next(numbers), piece, oids, of_piece, store, STAGED)
 
 
 def _table(number: int, table: Table, used: Mapping[int, Used]) -> StagedTable:

@@ -103,15 +103,16 @@ def _differences(spark: Any, shop: Shop, warehouse: Path) -> dict[str, str]:
     return found
 
 
-def test_what_has_not_ended_is_the_source(spark: Any, shop: Shop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+def test_what_has_not_ended_is_the_source(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """Keys of microseconds and infinity, equal rows, columns with defaults, other identities, keys that move, types."""
     for number, scripts in enumerate(ROUNDS, 1):
         statements = [part for script in scripts.values() for part in script.split(";\n")]
         shop.execute(*statements)
         shop.capture(snapshot=True)
-        replicate(spark, shop.directory, tmp_path / "wh", history=True)
-        assert not (found := _differences(spark, shop, tmp_path / "wh")), f"round {number}: {found}"
-        stripped = read_current(spark, tmp_path / "wh", "public.stripped")
+        replicate(lake, shop.directory, tmp_path / "wh", into, history=True)
+        assert not (found := _differences(lake, shop, tmp_path / "wh")), f"round {number}: {found}"
+        stripped = read_current(lake, tmp_path / "wh", "public.stripped")
         assert (stripped.columns[:-3], stripped.count()) == (["c"] if number == 1 else [], max(number, 2))
-    replicate(spark, shop.directory, tmp_path / "once", history=True)
-    assert not (found := _differences(spark, shop, tmp_path / "once")), f"once: {found}"
+    replicate(lake, shop.directory, tmp_path / "once", into, history=True)
+    assert not (found := _differences(lake, shop, tmp_path / "once")), f"once: {found}"

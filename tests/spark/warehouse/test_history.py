@@ -25,17 +25,18 @@ def _rows(spark: Any, warehouse: Path) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in chosen]
 
 
-def test_a_history(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+def test_a_history(lake: Any, tmp_path: Path, into: str) -> None:
     """Updates, other keys, deletes, truncates, values that were not sent: over three batches as in one."""
     log = Log(tmp_path / "log")
     log.copied((90, 90, ()), [[insert(b"1", b"a"), insert(b"2", b"b")]])
     log.transaction(91, DESCRIBED, insert(b"3", b"c"), update(None, None, b"3", b"cc"))
-    replicate_to = [_replicated(spark, log, tmp_path / "wh")]
+    replicate_to = [_replicated(lake, log, tmp_path / "wh", into)]
     log.transaction(92, update(None, None, b"1", b"aa"), update("K", (b"2", None), b"4", pgo.UNCHANGED))
     log.transaction(93, update(None, None, b"3", pgo.UNCHANGED), delete("K", b"1", None))
-    replicate_to.append(_replicated(spark, log, tmp_path / "wh"))
+    replicate_to.append(_replicated(lake, log, tmp_path / "wh", into))
     log.transaction(94, insert(b"1", b"new"), TRUNCATE, insert(b"9", b"z"))
-    replicate_to.append(_replicated(spark, log, tmp_path / "wh"))
+    replicate_to.append(_replicated(lake, log, tmp_path / "wh", into))
     assert [batch.number for batch in replicate_to] == [1, 2, 3]
     expected = [
         ("1", "a", "snapshot", None, 120, "update", None),
@@ -48,12 +49,12 @@ def test_a_history(spark: Any, tmp_path: Path) -> None:
         ("1", "new", "insert", 140, 140, "truncate", None),
         ("9", "z", "insert", 140, None, None, None),
     ]
-    assert _rows(spark, tmp_path / "wh") == expected
-    replicate(spark, log.directory, tmp_path / "once", history=True)
-    assert _rows(spark, tmp_path / "once") == expected
+    assert _rows(lake, tmp_path / "wh") == expected
+    replicate(lake, log.directory, tmp_path / "once", into, history=True)
+    assert _rows(lake, tmp_path / "once") == expected
 
 
-@pytest.mark.parametrize("into", ["parquet", "delta"])
+@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
 def test_rows_without_a_key(lake: Any, tmp_path: Path, into: str) -> None:
     """Equal rows end one after the other, the first first."""
     log = Log(tmp_path / "log")
