@@ -8,6 +8,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.spark import OpenLog, advance, missing_rows, open_log, plain_errors, read_table, write_tables
+from pgoutput_construct.spark.warehouse.history import history
 from tests.spark.logs import log_options, write_log
 
 pytestmark = pytest.mark.spark
@@ -95,6 +96,9 @@ def test_a_plan_does_not_grow_with_phases(spark: Any, tmp_path: Path) -> None:
     assert leaves(states[0]) == leaves(states[1])
     missing = [log.missing_rows("public.t") for log in logs]
     assert [found.count() for found in missing] == [0, 0] and leaves(missing[0]) == leaves(missing[1])
+    ever = [history(None, log.changes("public.t"), log.table("public.t"), begins=False) for log in logs]
+    assert [rows.where("_ended_by IS NULL").count() for rows in ever] == [2, 1]
+    assert leaves(ever[0]) == leaves(ever[1])
 
 
 def test_in_one_transaction_and_after_a_truncate(spark: Any, tmp_path: Path) -> None:
