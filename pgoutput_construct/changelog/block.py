@@ -6,17 +6,19 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
-from pgoutput_construct.wire.messages import Begin, BeginPrepare, Commit, PgoutputMessage, Prepare
+from pgoutput_construct.stream.bounds import CLOSES, OPENERS, having
+from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import STATE_PARAMETERS
-from pgoutput_construct.wire.protocol import BEGINS
+from pgoutput_construct.wire.protocol import BOUNDS
 
-__all__ = ["NO_XID", "Block", "Flags", "Header", "Numbers", "transaction_xids"]
+__all__ = ["NO_XID", "Block", "Flags", "Header", "Numbers", "header_role", "transaction_xids"]
 
 Numbers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -26,9 +28,9 @@ Header: TypeAlias = tuple[Numbers, Mapping[str, Any]]
 NO_XID: Final = -1
 """In place of an xid: the payload belongs to no transaction."""
 
-_OPENERS: Final = frozenset(cls.TAG[0] for cls in (Begin, BeginPrepare))
-_CLOSES: Final = tag_table({Commit, Prepare})
-_BOUNDS: Final = tag_table(BEGINS) | _CLOSES
+_OPENERS: Final = {cls.TAG[0]: cls for cls in having("begin", "begin_prepared")}
+_CLOSES: Final = tag_table(CLOSES.keys() - having("end_segment"))
+_BOUNDS: Final = tag_table(OPENERS) | _CLOSES
 _OTHERS_WITH_XID: Final = frozenset(
     tag for tag, (_, _, fields) in kernels.READERS.items() if "xid" in dict(fields) and tag not in kernels.ROW_TAGS
 ).difference(_OPENERS)
@@ -157,12 +159,18 @@ def _of_begins(index: BatchIndex, stream_xid: Numbers, open_xid: int) -> tuple[N
     """Return the transaction around each payload outside streams, from its Begin to its Commit, and the last one."""
     bounds = np.flatnonzero(look_up(index.tags, _BOUNDS) & index.valid)
     tags, after = index.tags[bounds], np.full(len(bounds), NO_XID, np.int64)
-    for tag in _OPENERS.intersection(tags.tolist()):
-        after[tags == tag] = _header(index, tag)[1]["xid"].to_numpy()
+    for tag in _OPENERS.keys() & set(tags.tolist()):
+        after[tags == tag] = header_role(_OPENERS[tag], "xid", _header(index, tag)[1]).to_numpy()
     after = np.append(open_xid, after)
     # What ends a transaction is still of it.
     lengths = np.diff(np.concatenate([[0], bounds + _CLOSES[tags], [len(index)]]))
     return np.where(stream_xid == OUTSIDE, np.repeat(after, lengths), NO_XID), int(after[-1])
+
+
+def header_role(message: type[PgoutputMessage], role: str, header: Mapping[str, Any]) -> Any:
+    """Return what the begins or ends of one class say in a role, as an Arrow array; see ``stream.bounds.said``."""
+    columns = [header[name] for name in BOUNDS[message].roles[role]]
+    return columns[0] if len(columns) == 1 else pc.coalesce(*(column.cast(pa.int64()) for column in columns))
 
 
 def _header(index: BatchIndex, tag: int) -> Header:

@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.changelog.block import Block, Flags, Numbers
+from pgoutput_construct.changelog.block import Block, Flags, Numbers, header_role
 from pgoutput_construct.changelog.index import COLUMNS
 from pgoutput_construct.columnar.gather import look_up, tag_table
+from pgoutput_construct.stream.bounds import PLAIN_BEGIN, PLAIN_COMMIT
 from pgoutput_construct.stream.logged import COMMITTED
-from pgoutput_construct.wire.messages import Begin, Commit
 from pgoutput_construct.wire.protocol import BEGINS, ENDS
 
 __all__ = ["PlainTransactions", "find_plain"]
@@ -58,21 +58,26 @@ def find_plain(block: Block) -> PlainTransactions:
     """Find the transactions whose Commit is the next bound after their Begin, and fits it."""
     bounds = np.flatnonzero(look_up(block.index.tags, _BOUNDS) & block.index.valid)
     tags = block.index.tags[bounds]
-    (begin_rows, begin), (commit_rows, commit) = block.header(Begin), block.header(Commit)
-    opens = np.flatnonzero((tags[:-1] == Begin.TAG[0]) & (tags[1:] == Commit.TAG[0]))
+    (begin_rows, begin), (commit_rows, commit) = block.header(PLAIN_BEGIN), block.header(PLAIN_COMMIT)
+    opens = np.flatnonzero((tags[:-1] == PLAIN_BEGIN.TAG[0]) & (tags[1:] == PLAIN_COMMIT.TAG[0]))
     begins, commits = np.searchsorted(begin_rows, bounds[opens]), np.searchsorted(commit_rows, bounds[opens + 1])
     # pgoutput_begin_txn() and pgoutput_commit_txn() send the same position.
-    lsns = commit["commit_lsn"].to_numpy()[commits]
-    fits = (begin["final_lsn"].to_numpy()[begins] == lsns) & _held(lsns) & _held(commit["end_lsn"].to_numpy()[commits])
+    lsns = header_role(PLAIN_COMMIT, "lsn", commit).to_numpy()[commits]
+    fits = (
+        (header_role(PLAIN_BEGIN, "lsn", begin).to_numpy()[begins] == lsns)
+        & _held(lsns)
+        & _held(header_role(PLAIN_COMMIT, "end_lsn", commit).to_numpy()[commits])
+    )
     opens, begins, commits = opens[fits], begins[fits], commits[fits]
     is_other = np.ones(len(bounds), np.bool_)
     is_other[opens] = is_other[opens + 1] = False
-    columns = begin["xid"].take(pa.array(begins)), *(commit[name].take(pa.array(commits)) for name in _OF_COMMIT)
+    own = (header_role(PLAIN_COMMIT, role, commit).take(pa.array(commits)) for role in _OF_COMMIT)
+    columns = header_role(PLAIN_BEGIN, "xid", begin).take(pa.array(begins)), *own
     numbers = tuple(column.cast(pa.int64()) for column in columns)
     return PlainTransactions(begin_rows[begins], commit_rows[commits], numbers, bounds[is_other])
 
 
-_OF_COMMIT: Final = ("commit_lsn", "end_lsn", "commit_time")
+_OF_COMMIT: Final = ("lsn", "end_lsn", "time")
 
 
 def _held(lsns: Numbers) -> Flags:

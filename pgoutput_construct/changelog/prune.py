@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.compact import lock_for_maintenance
+from pgoutput_construct.changelog.copies import latest_copies
 from pgoutput_construct.changelog.cut import find_cut
 from pgoutput_construct.changelog.indexes import indexes_of
 from pgoutput_construct.changelog.listed import Listing
@@ -72,6 +73,7 @@ def prune(
         address: The log's.
         before: A position in the WAL, or a time of commits.
         states: Keep what the state of tables is built from; without it only who has older changes elsewhere has that.
+            A capture does not copy the tables again for that reason; ``postgres.snapshot`` does.
         dry_run: Say what would be removed, and remove nothing.
         on_progress: Called after each file that is removed.
 
@@ -145,8 +147,9 @@ def _note(store: LogStore, done: Prune, listing: Listing) -> None:
     A plan hides nothing: a prune that is killed before it has looked for readers takes nothing from them.
     """
     earlier = replace(read_pruned(store), planned=0)
-    parts = indexes_of(listing[: done.segments]).parts()
-    times = [pc.max(part.transactions["commit_time"]).as_py() for _, part in parts]
+    index = indexes_of(listing[: done.segments])
+    times = [pc.max(part.transactions["commit_time"]).as_py() for _, part in index.parts()]
+    copied = sorted({*earlier.copied, *latest_copies(index)})
     last = max((time for time in times if time is not None), default=earlier.time)
     write_pruned(store, replace(earlier, planned=done.first_seq))
     for reader in readers(store):
@@ -155,4 +158,4 @@ def _note(store: LogStore, done: Prune, listing: Listing) -> None:
             raise ChangeLogError(
                 f"{store}: reader {reader.name!r}, who needs seq {reader.next_seq}, came meanwhile: try again"
             )
-    write_pruned(store, Pruned(done.first_seq, done.lsn, Timestamp(last)))
+    write_pruned(store, Pruned(done.first_seq, done.lsn, Timestamp(last), copied=tuple(copied)))

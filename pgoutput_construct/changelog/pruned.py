@@ -26,6 +26,8 @@ class Pruned:
     planned: int = 0
     """The first seq that a prune under way wants to keep: the log has what is before it, new readers must not need it.
     A prune that was killed leaves it; the next one forgets it."""
+    copied: tuple[int, ...] = ()
+    """The OIDs of tables whose copies were removed: a capture does not copy them again unless that is requested."""
 
 
 def read_pruned(store: LogStore) -> Pruned:
@@ -33,7 +35,7 @@ def read_pruned(store: LogStore) -> Pruned:
     try:
         note = json.loads(store.read(_FILE))
         lsn, time, planned = Lsn(note.get("lsn", 0)), Timestamp(note.get("time", 0)), int(note.get("planned", 0))
-        return Pruned(int(note["first_seq"]), lsn, time, planned)
+        return Pruned(int(note["first_seq"]), lsn, time, planned, tuple(map(int, note.get("copied", ()))))
     except MissingFileError:
         return Pruned()
     except (ValueError, KeyError, TypeError, AttributeError) as error:

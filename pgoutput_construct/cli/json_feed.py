@@ -7,14 +7,13 @@ from pgoutput_construct.cli.lines import parse_line
 from pgoutput_construct.cli.source import open_source
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher import About, MessageFeed
-from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.stream.bounds import said as bound_said
+from pgoutput_construct.wire.messages import Message, PgoutputMessage
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS
+from pgoutput_construct.wire.protocol import BOUNDS
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["json_feed"]
-
-_POSITIONS = ("end_lsn", "commit_lsn", "final_lsn", "prepare_lsn", "lsn")
-"""The fields that tell where a message stands in the WAL, the latest first."""
 
 
 def json_feed(file: str, server_version: int) -> MessageFeed:
@@ -44,4 +43,7 @@ def _position(text: bytes, message: PgoutputMessage) -> Lsn:
     said = json.loads(text).get("wal_start")
     if isinstance(said, str):
         return Lsn(said)
-    return next((getattr(message, name) for name in _POSITIONS if hasattr(message, name)), Lsn(0))
+    known = message.lsn if isinstance(message, Message) else None
+    if type(message) in BOUNDS:
+        known = next((lsn for role in ("end_lsn", "lsn") if (lsn := bound_said(message, role)) is not None), None)
+    return Lsn(0) if known is None else known

@@ -63,7 +63,8 @@ def compact_command(log: str, dry_run: bool, **given: Any) -> None:
     "states",
     flag_value=False,
     default=True,
-    help="Also remove what the state of tables is built from: their copies, and what came after these.",
+    help="Also remove what the state of tables is built from: their copies, and what came after these. "
+    "pgoutput capture --snapshot does not copy these tables again; pgoutput snapshot does.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what keeps the rest.")
 @click.option("--yes", is_flag=True, help="Do not ask. Only on a terminal there is somebody to ask.")

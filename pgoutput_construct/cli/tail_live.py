@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from pgoutput_construct.cli.tail_print import Header
 from pgoutput_construct.cli.tail_wanted import Wanted
 from pgoutput_construct.stream import RelationCache, RowReader, Session
+from pgoutput_construct.stream.bounds import effect_of, said
 from pgoutput_construct.wire import PrimaryKeepalive, XLogData
-from pgoutput_construct.wire.messages import Begin, Commit
 from pgoutput_construct.wire.protocol import OPTIONS
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ def _show(stream: "ReplicationStream", wanted: Wanted) -> None:
         if not isinstance(frame, XLogData) or not frame.data:
             continue
         message = session.parse(frame.data)
-        if isinstance(message, Begin):
-            wanted.begin(Header(message.final_lsn, message.commit_time, message.xid))
+        if effect_of(message) == "begin":
+            wanted.begin(Header(*(said(message, role) for role in ("lsn", "time", "xid"))))
             seq, between = 0, False
         wanted.take(seq, message, reader.read(message))
         seq += 1
-        if isinstance(message, Commit):
+        if effect_of(message) == "commit":
             wanted.end()
             between = True
-            stream.confirm(message.end_lsn)
+            stream.confirm(said(message, "end_lsn"))

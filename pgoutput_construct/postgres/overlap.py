@@ -28,7 +28,7 @@ sent twice is that one and what followed it, whatever the slot has.
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,9 +44,10 @@ from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.postgres.gaps import REMEDY, LogGapError
+from pgoutput_construct.stream.bounds import effect_of, said
 from pgoutput_construct.stream.logged import ABORTED, COMMITTED
-from pgoutput_construct.wire import Commit, CommitPrepared, Lsn, Prepare, RollbackPrepared, Timestamp
-from pgoutput_construct.wire.messages import StreamCommit, StreamPrepare
+from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = ["Overlap", "find_overlap", "is_sent_alike"]
 
@@ -54,10 +55,9 @@ _LOG = logging.getLogger("pgoutput_construct")
 
 _XID: Final = 0xFFFFFFFF
 """Streams have the lower 32 bits of a transaction's id, snapshots all 64."""
+_COMMITS: Final = ("commit", "commit_streamed", "commit_prepared")
 _INDEXED: Final = 2
 """The first format of the log whose segments have an index."""
-
-_End: TypeAlias = Commit | StreamCommit | CommitPrepared | RollbackPrepared | Prepare | StreamPrepare
 
 
 class _Known(NamedTuple):
@@ -89,23 +89,23 @@ class Overlap:
     listing: Listing | None = None
     """The segments of the log."""
 
-    def compare(self, end: _End, xid: int) -> None:
+    def compare(self, end: PgoutputMessage, lsn: int, xid: int) -> None:
         """Compare what the log has with what was sent; raise LogGapError where they are of two histories.
 
-        ``end`` is the message that ends or prepares a transaction, and ``xid`` the transaction.
+        ``end`` is the message that ends or prepares a transaction, ``lsn`` the end of its record, and ``xid`` the
+        transaction.
         """
-        lsn, time = _numbers(end)
+        time = said(end, "time")
         if lsn <= self.start_lsn:  # from before what was asked for
             return
         self.pass_over(Lsn(lsn - 1))
         known = self.known.get(lsn)
         if known is None:
-            if isinstance(end, Commit | StreamCommit | CommitPrepared) and not self._may_differ(lsn, xid):
+            if effect_of(end) in _COMMITS and not self._may_differ(lsn, xid):
                 raise self._gap(f"the server sends transaction {xid}, which ended at {Lsn(lsn)}, and the log lacks it")
-        elif known.xid != xid or known.time not in (None, time):
-            raise self._gap(
-                f"at {Lsn(lsn)} the log has transaction {_described(known)}, the server {_described(_Known(xid, time))}"
-            )
+        elif known.xid != xid or known.time not in (None, int(time)):
+            sent = _described(_Known(xid, int(time)))
+            raise self._gap(f"at {Lsn(lsn)} the log has transaction {_described(known)}, the server {sent}")
         elif self.witness == lsn:
             self.witness = None
 
@@ -274,16 +274,6 @@ def _alterations(listing: Iterable[Segment]) -> Iterator[PublicationReading]:
             if said.get(each.name, now) != now:
                 yield each
             said[each.name] = now
-
-
-def _numbers(end: _End) -> tuple[int, int]:
-    """Return the end of the record that a message is of, and its time."""
-    match end:
-        case RollbackPrepared():
-            return int(end.rollback_end_lsn), int(end.rollback_time)
-        case Prepare() | StreamPrepare():
-            return int(end.end_lsn), int(end.prepare_time)
-    return int(end.end_lsn), int(end.commit_time)
 
 
 def _described(known: _Known) -> str:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgoutput_construct.changelog.block import header_role
 from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import look_up, tag_table
@@ -16,34 +17,20 @@ from pgoutput_construct.columnar.rows import RowError
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres.gaps import LogGapError
 from pgoutput_construct.postgres.overlap import Overlap
+from pgoutput_construct.stream.bounds import PLAIN_BEGIN, PLAIN_COMMIT, effect_of, said
 from pgoutput_construct.stream.state import INSIDE_ONLY, StreamState
-from pgoutput_construct.wire import (
-    Begin,
-    BeginPrepare,
-    Commit,
-    CommitPrepared,
-    Lsn,
-    Message,
-    Prepare,
-    RollbackPrepared,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-    StreamStop,
-)
+from pgoutput_construct.wire import Lsn, Message
 from pgoutput_construct.wire.messages import PgoutputMessage
-from pgoutput_construct.wire.protocol import DESCRIPTIONS, MessageFlags
+from pgoutput_construct.wire.protocol import BOUNDS, DESCRIPTIONS, MessageFlags
 
 __all__ = ["Admission", "TransactionTracker"]
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_Ending: TypeAlias = Commit | StreamCommit | CommitPrepared | RollbackPrepared | Prepare | StreamPrepare
-
 _INSIDE_ONLY: Final = tag_table(INSIDE_ONLY)
 _DESCRIPTIONS: Final = tag_table(DESCRIPTIONS)
-_COMMIT: Final = Commit.TAG[0]
+_COMMIT: Final = PLAIN_COMMIT.TAG[0]
 _MESSAGE: Final = Message.TAG[0]
 _REMEMBERED: Final = 256
 _FEW: Final = 8
@@ -89,6 +76,7 @@ class TransactionTracker:
     def __init__(self, position: Position, overlap: Overlap | None = None) -> None:
         self._overlap = overlap
         self._xid = 0
+        self._lsn: Lsn | None = None
         self.gap: LogGapError | None = None
         """Why the server's history is not that of the log; nothing that was sent belongs into it then."""
         self._resume_lsn = position.complete_lsn
@@ -149,11 +137,11 @@ class TransactionTracker:
     def _runs(self, index: BatchIndex, controls: Numbers) -> Iterator[tuple[Numbers, bool]]:
         """Yield runs of messages, each with whether they are Begins and Commits of transactions that are new."""
         plain = np.zeros(len(controls), np.bool_)
-        for cls, field in ((Begin, "final_lsn"), (Commit, "end_lsn")):
+        for cls, role in ((PLAIN_BEGIN, "lsn"), (PLAIN_COMMIT, "end_lsn")):
             found = np.flatnonzero(index.tags[controls] == cls.TAG[0])
             # A transaction that begins where the log is complete is new, one that ends there is not.
-            lsns = _fields(index, controls[found], cls)[field]
-            plain[found] = lsns >= self._resume_lsn if cls is Begin else lsns > self._resume_lsn
+            lsns = _numbers(index, controls[found], cls, role)
+            plain[found] = lsns >= self._resume_lsn if cls is PLAIN_BEGIN else lsns > self._resume_lsn
         cuts = np.flatnonzero(plain[1:] != plain[:-1]) + 1
         for rows in np.split(controls, cuts) if len(controls) else ():
             yield rows, len(rows) >= _FEW and bool(plain[np.searchsorted(controls, rows[0])])
@@ -170,7 +158,7 @@ class TransactionTracker:
         """Take in Begins and Commits of transactions that the log does not have; tell behind which nothing is open."""
         self._pass_over(self._resume_lsn)
         commits: Flags = index.tags[rows] == _COMMIT
-        ends = _fields(index, rows[commits], Commit)["end_lsn"]
+        ends = _numbers(index, rows[commits], PLAIN_COMMIT, "end_lsn")
         last_begin = rows[~commits][-1:].tolist()
         for row in dict.fromkeys([*last_begin, int(rows[-1])]):
             self._state.follow(index.message(row))
@@ -191,71 +179,78 @@ class TransactionTracker:
 
     def _take(self, message: PgoutputMessage) -> bool:
         self._state.follow(message)
-        match message:
-            case Begin() as begin:
-                self._xid = begin.xid
-                if begin.final_lsn >= self._resume_lsn:
-                    self._pass_over(begin.final_lsn)
-                admitted = self._begin(begin.final_lsn < self._resume_lsn)
-            case BeginPrepare() as begin:
-                admitted = self._begin(self._has(begin))
-            case StreamStart() as start:
-                admitted = self._begin(self._overlap is not None and start.xid in self._overlap.streams)
-            case StreamStop():
+        match effect_of(message):
+            case "begin":
+                self._xid, self._lsn = said(message, "xid"), said(message, "lsn")
+                lsn = self._lsn
+                if lsn is not None and lsn >= self._resume_lsn:
+                    self._pass_over(lsn)
+                # One that does not say where it commits is known by its end.
+                admitted = self._begin(lsn is not None and lsn < self._resume_lsn)
+            case "begin_prepared":
+                self._xid = said(message, "xid")
+                admitted = self._begin(self._has(message))
+            case "begin_segment":
+                admitted = self._begin(self._overlap is not None and said(message, "xid") in self._overlap.streams)
+            case "end_segment":
                 admitted, self._skipping = not self._skipping, False
-            case Commit() | StreamCommit() | CommitPrepared() | RollbackPrepared() as end:
-                admitted = self._end(end)
-            case Prepare() | StreamPrepare() as prepare:
-                admitted = self._prepare(prepare)
-            case Message():
-                admitted = self._message(message)
+            case "commit" | "commit_streamed" | "commit_prepared" | "rollback_prepared":
+                admitted = self._end(message)
+            case "prepare" | "prepare_streamed":
+                admitted = self._prepare(message)
             case _:
-                admitted = not self._skipping
+                admitted = self._message(message) if isinstance(message, Message) else not self._skipping
         return admitted
+
+    def _end_of(self, end: PgoutputMessage) -> Lsn:
+        """Return where the record of an end ends; where that is not said, where it is."""
+        own = said(end, "end_lsn"), said(end, "lsn"), self._lsn, 0
+        return Lsn(next(lsn for lsn in own if lsn is not None))
 
     def _begin(self, known: bool) -> bool:
         self._skipping = known
         return not known
 
-    def _end(self, end: Commit | StreamCommit | CommitPrepared | RollbackPrepared) -> bool:
-        skipped = self._skipping
+    def _end(self, end: PgoutputMessage) -> bool:
+        skipped, effect, end_lsn = self._skipping, effect_of(end), self._end_of(end)
         self._skipping = False
-        end_lsn = end.rollback_end_lsn if isinstance(end, RollbackPrepared) else end.end_lsn
         if (skipped or end_lsn <= self._resume_lsn) and not self._was_streamed_first(end):
             self._compare(end)
             self.dropped += 1
             return False
         self._pass_over(end_lsn)
-        if isinstance(end, CommitPrepared | RollbackPrepared):
-            self._finish(end.gid)
-        self.transactions += not isinstance(end, RollbackPrepared)
+        if effect in ("commit_prepared", "rollback_prepared"):
+            self._finish(said(end, "gid"))
+        self.transactions += effect != "rollback_prepared"
         self.complete_lsn = max(self.complete_lsn, end_lsn)
         return True
 
-    def _prepare(self, prepare: Prepare | StreamPrepare) -> bool:
+    def _prepare(self, prepare: PgoutputMessage) -> bool:
         self._skipping = False
         if self._has(prepare):
             self._compare(prepare)
             self.dropped += 1
             return False
-        self._prepared[prepare.gid] = int(prepare.end_lsn)
-        self.complete_lsn = max(self.complete_lsn, prepare.end_lsn)
+        end_lsn = self._end_of(prepare)
+        self._prepared[said(prepare, "gid")] = int(end_lsn)
+        self.complete_lsn = max(self.complete_lsn, end_lsn)
         return True
 
-    def _was_streamed_first(self, end: _Ending) -> bool:
+    def _was_streamed_first(self, end: PgoutputMessage) -> bool:
         """Return whether streams were admitted that now end before the end of the log.
 
         The log has nothing of them: nothing in them is visible, or else the server's history is another one, which is
         about to show.
         """
-        if self._overlap is None or not isinstance(end, StreamCommit) or end.end_lsn <= self._overlap.start_lsn:
+        if self._overlap is None or effect_of(end) != "commit_streamed" or self._end_of(end) <= self._overlap.start_lsn:
             return False
-        return end.xid not in self._overlap.streams
+        return said(end, "xid") not in self._overlap.streams
 
-    def _compare(self, end: _Ending) -> None:
+    def _compare(self, end: PgoutputMessage) -> None:
         if self._overlap is not None:
             try:
-                self._overlap.compare(end, self._xid if isinstance(end, Commit) else end.xid)
+                xid = said(end, "xid")
+                self._overlap.compare(end, int(self._end_of(end)), self._xid if xid is None else xid)
             except LogGapError as gap:
                 self.gap = self.gap or gap
 
@@ -276,9 +271,10 @@ class TransactionTracker:
         if len(self._finished) > _REMEMBERED:
             del self._finished[next(iter(self._finished))]
 
-    def _has(self, prepare: BeginPrepare | Prepare | StreamPrepare) -> bool:
+    def _has(self, prepare: PgoutputMessage) -> bool:
         # Not by position: what was prepared before the slot had two_phase is sent late, before its commit.
-        return self._prepared.get(prepare.gid) == prepare.end_lsn or prepare.end_lsn in self._finished
+        end_lsn = self._end_of(prepare)
+        return self._prepared.get(said(prepare, "gid")) == end_lsn or end_lsn in self._finished
 
     def _message(self, message: Message) -> bool:
         if message.flags & MessageFlags.TRANSACTIONAL:
@@ -290,6 +286,16 @@ class TransactionTracker:
         self._pass_over(message.lsn)
         self.complete_lsn = max(self.complete_lsn, message.lsn)
         return True
+
+
+def _numbers(index: BatchIndex, rows: Numbers, cls: type[PgoutputMessage], role: str) -> NDArray[Any]:
+    """Return what valid messages of one class say in a role."""
+    names = BOUNDS[cls].roles[role]
+    if len(names) == 1:
+        return _fields(index, rows, cls)[names[0]]
+    _, read, fields = kernels.READERS[cls.TAG[0]]
+    found: NDArray[Any] = header_role(cls, role, dict(index.read(rows, read, fields))).to_numpy()
+    return found
 
 
 def _controls(index: BatchIndex, stop: int) -> Numbers:

@@ -24,11 +24,12 @@ from pgoutput_construct.publisher.log_items import LogItems
 from pgoutput_construct.publisher.log_order import LogOrder
 from pgoutput_construct.publisher.published_tables import ListedTable, LogPublications, PublishedScope
 from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.stream.bounds import having
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.wire.engine import engine
-from pgoutput_construct.wire.messages import Prepare, StreamPrepare
+from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["LogFeed"]
@@ -42,7 +43,7 @@ _ORDERS: Final = 16
 """How many are kept: clients whose slots know of two phases since different positions have orders of their own."""
 _REMOVING: Final = frozenset({"delete", "truncate"})
 """The operations of a publication that remove rows."""
-_PREPARES: Final = [cls.TAG[0] for cls in (Prepare, StreamPrepare)]
+_PREPARES: Final = [cls.TAG[0] for cls in having("prepare", "prepare_streamed")]
 
 
 class LogFeed(Feed):
@@ -252,12 +253,12 @@ class LogFeed(Feed):
             yield from rows[bisect_left(rows, seq, key=_seq) : bisect_right(rows, last, key=_seq)]
             seq = end
 
-    def _prepares(self, segment: Segment) -> list[tuple[int, Prepare | StreamPrepare]]:
+    def _prepares(self, segment: Segment) -> list[tuple[int, PgoutputMessage]]:
         table = self._log.table(segment)
         chosen = table.filter(pc.is_in(table["tag"], pa.array(_PREPARES, table["tag"].type)))
         parser = _Parser(segment.options.layout())
         fed = (parser.fed(entry) for entry in table_entries(chosen, segment.name))
-        return [(each.seq, each.message) for each in fed if isinstance(each.message, Prepare | StreamPrepare)]
+        return [(each.seq, each.message) for each in fed if each.message.TAG[0] in _PREPARES]
 
     def _read_window(self, begin: int, end: int) -> list["_Row"]:
         segment = self._log.segment(begin)

@@ -14,17 +14,18 @@ from pgoutput_construct.changelog.planning import LostEnd, kept, lost_ends
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.publisher.log_order import LogOrder, ended_of, transaction_of
 from pgoutput_construct.publisher.order import PREPARED, served
+from pgoutput_construct.stream.bounds import said
 from pgoutput_construct.stream.logged import ABORTED, COMMITTED, EndedTransaction, LoggedTransaction
 
 if TYPE_CHECKING:
-    from pgoutput_construct.wire.messages import Prepare, StreamPrepare
+    from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = ["LogItems", "Prepares"]
 
 _PIECES: Final = 64
 """Into how many pieces the table of transactions may fall before it is put together."""
 
-Prepares: TypeAlias = Callable[[Segment], Sequence[tuple[int, "Prepare | StreamPrepare"]]]
+Prepares: TypeAlias = Callable[[Segment], Sequence[tuple[int, "PgoutputMessage"]]]
 """Reads what of a segment says that a transaction is prepared, with the seqs."""
 
 
@@ -41,7 +42,7 @@ class LogItems:
         self._lost, self._begin = lost, begin
         self._rows = pa.Table.from_batches([], pa.schema(list(COLUMNS["transactions"])))
         self._next_seq = 0
-        self._prepares: dict[tuple[int, str], tuple[int, Prepare | StreamPrepare]] = {}
+        self._prepares: dict[tuple[int, str], tuple[int, PgoutputMessage]] = {}
         """What prepares a transaction, with its seq, by xid and gid."""
         self._unread: list[Segment] = []
         """Segments that may say that something is prepared."""
@@ -76,7 +77,7 @@ class LogItems:
             return LogOrder(self._rows.filter(pc.equal(self._rows["outcome"], COMMITTED)))
         for segment in self._unread:
             for seq, prepare in self._read_prepares(segment):
-                self._prepares[prepare.xid, prepare.gid] = seq, prepare
+                self._prepares[said(prepare, "xid"), said(prepare, "gid")] = seq, prepare
         self._unread = []
         is_plain = pc.is_null(self._rows["gid"])
         beside = [item for row in self._with_gids(is_plain) for item in self._served(row, two_phase_at)]
@@ -99,7 +100,7 @@ class LogItems:
         if found is None:
             return None
         seq, prepare = found
-        numbers = int(prepare.prepare_lsn), int(prepare.end_lsn), int(prepare.prepare_time)
+        numbers = (int(said(prepare, role)) for role in ("lsn", "end_lsn", "time"))
         return EndedTransaction(seq, PREPARED, transaction, *numbers)
 
 

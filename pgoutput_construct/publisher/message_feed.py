@@ -7,11 +7,12 @@ from typing import Final
 
 from pgoutput_construct.publisher.feed import About, Fed, Feed
 from pgoutput_construct.publisher.order import PREPARED, Order, served
+from pgoutput_construct.stream.bounds import effect_of, said
 from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage, StreamState
 from pgoutput_construct.stream.transactions import TransactionReader
-from pgoutput_construct.wire.messages import PgoutputMessage, Prepare, StreamPrepare
+from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["MessageFeed"]
@@ -57,7 +58,7 @@ class MessageFeed(Feed):
         self.history.read(control)
         self._reader.read(control)
         self._places += self._reader.ended[len(self._places) - self._prepares :]
-        if isinstance(message, Prepare | StreamPrepare):
+        if effect_of(message) in ("prepare", "prepare_streamed"):
             self._places.append(self._prepared(seq, message))
             self._prepares += 1
         self._state.follow(message)
@@ -94,9 +95,9 @@ class MessageFeed(Feed):
         """See Feed."""
         return self.growing
 
-    def _prepared(self, seq: int, message: Prepare | StreamPrepare) -> EndedTransaction:
-        transaction = self._reader.prepared(message.gid)
-        numbers = int(message.prepare_lsn), int(message.end_lsn), int(message.prepare_time)
+    def _prepared(self, seq: int, message: PgoutputMessage) -> EndedTransaction:
+        transaction = self._reader.prepared(said(message, "gid"))
+        numbers = (int(said(message, role)) for role in ("lsn", "end_lsn", "time"))
         return EndedTransaction(seq, PREPARED, transaction, *numbers)
 
 

@@ -74,6 +74,8 @@ class Columns:
     """What the columns of each description are called here, by its index in the history."""
     missing: Mapping[int, Mapping[str, Missing]]
     """What the rows of a description have in columns that came later, by the names of these."""
+    numbers: Mapping[str, int]
+    """The attribute numbers of those of the latest description's table, where they are known."""
 
 
 def used_ones(descriptions: Iterable[tuple[int, Description, bool]], numbering: Numbering) -> list[Used]:
@@ -117,16 +119,19 @@ def find_columns(used: Sequence[Used], numbering: Numbering, choices: Choices = 
     """
     names: dict[int, tuple[str, ...]] = {}
     missing: dict[int, dict[str, Missing]] = {}
+    numbers: dict[str, int] | None = None
     named: list[tuple[Used, tuple[str, ...]]] = []
     for oid in dict.fromkeys(each.oid for each in used):
         mine = [each for each in used if each.oid == oid]
         identities = [_identities(each, mine) for each in mine]
         called = _called(mine, identities)
+        if numbers is None:
+            numbers = {name: number for number, name in called.items() if isinstance(number, int)}
         missing |= _missing(mine, identities, called, numbering)
         for each, own in zip(mine, identities, strict=True):
             named.append((each, tuple(called[one] for one in own)))
             names |= dict.fromkeys(each.seqs, named[-1][1])
-    return Columns(_united(named, choices), named[0][1], names, missing)
+    return Columns(_united(named, choices), named[0][1], names, missing, numbers or {})
 
 
 def _identities(used: Used, all_used: Iterable[Used]) -> tuple[Identity, ...]:

@@ -129,6 +129,7 @@ def _table(
         segments=tuple(sorted({usage.segment for usage in mine})),
         rows=sum(usage.rows for usage in mine),
         dropped=reading is not None and reading.gone,
+        numbers=columns.numbers,
     )
 
 

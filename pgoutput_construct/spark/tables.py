@@ -1,7 +1,7 @@
 """What is known of a table of a log: its names, columns and keys over all alterations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -108,6 +108,8 @@ class Table:
     """How many changes the log has, and rows that were copied."""
     dropped: bool = False
     """Whether the table is no more."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The attribute numbers of its columns, as far as the log knows them: what they are, whatever they are called."""
 
     @property
     def qualified(self) -> str:

@@ -31,6 +31,10 @@ class BuiltinType(NamedTuple):
     """Which text its send function converts to client_encoding: ``plain`` (all bytes, as textsend()), ``versioned``
     (all after a byte with a version, as jsonb_send()), ``xml`` (xml_send(), which declares the encoding), ``lexemes``
     (tsvectorsend()), ``operands`` (tsquerysend()); empty for none."""
+    text_like: int = 0
+    """OID of the type whose text format its values have, 0 for its own."""
+    binary_like: int = 0
+    """OID of the type whose binary format its values have, 0 for its own."""
 
 
 _ROWS: Final = (
@@ -54,8 +58,8 @@ _ROWS: Final = (
     BuiltinType("_regproc", 1008, 0, -1, "list", element_oid=24),
     BuiltinType("text", 25, 1009, -1, "string", sends_text="plain"),
     BuiltinType("_text", 1009, 0, -1, "list", element_oid=25),
-    BuiltinType("oid", 26, 1028, 4, "int64"),
-    BuiltinType("_oid", 1028, 0, -1, "list", element_oid=26),
+    BuiltinType("oid", 26, 1028, 4, "int64", text_like=20),
+    BuiltinType("_oid", 1028, 0, -1, "list", element_oid=26, text_like=1016),
     BuiltinType("tid", 27, 1010, 6, "string"),
     BuiltinType("_tid", 1010, 0, -1, "list", element_oid=27),
     BuiltinType("xid", 28, 1011, 4, "string"),

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.stream.bounds import effect_of, having, said
 from pgoutput_construct.stream.state import ControlMessage, StreamState
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.protocol import StreamStartFirstSegment as FirstSegment
 
 __all__ = ["DESCRIBING", "Description", "RelationCache", "RelationHistory"]
 
-DESCRIBING: Final = frozenset({m.Relation, m.Type, m.StreamStart, m.StreamCommit, m.StreamAbort, m.StreamPrepare})
+DESCRIBING: Final = having("begin_segment", "commit_streamed", "abort_streamed", "prepare_streamed") | {
+    m.Relation,
+    m.Type,
+}
 """The messages that change which Relation describes an OID."""
 
 _FORGOTTEN: Final = -1
@@ -64,11 +67,18 @@ class RelationCache:
                 self._set(seq, stream_xid, Description(seq, message, self._types_of(message)))
             case m.Type():
                 self.types[message.type_oid] = message
-            case m.StreamCommit():
-                for description in self._forget(seq, message.xid):
+            case _:
+                self._leave_stream(seq, message)
+
+    def _leave_stream(self, seq: int, message: m.PgoutputMessage) -> None:
+        match effect_of(message):
+            case "commit_streamed":
+                for description in self._forget(seq, said(message, "xid")):
                     self._set(seq, None, description)
-            case m.StreamAbort() | m.StreamPrepare() | m.StreamStart(first_segment=FirstSegment.FIRST_SEGMENT):
-                self._forget(seq, message.xid)
+            case "abort_streamed" | "prepare_streamed":
+                self._forget(seq, said(message, "xid"))
+            case "begin_segment" if said(message, "first"):
+                self._forget(seq, said(message, "xid"))
 
     def get(self, relation_oid: int) -> m.Relation:
         """Return the Relation that describes an OID here; raise ProtocolError when none has been sent."""

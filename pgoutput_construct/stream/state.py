@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import STATE_PARAMETERS
-from pgoutput_construct.wire.protocol import BEGINS, STATES, TRANSITIONS
+from pgoutput_construct.wire.protocol import BEGINS, BOUNDS, STATES, TRANSITIONS
 
 __all__ = ["CHANGES_SCOPE", "INSIDE_ONLY", "ControlMessage", "StreamState"]
 
@@ -25,6 +25,10 @@ CHANGES_SCOPE: Final = frozenset(
     if any(STATES[before] != STATES[after] for before, after in steps.items())
 )
 """The messages after which others are laid out: Stream Start and Stream Stop."""
+
+
+_RESTARTS: Final = frozenset(cls for cls in BEGINS if _INITIAL in TRANSITIONS[cls])
+"""The messages that a new connection can begin with: they open a transaction or a stream, not a part of one."""
 
 
 class ControlMessage(NamedTuple):
@@ -65,7 +69,8 @@ class StreamState:
     @property
     def stream_xid(self) -> int | None:
         """The top-level xid of the stream that is open, None outside a stream."""
-        return getattr(self.opener, "xid", None)
+        bound = BOUNDS.get(type(self.opener)) if self.opener else None
+        return None if bound is None else bound.get(self.opener, "xid")
 
     @property
     def between(self) -> bool:
@@ -92,7 +97,7 @@ class StreamState:
         What opens a transaction or a stream where it cannot come begins again; anything else leaves the state.
         """
         cls: type = type(message)
-        if not self.permits(cls) and cls in BEGINS:
+        if not self.permits(cls) and cls in _RESTARTS:
             self._possible, self.opener = _together(_INITIAL, self._exact), None
         if self.permits(cls):
             self.advance(message)

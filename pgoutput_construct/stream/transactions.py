@@ -5,21 +5,23 @@ to every machine that decodes a part of the log. Each row then finds its transac
 """
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from operator import itemgetter
 from typing import Any, Final
 
 from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.stream.bounds import CLOSES, effect_of, having, said
 from pgoutput_construct.stream.logged import ABORTED, COMMITTED, ROLLED_BACK, EndedTransaction, LoggedTransaction
-from pgoutput_construct.stream.state import ControlMessage, StreamState
-from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.protocol import StreamStartFirstSegment
-from pgoutput_construct.wire.types import Lsn, Timestamp
+from pgoutput_construct.stream.state import ControlMessage
+from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.wire.protocol import BEGINS, ENDS, STATES, TRANSITIONS
+from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["SPAN_COLUMNS", "Spans", "TransactionReader"]
 
-_INT64_MAX = 2**63 - 1
+_INT64_MAX: Final = 2**63 - 1
+_INITIAL: Final = next(iter(STATES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,6 @@ class Spans:
 SPAN_COLUMNS: Final = tuple(field.name for field in fields(Spans) if field.name != "aborted")
 """The fields of Spans that are columns, one entry a span."""
 
-_Ending = m.Commit | m.StreamCommit | m.CommitPrepared
-_Opening = m.Begin | m.BeginPrepare | m.StreamStart
 _Span = tuple[int, int, int, int, int, int, int, frozenset[int]]
 """One span, in the order of the fields of Spans."""
 
@@ -70,48 +70,79 @@ class TransactionReader:
 
     def __init__(self, unfinished: Iterable[LoggedTransaction] = ()) -> None:
         """Begin a log, or go on with one that has these ``unfinished`` transactions."""
-        self._state = StreamState(exact=True)
         self._open: LoggedTransaction | None = None
+        self._opened_by: frozenset[type[PgoutputMessage]] = frozenset()
+        """The message that began what is open; after a resumption all that may have."""
         self._streams: dict[int, LoggedTransaction] = {}
         self._prepared: dict[str, LoggedTransaction] = {}
         self.ended: list[EndedTransaction] = []
         """The transactions that ended, in the order of their ends; who takes them away may empty the list."""
+        self._effects: Mapping[str, Callable[[int, PgoutputMessage], object]] = {
+            "begin": self._begin,
+            "begin_prepared": self._begin_prepared,
+            "begin_segment": self._begin_segment,
+            "begin_inner": self._inner,
+            "commit": self._commit,
+            "prepare": self._prepare,
+            "end_segment": self._leave,
+            "end_inner": self._inner,
+            "commit_streamed": self._commit_streamed,
+            "prepare_streamed": self._prepare_streamed,
+            "abort_streamed": self._abort_streamed,
+            "commit_prepared": self._commit_prepared,
+            "rollback_prepared": self._rollback_prepared,
+        }
         for transaction in unfinished:
             self._resume(transaction)
 
     def read(self, control: ControlMessage) -> None:
         """Take in the next control message; rows, messages and descriptions may come too and change nothing."""
         seq, _, message = control
-        match message:
-            case m.Begin():
-                self._enter(message, LoggedTransaction(message.xid, final_lsn=int(message.final_lsn), since=seq))
-            case m.BeginPrepare():
-                self._enter(message, LoggedTransaction(message.xid, gid=message.gid, since=seq))
-            case m.StreamStart():
-                self._enter(message, self._segment(seq, message), seq)
-            case m.StreamStop():
-                self._leave(seq, message)
-            case m.Prepare() if self._open is None:
-                # PostgreSQL 18 sends no Begin Prepare where there are no changes (ReorderBufferPrepare()).
-                self._prepared[message.gid] = LoggedTransaction(message.xid, gid=message.gid, spans=[(seq, seq)])
-            case m.Commit() | m.Prepare():
-                self._end(seq, message)
-            case m.StreamCommit():
-                self._publish(seq, self._streamed(seq, message.xid), message)
-            case m.StreamPrepare():
-                self._prepared[message.gid] = self._streamed(seq, message.xid)
-                self._prepared[message.gid].gid = message.gid
-            case m.StreamAbort():
-                self._abort(seq, message)
-            case m.CommitPrepared():
-                self._publish(seq, self._commit_prepared(seq, message), message)
-            case m.RollbackPrepared():
-                self._rollback_prepared(seq, message)
+        effect = effect_of(message)
+        if effect is not None:
+            self._effects[effect](seq, message)
+        elif type(message) in BEGINS | ENDS:
+            raise ProtocolError(f"seq {seq}: what {type(message).__name__} does to a transaction is not known")
+
+    def _begin(self, seq: int, message: PgoutputMessage) -> None:
+        lsn = _number(said(message, "lsn"))
+        self._enter(message, LoggedTransaction(_said(seq, message, "xid"), final_lsn=lsn, since=seq))
+
+    def _begin_prepared(self, seq: int, message: PgoutputMessage) -> None:
+        xid, gid = _said(seq, message, "xid"), _said(seq, message, "gid")
+        self._enter(message, LoggedTransaction(xid, gid=gid, since=seq))
+
+    def _begin_segment(self, seq: int, message: PgoutputMessage) -> None:
+        self._enter(message, self._segment(seq, message), seq)
+
+    def _commit(self, seq: int, message: PgoutputMessage) -> None:
+        self._publish(seq, self._end(seq, message), message)
+
+    def _prepare(self, seq: int, message: PgoutputMessage) -> None:
+        gid = _said(seq, message, "gid")
+        if self._open is None and _INITIAL in TRANSITIONS[type(message)]:
+            # PostgreSQL 18 sends no Begin Prepare where there are no changes (ReorderBufferPrepare()).
+            transaction = LoggedTransaction(_said(seq, message, "xid"), spans=[(seq, seq)])
+        else:
+            transaction = self._end(seq, message)
+        transaction.gid = gid
+        self._prepared[gid] = transaction
+
+    def _commit_streamed(self, seq: int, message: PgoutputMessage) -> None:
+        self._publish(seq, self._streamed(seq, _said(seq, message, "xid")), message)
+
+    def _prepare_streamed(self, seq: int, message: PgoutputMessage) -> None:
+        transaction, gid = self._streamed(seq, _said(seq, message, "xid")), _said(seq, message, "gid")
+        transaction.gid = gid
+        self._prepared[gid] = transaction
+
+    def _inner(self, seq: int, message: PgoutputMessage) -> None:
+        if self._open is None:
+            raise ProtocolError(f"seq {seq}: {type(message).__name__} outside of transactions and streams")
 
     def interrupt(self) -> None:
         """Void the piece that is open, as what opens another one does."""
         self._void()
-        self._state = StreamState(exact=True)
 
     def reconnect(self) -> None:
         """Void all that has no end and is not prepared: a new connection begins, which sends it from its start."""
@@ -147,52 +178,51 @@ class TransactionReader:
 
     def _resume(self, transaction: LoggedTransaction) -> None:
         if transaction.since is not None:
+            prepared = "begin" if transaction.gid is None else "begin_prepared"
             self._open = transaction
-            self._state.follow(_opening(transaction))
+            self._opened_by = having("begin_segment" if transaction.streamed else prepared)
         if transaction.streamed and transaction.gid is None:
             self._streams[transaction.xid] = transaction
         elif transaction.since is None and transaction.gid is not None:
             self._prepared[transaction.gid] = transaction
 
-    def _enter(self, message: _Opening, transaction: LoggedTransaction, seq: int | None = None) -> None:
-        self._state.follow(message)
+    def _enter(self, message: PgoutputMessage, transaction: LoggedTransaction, seq: int | None = None) -> None:
         self._void()
         if seq is not None:
             transaction.since = seq
-        self._open = transaction
+        self._open, self._opened_by = transaction, frozenset({type(message)})
 
     def _void(self) -> None:
         if self._open is not None and self._streams.get(self._open.xid) is self._open:
             del self._streams[self._open.xid]
         self._open = None
 
-    def _leave(self, seq: int, message: m.Commit | m.Prepare | m.StreamStop) -> LoggedTransaction:
-        try:
-            self._state.advance(message)
-        except ProtocolError as error:
-            raise ProtocolError(f"seq {seq}: {error}") from None
-        transaction = self._open
-        assert transaction is not None and transaction.since is not None
+    def _leave(self, seq: int, message: PgoutputMessage) -> LoggedTransaction:
+        transaction, begins = self._open, CLOSES[type(message)]
+        if transaction is None or transaction.since is None or not begins & self._opened_by:
+            now = "nothing is open" if transaction is None else f"what is open began with {_names(self._opened_by)}"
+            raise ProtocolError(
+                f"seq {seq}: {type(message).__name__} ends what begins with {_names(begins)}, and {now}"
+            )
         transaction.spans.append((transaction.since, seq))
         self._open, transaction.since = None, None
         return transaction
 
-    def _end(self, seq: int, message: m.Commit | m.Prepare) -> None:
+    def _end(self, seq: int, message: PgoutputMessage) -> LoggedTransaction:
         transaction = self._leave(seq, message)
         # pgoutput_begin_txn() and pgoutput_commit_txn() send the same position, so do the two of a prepare.
-        match message:
-            case m.Commit() if transaction.final_lsn == message.commit_lsn:
-                self._publish(seq, transaction, message)
-            case m.Prepare() if (transaction.xid, transaction.gid) == (message.xid, message.gid):
-                self._prepared[message.gid] = transaction
-            case _:
-                raise ProtocolError(f"seq {seq}: {message} is not the end of {transaction}")
+        known = {"xid": transaction.xid, "gid": transaction.gid, "lsn": transaction.final_lsn}
+        both = ((value, said(message, role)) for role, value in known.items())
+        if any(None not in pair and pair[0] != pair[1] for pair in both):
+            raise ProtocolError(f"seq {seq}: {message} is not the end of {transaction}")
+        return transaction
 
-    def _segment(self, seq: int, start: m.StreamStart) -> LoggedTransaction:
-        if start.first_segment:
-            self._streams[start.xid] = LoggedTransaction(start.xid, streamed=True)
-            return self._streams[start.xid]
-        return self._known(seq, start.xid, self._streams.get(start.xid))
+    def _segment(self, seq: int, start: PgoutputMessage) -> LoggedTransaction:
+        xid = _said(seq, start, "xid")
+        if said(start, "first"):
+            self._streams[xid] = LoggedTransaction(xid, streamed=True)
+            return self._streams[xid]
+        return self._known(seq, xid, self._streams.get(xid))
 
     def _streamed(self, seq: int, xid: int) -> LoggedTransaction:
         return self._known(seq, xid, self._streams.pop(xid, None))
@@ -202,49 +232,62 @@ class TransactionReader:
             raise ProtocolError(f"seq {seq}: of the streamed transaction {xid} an earlier segment is missing")
         return transaction
 
-    def _abort(self, seq: int, abort: m.StreamAbort) -> None:
+    def _abort_streamed(self, seq: int, abort: PgoutputMessage) -> None:
         # PostgreSQL 18 may send this for what it never streamed (ReorderBufferCheckAndTruncateAbortedTXN()).
-        if abort.xid != abort.subxid:
-            if abort.xid in self._streams:
-                self._streams[abort.xid].aborted.add(abort.subxid)
-        elif (transaction := self._streams.pop(abort.xid, None)) is not None:
-            lsn, time = abort.abort_lsn, abort.abort_time
-            self.ended.append(EndedTransaction(seq, ABORTED, transaction, _number(lsn), _number(lsn), _number(time)))
+        xid, subxid = _said(seq, abort, "xid"), _said(seq, abort, "subxid")
+        if xid != subxid:
+            if xid in self._streams:
+                self._streams[xid].aborted.add(subxid)
+        elif (transaction := self._streams.pop(xid, None)) is not None:
+            lsn, time = _number(said(abort, "lsn")), _number(said(abort, "time"))
+            end = _number(said(abort, "end_lsn"))
+            self.ended.append(EndedTransaction(seq, ABORTED, transaction, lsn, lsn if end is None else end, time))
 
-    def _commit_prepared(self, seq: int, commit: m.CommitPrepared) -> LoggedTransaction:
+    def _commit_prepared(self, seq: int, commit: PgoutputMessage) -> None:
         # What was prepared before the slot knew of two phases is sent completely before this, too. PostgreSQL 15 to 17
         # send nothing else of a transaction without changes (ReorderBufferReplay()).
-        empty = LoggedTransaction(commit.xid, gid=commit.gid, spans=[(seq, seq)])
-        transaction = self._prepared.pop(commit.gid, None) or empty
-        if transaction.xid != commit.xid:
+        xid, gid = _said(seq, commit, "xid"), _said(seq, commit, "gid")
+        empty = LoggedTransaction(xid, gid=gid, spans=[(seq, seq)])
+        transaction = self._prepared.pop(gid, None) or empty
+        if transaction.xid != xid:
             raise ProtocolError(
-                f"seq {seq}: transaction {commit.xid} is committed, but the one prepared as {commit.gid!r} is "
-                f"{transaction.xid}"
+                f"seq {seq}: transaction {xid} is committed, but the one prepared as {gid!r} is {transaction.xid}"
             )
-        return transaction
+        self._publish(seq, transaction, commit)
 
-    def _rollback_prepared(self, seq: int, end: m.RollbackPrepared) -> None:
-        prepared = self._prepared.get(end.gid)
-        if prepared is not None and prepared.xid == end.xid:
-            del self._prepared[end.gid]
-            numbers = int(end.prepare_end_lsn), int(end.rollback_end_lsn), int(end.rollback_time)
-            self.ended.append(EndedTransaction(seq, ROLLED_BACK, prepared, *numbers))
+    def _rollback_prepared(self, seq: int, end: PgoutputMessage) -> None:
+        gid = _said(seq, end, "gid")
+        prepared = self._prepared.get(gid)
+        if prepared is not None and prepared.xid == _said(seq, end, "xid"):
+            del self._prepared[gid]
+            self.ended.append(EndedTransaction(seq, ROLLED_BACK, prepared, *_record(seq, prepared, end)))
 
-    def _publish(self, seq: int, transaction: LoggedTransaction, end: _Ending) -> None:
-        if end.commit_lsn > _INT64_MAX:
-            raise ProtocolError(f"seq {seq}: no server has reached the position {end.commit_lsn}")
-        numbers = int(end.commit_lsn), int(end.end_lsn), int(end.commit_time)
-        self.ended.append(EndedTransaction(seq, COMMITTED, transaction, *numbers))
+    def _publish(self, seq: int, transaction: LoggedTransaction, end: PgoutputMessage) -> None:
+        self.ended.append(EndedTransaction(seq, COMMITTED, transaction, *_record(seq, transaction, end)))
 
 
-def _opening(transaction: LoggedTransaction) -> _Opening:
-    """Return a message that opens a piece of a transaction; its positions say nothing."""
-    xid, lsn, time = transaction.xid, Lsn(0), Timestamp(0)
-    if transaction.streamed:
-        return m.StreamStart(xid, StreamStartFirstSegment.FIRST_SEGMENT)
-    if transaction.gid is not None:
-        return m.BeginPrepare(lsn, lsn, time, xid, transaction.gid)
-    return m.Begin(lsn, time, xid)
+def _record(seq: int, transaction: LoggedTransaction, end: PgoutputMessage) -> tuple[int, int, int]:
+    """Return where the record of an end is, where it ends (where that is not said, the same), and its time."""
+    lsn = said(end, "lsn")
+    lsn = transaction.final_lsn if lsn is None else int(lsn)
+    if lsn is None:
+        lsn = _said(seq, end, "lsn")
+    if lsn > _INT64_MAX:
+        raise ProtocolError(f"seq {seq}: no server has reached the position {Lsn(lsn)}")
+    end_lsn = _number(said(end, "end_lsn"))
+    return lsn, lsn if end_lsn is None else end_lsn, int(_said(seq, end, "time"))
+
+
+def _said(seq: int, message: PgoutputMessage, role: str) -> Any:
+    """Return what a message says in a role; raise ProtocolError where it says nothing."""
+    value = said(message, role)
+    if value is None:
+        raise ProtocolError(f"seq {seq}: {type(message).__name__} does not say the {role} of its transaction")
+    return value
+
+
+def _names(classes: Iterable[type]) -> str:
+    return " or ".join(sorted(cls.__name__ for cls in classes)) or "nothing"
 
 
 def _number(value: int | None) -> int | None:

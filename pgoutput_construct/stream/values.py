@@ -52,7 +52,7 @@ class ValueLoader:
         if not isinstance(value, bytes) or type(value) not in FORMATS:
             return value
         binary = isinstance(value, Binary)
-        oid = base_oid(type_oid, self.types)
+        oid = _alike(base_oid(type_oid, self.types), binary)
         if binary and not _is_sound(value, oid):
             return value
         try:
@@ -69,6 +69,13 @@ class ValueLoader:
         if key not in self._loaders:
             self._loaders[key] = self._transformer.get_loader(type_oid, Format.BINARY if binary else Format.TEXT)
         return self._loaders[key]
+
+
+def _alike(type_oid: int, binary: bool) -> int:
+    """Return the type whose format a built-in type has: its own, or that of another one."""
+    builtin = BUILTIN_TYPES.get(type_oid)
+    other = 0 if builtin is None else builtin.binary_like if binary else builtin.text_like
+    return other or type_oid
 
 
 def _is_sound(value: bytes, type_oid: int) -> bool:

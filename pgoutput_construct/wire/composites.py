@@ -115,7 +115,7 @@ class Kind(Letter):
 
     def _checked(self, letter: Any, context: Any, path: str, offset: int) -> str:
         tag = super()._checked(letter, context, path, offset)
-        if tag in self.since and context._params.proto_version < self.since[tag]:
+        if tag in self.since and context._params.get("proto_version", 1) < self.since[tag]:
             raise FieldError(f"{tag!r} belongs to protocol version {self.since[tag]} and newer", path, offset)
         return tag
 

@@ -13,6 +13,7 @@ from construct import FocusedSeq, Struct, this
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.composites import Counted, Record, SizeOf, Terminated
 from pgoutput_construct.wire.framing import Closed, Length
+from pgoutput_construct.wire.given import Given
 from pgoutput_construct.wire.primitives import (
     Constant,
     Data,
@@ -71,6 +72,9 @@ __all__ = [
     "Terminate",
 ]
 
+given: Final = Given()
+"""The parameters, and what holds where one is left out."""
+
 NoticeField = Record(
     m.NoticeField,
     Struct(
@@ -79,7 +83,7 @@ NoticeField = Record(
     ),
 )
 
-StartupMessage = Struct(
+StartupMessage = given.layout(
     "length" / Length(UInt32),
     "major_version" / Constant(b"\x00\x03"),
     "minor_version" / UInt16,
@@ -96,19 +100,19 @@ StartupMessage = Struct(
     Closed(0, UInt32),
 )
 
-SSLRequest = Struct(
+SSLRequest = given.layout(
     "length" / Length(UInt32),
     "request_code" / Constant(b"\x04\xd2\x16/"),
     Closed(0, UInt32),
 )
 
-GSSENCRequest = Struct(
+GSSENCRequest = given.layout(
     "length" / Length(UInt32),
     "request_code" / Constant(b"\x04\xd2\x160"),
     Closed(0, UInt32),
 )
 
-CancelRequest = Struct(
+CancelRequest = given.layout(
     "length" / Length(UInt32),
     "request_code" / Constant(b"\x04\xd2\x16."),
     "process_id" / UInt32,
@@ -116,31 +120,31 @@ CancelRequest = Struct(
     Closed(0, UInt32),
 )
 
-EncryptionAccepted = Struct(
+EncryptionAccepted = given.layout(
     "tag" / Constant(b"S"),
     End,
 )
 
-EncryptionRefused = Struct(
+EncryptionRefused = given.layout(
     "tag" / Constant(b"N"),
     End,
 )
 
-AuthenticationOk = Struct(
+AuthenticationOk = given.layout(
     "tag" / Constant(b"R"),
     "length" / Length(UInt32),
     "request" / Constant(b"\x00\x00\x00\x00"),
     Closed(1, UInt32),
 )
 
-AuthenticationCleartextPassword = Struct(
+AuthenticationCleartextPassword = given.layout(
     "tag" / Constant(b"R"),
     "length" / Length(UInt32),
     "request" / Constant(b"\x00\x00\x00\x03"),
     Closed(1, UInt32),
 )
 
-AuthenticationSASL = Struct(
+AuthenticationSASL = given.layout(
     "tag" / Constant(b"R"),
     "length" / Length(UInt32),
     "request" / Constant(b"\x00\x00\x00\n"),
@@ -148,7 +152,7 @@ AuthenticationSASL = Struct(
     Closed(1, UInt32),
 )
 
-AuthenticationSASLContinue = Struct(
+AuthenticationSASLContinue = given.layout(
     "tag" / Constant(b"R"),
     "length" / Length(UInt32),
     "request" / Constant(b"\x00\x00\x00\x0b"),
@@ -156,7 +160,7 @@ AuthenticationSASLContinue = Struct(
     Closed(1, UInt32),
 )
 
-AuthenticationSASLFinal = Struct(
+AuthenticationSASLFinal = given.layout(
     "tag" / Constant(b"R"),
     "length" / Length(UInt32),
     "request" / Constant(b"\x00\x00\x00\x0c"),
@@ -164,14 +168,14 @@ AuthenticationSASLFinal = Struct(
     Closed(1, UInt32),
 )
 
-PasswordMessage = Struct(
+PasswordMessage = given.layout(
     "tag" / Constant(b"p"),
     "length" / Length(UInt32),
     "password" / String,
     Closed(1, UInt32),
 )
 
-SASLInitialResponse = Struct(
+SASLInitialResponse = given.layout(
     "tag" / Constant(b"p"),
     "length" / Length(UInt32),
     "mechanism" / String,
@@ -180,14 +184,14 @@ SASLInitialResponse = Struct(
     Closed(1, UInt32),
 )
 
-SASLResponse = Struct(
+SASLResponse = given.layout(
     "tag" / Constant(b"p"),
     "length" / Length(UInt32),
     "data" / Data(),
     Closed(1, UInt32),
 )
 
-NegotiateProtocolVersion = Struct(
+NegotiateProtocolVersion = given.layout(
     "tag" / Constant(b"v"),
     "length" / Length(UInt32),
     "newest_version" / UInt32,
@@ -196,7 +200,7 @@ NegotiateProtocolVersion = Struct(
     Closed(1, UInt32),
 )
 
-ParameterStatus = Struct(
+ParameterStatus = given.layout(
     "tag" / Constant(b"S"),
     "length" / Length(UInt32),
     "name" / String,
@@ -204,7 +208,7 @@ ParameterStatus = Struct(
     Closed(1, UInt32),
 )
 
-BackendKeyData = Struct(
+BackendKeyData = given.layout(
     "tag" / Constant(b"K"),
     "length" / Length(UInt32),
     "process_id" / UInt32,
@@ -212,21 +216,21 @@ BackendKeyData = Struct(
     Closed(1, UInt32),
 )
 
-ReadyForQuery = Struct(
+ReadyForQuery = given.layout(
     "tag" / Constant(b"Z"),
     "length" / Length(UInt32),
     "status" / Letter("ITE"),
     Closed(1, UInt32),
 )
 
-Query = Struct(
+Query = given.layout(
     "tag" / Constant(b"Q"),
     "length" / Length(UInt32),
     "text" / String,
     Closed(1, UInt32),
 )
 
-RowDescription = Struct(
+RowDescription = given.layout(
     "tag" / Constant(b"T"),
     "length" / Length(UInt32),
     "column_count" / SizeOf("columns", UInt16),
@@ -249,7 +253,7 @@ RowDescription = Struct(
     Closed(1, UInt32),
 )
 
-DataRow = Struct(
+DataRow = given.layout(
     "tag" / Constant(b"D"),
     "length" / Length(UInt32),
     "value_count" / SizeOf("row", UInt16),
@@ -265,34 +269,34 @@ DataRow = Struct(
     Closed(1, UInt32),
 )
 
-CommandComplete = Struct(
+CommandComplete = given.layout(
     "tag" / Constant(b"C"),
     "length" / Length(UInt32),
     "command" / String,
     Closed(1, UInt32),
 )
 
-EmptyQueryResponse = Struct(
+EmptyQueryResponse = given.layout(
     "tag" / Constant(b"I"),
     "length" / Length(UInt32),
     Closed(1, UInt32),
 )
 
-ErrorResponse = Struct(
+ErrorResponse = given.layout(
     "tag" / Constant(b"E"),
     "length" / Length(UInt32),
     "details" / Terminated(NoticeField),
     Closed(1, UInt32),
 )
 
-NoticeResponse = Struct(
+NoticeResponse = given.layout(
     "tag" / Constant(b"N"),
     "length" / Length(UInt32),
     "details" / Terminated(NoticeField),
     Closed(1, UInt32),
 )
 
-CopyBothResponse = Struct(
+CopyBothResponse = given.layout(
     "tag" / Constant(b"W"),
     "length" / Length(UInt32),
     "format" / OneOf(UInt8, 0, 1),
@@ -301,33 +305,33 @@ CopyBothResponse = Struct(
     Closed(1, UInt32),
 )
 
-CopyData = Struct(
+CopyData = given.layout(
     "tag" / Constant(b"d"),
     "length" / Length(UInt32),
     "data" / Data(),
     Closed(1, UInt32),
 )
 
-ClientCopyDone = Struct(
+ClientCopyDone = given.layout(
     "tag" / Constant(b"c"),
     "length" / Length(UInt32),
     Closed(1, UInt32),
 )
 
-ServerCopyDone = Struct(
+ServerCopyDone = given.layout(
     "tag" / Constant(b"c"),
     "length" / Length(UInt32),
     Closed(1, UInt32),
 )
 
-CopyFail = Struct(
+CopyFail = given.layout(
     "tag" / Constant(b"f"),
     "length" / Length(UInt32),
     "reason" / String,
     Closed(1, UInt32),
 )
 
-Parse = Struct(
+Parse = given.layout(
     "tag" / Constant(b"P"),
     "length" / Length(UInt32),
     "statement" / String,
@@ -337,7 +341,7 @@ Parse = Struct(
     Closed(1, UInt32),
 )
 
-Bind = Struct(
+Bind = given.layout(
     "tag" / Constant(b"B"),
     "length" / Length(UInt32),
     "portal" / String,
@@ -359,7 +363,7 @@ Bind = Struct(
     Closed(1, UInt32),
 )
 
-Describe = Struct(
+Describe = given.layout(
     "tag" / Constant(b"D"),
     "length" / Length(UInt32),
     "subject" / Letter("SP"),
@@ -367,7 +371,7 @@ Describe = Struct(
     Closed(1, UInt32),
 )
 
-Execute = Struct(
+Execute = given.layout(
     "tag" / Constant(b"E"),
     "length" / Length(UInt32),
     "portal" / String,
@@ -375,7 +379,7 @@ Execute = Struct(
     Closed(1, UInt32),
 )
 
-Close = Struct(
+Close = given.layout(
     "tag" / Constant(b"C"),
     "length" / Length(UInt32),
     "subject" / Letter("SP"),
@@ -383,19 +387,19 @@ Close = Struct(
     Closed(1, UInt32),
 )
 
-Flush = Struct(
+Flush = given.layout(
     "tag" / Constant(b"H"),
     "length" / Length(UInt32),
     Closed(1, UInt32),
 )
 
-Sync = Struct(
+Sync = given.layout(
     "tag" / Constant(b"S"),
     "length" / Length(UInt32),
     Closed(1, UInt32),
 )
 
-Terminate = Struct(
+Terminate = given.layout(
     "tag" / Constant(b"X"),
     "length" / Length(UInt32),
     Closed(1, UInt32),

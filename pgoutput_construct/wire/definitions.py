@@ -13,6 +13,7 @@ from construct import FocusedSeq, Struct, Switch, this
 
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.composites import Counted, Kind, Record, SizeOf, Valued, when
+from pgoutput_construct.wire.given import Given
 from pgoutput_construct.wire.primitives import (
     Absent,
     Bits,
@@ -57,6 +58,9 @@ __all__ = [
     "Update",
 ]
 
+given: Final = Given(proto_version=1, in_stream=False, parallel=False)
+"""The parameters, and what holds where one is left out."""
+
 TupleData = FocusedSeq(
     "columns",
     "column_count" / SizeOf("columns", UInt16),
@@ -86,7 +90,7 @@ TupleData = FocusedSeq(
     ),
 )
 
-Begin = Struct(
+Begin = given.layout(
     "tag" / Constant(b"B"),
     "final_lsn" / XLogRecPtr,
     "commit_time" / TimestampTz,
@@ -94,9 +98,9 @@ Begin = Struct(
     End,
 )
 
-Message = Struct(
+Message = given.layout(
     "tag" / Constant(b"M"),
-    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
+    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
     "flags" / Bits(UInt8, 0x1),
     "lsn" / XLogRecPtr,
     "prefix" / String,
@@ -105,7 +109,7 @@ Message = Struct(
     End,
 )
 
-Commit = Struct(
+Commit = given.layout(
     "tag" / Constant(b"C"),
     "flags" / Constant(b"\x00"),
     "commit_lsn" / XLogRecPtr,
@@ -114,16 +118,16 @@ Commit = Struct(
     End,
 )
 
-Origin = Struct(
+Origin = given.layout(
     "tag" / Constant(b"O"),
     "origin_lsn" / XLogRecPtr,
     "name" / String,
     End,
 )
 
-Relation = Struct(
+Relation = given.layout(
     "tag" / Constant(b"R"),
-    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
+    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
     "relation_oid" / Oid,
     "namespace" / String,
     "name" / String,
@@ -145,27 +149,27 @@ Relation = Struct(
     End,
 )
 
-Type = Struct(
+Type = given.layout(
     "tag" / Constant(b"Y"),
-    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
+    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
     "type_oid" / Oid,
     "namespace" / String,
     "name" / String,
     End,
 )
 
-Insert = Struct(
+Insert = given.layout(
     "tag" / Constant(b"I"),
-    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
+    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
     "relation_oid" / Oid,
     "new_tag" / Constant(b"N"),
     "new" / TupleData,
     End,
 )
 
-Update = Struct(
+Update = given.layout(
     "tag" / Constant(b"U"),
-    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
+    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
     "relation_oid" / Oid,
     "old_kind" / Kind("KO", before=b"N"),
     "old" / Switch(this.old_kind, {"K": TupleData, "O": TupleData}, default=Absent),
@@ -174,25 +178,25 @@ Update = Struct(
     End,
 )
 
-Delete = Struct(
+Delete = given.layout(
     "tag" / Constant(b"D"),
-    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
+    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
     "relation_oid" / Oid,
     "old_kind" / Kind("KO"),
     "old" / Switch(this.old_kind, {"K": TupleData, "O": TupleData}, default=Absent),
     End,
 )
 
-Truncate = Struct(
+Truncate = given.layout(
     "tag" / Constant(b"T"),
-    "xid" / when((this._params.proto_version >= 2) & (this._params.in_stream), Xid),
+    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
     "relation_count" / SizeOf("relation_oids", UInt32),
     "options" / Bits(UInt8, 0x3),
     "relation_oids" / Counted(this.relation_count, Oid),
     End,
 )
 
-StreamStart = Struct(
+StreamStart = given.layout(
     Since(2),
     "tag" / Constant(b"S"),
     "xid" / Xid,
@@ -200,13 +204,13 @@ StreamStart = Struct(
     End,
 )
 
-StreamStop = Struct(
+StreamStop = given.layout(
     Since(2),
     "tag" / Constant(b"E"),
     End,
 )
 
-StreamCommit = Struct(
+StreamCommit = given.layout(
     Since(2),
     "tag" / Constant(b"c"),
     "xid" / Xid,
@@ -217,16 +221,16 @@ StreamCommit = Struct(
     End,
 )
 
-StreamAbort = Struct(
+StreamAbort = given.layout(
     "tag" / Constant(b"A"),
     "xid" / Xid,
     "subxid" / Xid,
-    "abort_lsn" / when((this._params.proto_version >= 4) & (this._params.parallel), XLogRecPtr),
-    "abort_time" / when((this._params.proto_version >= 4) & (this._params.parallel), TimestampTz),
+    "abort_lsn" / when((given.proto_version >= 4) & (given.parallel), XLogRecPtr),
+    "abort_time" / when((given.proto_version >= 4) & (given.parallel), TimestampTz),
     End,
 )
 
-BeginPrepare = Struct(
+BeginPrepare = given.layout(
     "tag" / Constant(b"b"),
     "prepare_lsn" / XLogRecPtr,
     "end_lsn" / XLogRecPtr,
@@ -236,7 +240,7 @@ BeginPrepare = Struct(
     End,
 )
 
-Prepare = Struct(
+Prepare = given.layout(
     "tag" / Constant(b"P"),
     "flags" / Constant(b"\x00"),
     "prepare_lsn" / XLogRecPtr,
@@ -247,7 +251,7 @@ Prepare = Struct(
     End,
 )
 
-CommitPrepared = Struct(
+CommitPrepared = given.layout(
     "tag" / Constant(b"K"),
     "flags" / Constant(b"\x00"),
     "commit_lsn" / XLogRecPtr,
@@ -258,7 +262,7 @@ CommitPrepared = Struct(
     End,
 )
 
-RollbackPrepared = Struct(
+RollbackPrepared = given.layout(
     "tag" / Constant(b"r"),
     "flags" / Constant(b"\x00"),
     "prepare_end_lsn" / XLogRecPtr,
@@ -270,7 +274,7 @@ RollbackPrepared = Struct(
     End,
 )
 
-StreamPrepare = Struct(
+StreamPrepare = given.layout(
     "tag" / Constant(b"p"),
     "flags" / Constant(b"\x00"),
     "prepare_lsn" / XLogRecPtr,

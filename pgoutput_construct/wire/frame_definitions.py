@@ -11,6 +11,7 @@ from typing import Final
 from construct import Struct
 
 from pgoutput_construct.wire import frames as m
+from pgoutput_construct.wire.given import Given
 from pgoutput_construct.wire.primitives import (
     Constant,
     Data,
@@ -34,7 +35,10 @@ __all__ = [
     "XLogData",
 ]
 
-XLogData = Struct(
+given: Final = Given()
+"""The parameters, and what holds where one is left out."""
+
+XLogData = given.layout(
     "tag" / Constant(b"w"),
     "wal_start" / XLogRecPtr,
     "wal_end" / XLogRecPtr,
@@ -43,7 +47,7 @@ XLogData = Struct(
     End,
 )
 
-PrimaryKeepalive = Struct(
+PrimaryKeepalive = given.layout(
     "tag" / Constant(b"k"),
     "wal_end" / XLogRecPtr,
     "send_time" / TimestampTz,
@@ -51,7 +55,7 @@ PrimaryKeepalive = Struct(
     End,
 )
 
-PrimaryStatusUpdate = Struct(
+PrimaryStatusUpdate = given.layout(
     "tag" / Constant(b"s"),
     "lsn" / XLogRecPtr,
     "oldest_full_xid" / FullXid,
@@ -60,7 +64,7 @@ PrimaryStatusUpdate = Struct(
     End,
 )
 
-StandbyStatusUpdate = Struct(
+StandbyStatusUpdate = given.layout(
     "tag" / Constant(b"r"),
     "write_lsn" / XLogRecPtr,
     "flush_lsn" / XLogRecPtr,
@@ -70,7 +74,7 @@ StandbyStatusUpdate = Struct(
     End,
 )
 
-HotStandbyFeedback = Struct(
+HotStandbyFeedback = given.layout(
     "tag" / Constant(b"h"),
     "send_time" / TimestampTz,
     "xmin" / Xid,
@@ -80,7 +84,7 @@ HotStandbyFeedback = Struct(
     End,
 )
 
-PrimaryStatusRequest = Struct(
+PrimaryStatusRequest = given.layout(
     "tag" / Constant(b"p"),
     "send_time" / TimestampTz,
     End,

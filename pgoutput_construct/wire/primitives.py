@@ -336,7 +336,7 @@ class Since(_Nothing):
         self.version = version
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
-        asked = context._params.proto_version
+        asked = context._params.get("proto_version", 1)
         if asked < self.version:
             problem = f"belongs to protocol version {self.version} and newer, not to version {asked}"
             raise FieldError(f"{problem}: say proto_version={self.version}", path, stream.tell())

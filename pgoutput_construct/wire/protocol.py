@@ -8,11 +8,12 @@ from enum import IntEnum, IntFlag, StrEnum
 from typing import Final, Literal, NamedTuple, TypeAlias, TypedDict
 
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.tables import Option, OptionValue
+from pgoutput_construct.wire.tables import Bound, Option, OptionValue
 
 __all__ = [
     "ASKED_BY",
     "BEGINS",
+    "BOUNDS",
     "CHANGES",
     "DESCRIPTIONS",
     "ENDS",
@@ -206,6 +207,46 @@ ASKED_BY: Final[Mapping[type[m.PgoutputMessage], str]] = {
     m.StreamStart: "streaming",
 }
 """The messages that come only when an option is on, and which; not those that servers send all the same."""
+
+BOUNDS: Final[Mapping[type[m.PgoutputMessage], Bound]] = {
+    m.Begin: Bound("begin", {"lsn": ("final_lsn",), "time": ("commit_time",), "xid": ("xid",)}),
+    m.Commit: Bound("commit", {"lsn": ("commit_lsn",), "end_lsn": ("end_lsn",), "time": ("commit_time",)}),
+    m.StreamStart: Bound("begin_segment", {"xid": ("xid",), "first": ("first_segment",)}),
+    m.StreamStop: Bound("end_segment", {}),
+    m.StreamCommit: Bound(
+        "commit_streamed", {"xid": ("xid",), "lsn": ("commit_lsn",), "end_lsn": ("end_lsn",), "time": ("commit_time",)}
+    ),
+    m.StreamAbort: Bound(
+        "abort_streamed", {"xid": ("xid",), "subxid": ("subxid",), "lsn": ("abort_lsn",), "time": ("abort_time",)}
+    ),
+    m.BeginPrepare: Bound(
+        "begin_prepared",
+        {"lsn": ("prepare_lsn",), "end_lsn": ("end_lsn",), "time": ("prepare_time",), "xid": ("xid",), "gid": ("gid",)},
+    ),
+    m.Prepare: Bound(
+        "prepare",
+        {"lsn": ("prepare_lsn",), "end_lsn": ("end_lsn",), "time": ("prepare_time",), "xid": ("xid",), "gid": ("gid",)},
+    ),
+    m.CommitPrepared: Bound(
+        "commit_prepared",
+        {"lsn": ("commit_lsn",), "end_lsn": ("end_lsn",), "time": ("commit_time",), "xid": ("xid",), "gid": ("gid",)},
+    ),
+    m.RollbackPrepared: Bound(
+        "rollback_prepared",
+        {
+            "lsn": ("prepare_end_lsn",),
+            "end_lsn": ("rollback_end_lsn",),
+            "time": ("rollback_time",),
+            "xid": ("xid",),
+            "gid": ("gid",),
+        },
+    ),
+    m.StreamPrepare: Bound(
+        "prepare_streamed",
+        {"lsn": ("prepare_lsn",), "end_lsn": ("end_lsn",), "time": ("prepare_time",), "xid": ("xid",), "gid": ("gid",)},
+    ),
+}
+"""What each message that begins or ends something does, and which of its fields say of what, where and when."""
 
 
 class MessageFlags(IntFlag):

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-__all__ = ["Described", "Option", "OptionValue"]
+__all__ = ["Bound", "Described", "Option", "OptionValue"]
 
 
 class OptionValue(NamedTuple):
@@ -29,6 +29,20 @@ class Option(NamedTuple):
     """The first PostgreSQL (major version) that has it."""
     description: str
     """One line."""
+
+
+class Bound(NamedTuple):
+    """What a message does that begins or ends a transaction, or a part of one."""
+
+    effect: str
+    """A word of the specification language: begin, commit, abort_streamed, ..."""
+    roles: Mapping[str, tuple[str, ...]]
+    """Its fields by what they say: xid, subxid, gid, lsn, end_lsn, time, first; of several one is there."""
+
+    def get(self, message: object, role: str) -> Any:
+        """Return what a message says in a role, None where it says nothing."""
+        values = (getattr(message, name) for name in self.roles.get(role, ()))
+        return next((value for value in values if value is not None), None)
 
 
 _NONE: Final[Mapping[int | str, str]] = MappingProxyType({})

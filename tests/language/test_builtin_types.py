@@ -18,6 +18,10 @@ BROKEN = [
     ("  - {name: int4, oid: 23, arrow: int4}", "spec.yaml:2: types/0/arrow: .*/builtin_types.schema.json"),
     ("  - {name: int4, oid: 23, typlen: 4}", "spec.yaml:2: types/0: .*typlen"),
     ("  - {name: int4, oid: 16384}", "spec.yaml:2: types/0/oid: .*9999"),
+    ("  - {name: x, oid: 1, arrow: decimal}", "spec.yaml:2: x: nothing says how its values become a decimal"),
+    ("  - {name: x, oid: 1, arrow: int32}", "spec.yaml:2: x: its text would be read as that of int4, which is not in"),
+    ("  - {name: x, oid: 1, like: y}", "spec.yaml:2: x is like y, which is not in the table"),
+    ("  - {name: x, oid: 1, like: int4}\n  - {name: int4, oid: 23, size: 4, arrow: int32}", "arrow or size differs"),
     ("  - {name: int4}", "spec.yaml:2: types/0: 'oid' is a required property"),
 ]
 

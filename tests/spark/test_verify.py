@@ -193,6 +193,49 @@ def test_generated_columns_that_are_not_published(spark: Any, shop: Shop, tmp_pa
     assert "public.billed: equal: 2 rows" in done["verify"].stdout
 
 
+ODD = """
+CREATE SCHEMA "Odd.Schema";
+CREATE TABLE "Odd.Schema"."a ""b"" `c`.d"
+    ("k 1" int, "_lsn" text, "c.d`e" numeric, day date, PRIMARY KEY ("k 1", "_lsn"));
+INSERT INTO "Odd.Schema"."a ""b"" `c`.d" SELECT i, '_' || i, 'NaN', 'infinity' FROM generate_series(1, 9) i;
+CREATE TABLE plain (id int PRIMARY KEY, _valid_to text);
+INSERT INTO plain VALUES (1, 'a'), (2, 'b');
+CREATE TABLE op (id int PRIMARY KEY, _op text);
+INSERT INTO op VALUES (1, 'a')
+"""
+
+
+def test_odd_names(spark: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
+    """Names in quotes, another prefix, histories; for a column called ``_op`` the verdict says what to do."""
+    odd = '"Odd.Schema"."a ""b"" `c`.d"'
+    with Shop.create(server18, "verifying_names", tmp_path / "log") as shop:
+        shop.execute(*ODD.split(";\n"))
+        shop.capture(snapshot=True)
+        replicate(spark, shop.directory, tmp_path / "wh", history=True, metadata_prefix="pg_")
+        shop.execute(f"""UPDATE {odd} SET "c.d`e" = 2.50 WHERE "k 1" < 4""", "UPDATE plain SET _valid_to = NULL")
+        shop.capture()
+        replicate(spark, shop.directory, tmp_path / "wh", history=True)
+        shop.execute(f"""DELETE FROM {odd} WHERE "k 1" = 3""", "INSERT INTO plain VALUES (3, 'c')")
+        with shop.capturing():
+            found = verdicts(spark, shop, tmp_path / "wh")
+            assert [(name, each.equal, each.rows) for name, each in found.items() if not each.problem] == [
+                (odd, True, 8), ("public.item", True, 0), ("public.plain", True, 3)
+            ]  # fmt: skip
+            assert re.match(
+                r"public\.op: the column '_op' is named as one of the change; rename it", found["public.op"].problem
+            )
+            place = Warehouse(tmp_path / "wh")
+            dataset = next(
+                each for each in place.datasets().values() if each.version.table == odd and not each.is_history
+            )
+            sink = open_sink("parquet", place)
+            rows = sink.read(spark, dataset).where("`k 1` <> 5")
+            later = replace(dataset, version=replace(dataset.version, batch=dataset.version.batch + 1))
+            place.note(sink.replace(spark, later, rows, dataset))
+            (wrong,) = verdicts(spark, shop, tmp_path / "wh", tables=[odd])[odd].examples
+            assert (wrong.kind, wrong.key) == ("missing", {"k 1": "5", "_lsn": "_5"})
+
+
 def test_quotes_of_elements(spark: Any, server18: EmbeddedServer) -> None:
     """An element is quoted as array_out() does it, also before what ends a line for Java, and not for PostgreSQL."""
     ends = ("", *"\n\r\x0b\x0c\x1c\x85\xa0\u2028\u2029", "\r\n", "\u2028\u2028")

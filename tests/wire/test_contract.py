@@ -7,6 +7,7 @@ import pydoc
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from construct import Struct
@@ -118,6 +119,24 @@ def test_definitions_take_parameters_as_keywords() -> None:
     assert (parsed.xid, parsed.relation_oid, parsed.new) == (7, 16385, (None, b"5"))
     assert pgo.definitions.Insert.build(parsed, **inside) == data
     assert pgo.definitions.Insert.build({"xid": 7, "relation_oid": 16385, "new": [None, b"5"]}, **inside) == data
+
+
+def test_definitions_know_their_parameters() -> None:
+    """What is left out is off, at the first version, in other definitions, too; a wrong one is named."""
+    data = bytes.fromhex("49 00004001 4e 0002 6e 74 00000001 35")
+    assert pgo.definitions.Insert.parse(data).new == (None, b"5")
+    assert pgo.definitions.Insert.build({"relation_oid": 16385, "new": (None, b"5")}) == data
+    assert Struct("inner" / pgo.definitions.Insert).parse(data).inner.relation_oid == 16385
+    assert pgo.definitions.TupleData.parse(data[6:]) == (None, b"5")
+    for call in (
+        partial(pgo.definitions.Insert.parse, data),
+        partial(pgo.definitions.Insert.build, {}),
+        pgo.definitions.Begin.sizeof,
+    ):
+        with pytest.raises(
+            pgo.PgoutputError, match=r"no parameter 'in_steam' \(did you mean 'in_stream'\?\): the parameters are"
+        ):
+            call(in_steam=True)
 
 
 def test_unchanged_and_messages_survive_pickling() -> None:

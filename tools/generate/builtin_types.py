@@ -36,6 +36,10 @@ class BuiltinType(NamedTuple):
     """Which text its send function converts to client_encoding: ``plain`` (all bytes, as textsend()), ``versioned``
     (all after a byte with a version, as jsonb_send()), ``xml`` (xml_send(), which declares the encoding), ``lexemes``
     (tsvectorsend()), ``operands`` (tsquerysend()); empty for none."""
+    text_like: int = 0
+    """OID of the type whose text format its values have, 0 for its own."""
+    binary_like: int = 0
+    """OID of the type whose binary format its values have, 0 for its own."""
 '''
 
 TABLES = '''
@@ -53,18 +57,26 @@ TYPE_NAMES: Final[Mapping[str, BuiltinType]] = {row.name: row for row in _ROWS}
 def emit_builtin_types(table: TypeTable) -> str:
     """Return the module that holds the table."""
     oids = {row.name: row.oid for row in table.types}
-    rows = "".join(f"{line},\n" for row in table.types for line in _rows(row, oids))
+    arrays = {row.name: row.array_oid for row in table.types}
+    rows = "".join(f"{line},\n" for row in table.types for line in _rows(row, oids, arrays))
     about = "PostgreSQL's built-in types: OIDs, sizes and Arrow types, by OID and by name."
     return python_module(table, [about], CLASS, f"_ROWS: Final = (\n{rows})", TABLES)
 
 
-def _rows(row: BuiltinType, oids: Mapping[str, int]) -> Iterator[str]:
+def _rows(row: BuiltinType, oids: Mapping[str, int], arrays: Mapping[str, int]) -> Iterator[str]:
     """Return the calls that make a type and its array type."""
     subtype = f", subtype_oid={oids[row.subtype]}" if row.subtype else ""
     sends = f', sends_text="{row.sends_text}"' if row.sends_text else ""
-    yield f'BuiltinType("{row.name}", {row.oid}, {row.array_oid}, {row.size}, "{row.arrow}"{subtype}{sends})'
+    more = f"{subtype}{sends}{_like(row, oids)}"
+    yield f'BuiltinType("{row.name}", {row.oid}, {row.array_oid}, {row.size}, "{row.arrow}"{more})'
     if row.array_oid:
         # Only arrays whose elements stand between commas are read as lists; those of box stay PostgreSQL's text.
         arrow = "list" if row.delimiter == "," else "string"
         delimiter = "" if row.delimiter == "," else f', delimiter="{row.delimiter}"'
-        yield f'BuiltinType("_{row.name}", {row.array_oid}, 0, -1, "{arrow}", element_oid={row.oid}{delimiter})'
+        more = f"{delimiter}{_like(row, arrays)}"
+        yield f'BuiltinType("_{row.name}", {row.array_oid}, 0, -1, "{arrow}", element_oid={row.oid}{more})'
+
+
+def _like(row: BuiltinType, oids: Mapping[str, int]) -> str:
+    text = f", text_like={oids[row.text_like]}" if row.text_like and oids[row.text_like] else ""
+    return text + (f", binary_like={oids[row.like]}" if row.like and oids[row.like] else "")

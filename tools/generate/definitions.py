@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from textwrap import wrap
 
-from tools.generate.text import constant, python_module
+from tools.generate.text import constant, docstring, python_module
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
 from tools.language.elements import Alternative, Element, Structure
 
@@ -18,6 +18,7 @@ from construct import FocusedSeq, Struct, Switch, this
 from pgoutput_construct.wire import {messages} as m
 from pgoutput_construct.wire.composites import Counted, Extending, Kind, Record, SizeOf, Terminated, Valued, when
 from pgoutput_construct.wire.framing import Closed, Length
+from pgoutput_construct.wire.given import Given
 from pgoutput_construct.wire.primitives import (
     Absent, Bits, Constant, Data, End, FullXid, Letter, Oid, OneOf, SInt8, SInt16, SInt32, SInt64, Since, String,
     TimestampTz, UInt8, UInt16, UInt32, UInt64, Xid, XLogRecPtr,
@@ -33,6 +34,7 @@ def emit_definitions(spec: Spec, messages: str) -> str:
         [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)],
         IMPORTS.format(messages=messages),
         f"__all__ = {['DEFINITIONS', *sorted(public)]!r}",
+        _given(spec),
         *(_part(part) for part in spec.parts_in_order),
         *(_message(message) for message in spec.messages),
         _table(spec),
@@ -46,6 +48,13 @@ def _about(spec: Spec) -> Iterator[str]:
     yield f"Source: PostgreSQL's documentation, {spec.source}."
 
 
+def _given(spec: Spec) -> str:
+    oldest = spec.versions[0].version if spec.versions else 1
+    defaults = (f"{p.name}={oldest if p.type == 'int' else False}" for p in spec.parameters)
+    text = "The parameters, and what holds where one is left out."
+    return f"given: Final = Given({', '.join(defaults)})\n" + docstring([text], "")
+
+
 def _part(part: Part) -> str:
     return f"{part.name} = {_structure(part)}"
 
@@ -57,7 +66,7 @@ def _message(message: Message) -> str:
         *_lines(message),
         f"Closed({len(message.tag)}, {_type(message.length)})" if message.length else "End",
     ]
-    return f"{message.class_name} = Struct(\n" + "".join(f"{line},\n" for line in lines) + ")"
+    return f"{message.class_name} = given.layout(\n" + "".join(f"{line},\n" for line in lines) + ")"
 
 
 def _structure(structure: Structure) -> str:
@@ -80,7 +89,7 @@ def _extension(structure: Structure) -> str:
 
 def _this(condition: str) -> str:
     """Return a condition of the model as construct evaluates it."""
-    terms = [f"this._params.{term}" for term in condition.split(" and ")]
+    terms = [f"given.{term}" for term in condition.split(" and ")]
     return " & ".join(f"({term})" for term in terms) if len(terms) > 1 else terms[0]
 
 

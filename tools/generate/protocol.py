@@ -6,6 +6,7 @@ from typing import Any
 
 from tools.generate.text import constant, docstring, python_module
 from tools.language import Choice, Field, Message, Option, Repeat, Spec
+from tools.language.bounds import effect_of, roles_of
 from tools.language.elements import Structure
 
 __all__ = ["emit_protocol"]
@@ -17,7 +18,7 @@ from enum import IntEnum, IntFlag, StrEnum
 from typing import Final, Literal, NamedTuple, TypeAlias, TypedDict
 
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.tables import Option, OptionValue
+from pgoutput_construct.wire.tables import Bound, Option, OptionValue
 """
 
 GROUPS = {
@@ -44,6 +45,7 @@ def emit_protocol(spec: Spec) -> str:
         *_classes_of_options(spec),
         *_states(spec),
         *_groups(spec),
+        _bounds(spec),
         *_enums(spec),
     ]
     public = re.findall(r"^(?:class )?([A-Z]\w+)(?=[:(])", "\n".join(chunks), re.MULTILINE)
@@ -173,6 +175,18 @@ def _groups(spec: Spec) -> Iterator[str]:
         ((m, repr(m.option)) for m in spec.messages if m.option and not m.unasked),
         "The messages that come only when an option is on, and which; not those that servers send all the same.",
     )
+
+
+def _bounds(spec: Spec) -> str:
+    found = ((message, effect_of(message, spec)) for message in spec.messages)
+    rows = ((message, f"Bound({effect!r}, {_roles(message)})") for message, effect in found if effect)
+    text = "What each message that begins or ends something does, and which of its fields say of what, where and when."
+    return _of_messages("BOUNDS", "Bound", rows, text)
+
+
+def _roles(message: Message) -> str:
+    roles = roles_of(message).items()
+    return str({role: tuple(field.name for field in fields) for role, fields in roles})
 
 
 def _of_messages(name: str, hint: str, rows: Iterable[tuple[Message, str]], text: str) -> str:

@@ -39,6 +39,7 @@ class Field:
     positional: bool = False
     measures: str | None = None
     absent: int | None = None
+    role: str | None = None
     line: int = 0
 
     @property

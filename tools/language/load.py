@@ -133,7 +133,7 @@ class _Loader:
                 f"message {data['name']} does not start with its tag",
                 "Write a first field such as Byte1('X'), or measures: rest at one that holds the message's length.",
             )
-        keys = ("description", "server", "since", "unasked", "sender", "enters", "group", "option")
+        keys = ("description", "server", "since", "unasked", "sender", "enters", "group", "effect", "option")
         known = {k: data[k] for k in keys if k in data}
         return Message(
             blocks=blocks,
@@ -208,6 +208,7 @@ class _Loader:
             "positional",
             "measures",
             "absent",
+            "role",
         )
         known = {k: data[k] for k in keys if k in data}
         found = self._lookup(notation, data.get("signed", False), place)

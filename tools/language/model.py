@@ -26,6 +26,7 @@ class Message(Structure):
     enters: str | None = None
     ignored: tuple[str, ...] = ()
     group: str | None = None
+    effect: str | None = None
     option: str | None = None
     line: int = 0
 

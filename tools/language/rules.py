@@ -3,6 +3,7 @@
 import keyword
 from collections.abc import Callable, Iterator
 
+from tools.language.bounds import BOUND_RULES
 from tools.language.elements import Choice, Repeat, Structure
 from tools.language.errors import SpecError
 from tools.language.framing_rules import FRAMING_RULES
@@ -19,7 +20,7 @@ Raise = Callable[[int, str, str], Exception]
 
 def check(spec: Spec, source: Source) -> None:
     """Raise SpecError for the rules that the specification breaks, at the lines at fault: one line for each rule."""
-    for rules in ((_parts_exist,), NAME_RULES, LAYOUT_RULES, FRAMING_RULES):
+    for rules in ((_parts_exist,), NAME_RULES, LAYOUT_RULES, FRAMING_RULES, BOUND_RULES):
         problems = [problem for rule in rules if (problem := _problem(rule, spec, source))]
         if problems:
             raise SpecError("\n".join(problems))

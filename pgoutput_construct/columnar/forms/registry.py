@@ -31,7 +31,10 @@ _SINGLE: Final = {**SCALARS, **NUMBERS, **MOMENTS, **GEOMETRY, **SEARCHES}
 _RANGES: Final = _over(range_form, _SINGLE)
 _ELEMENTS: Final = {**_SINGLE, **_RANGES, **_over(multirange_form, _RANGES)}
 
-FORMS: Final[Mapping[str, Form]] = {**_ELEMENTS, **_arrays(_ELEMENTS)}
+_KNOWN: Final = {**_ELEMENTS, **_arrays(_ELEMENTS)}
+_ALIKE: Final = {row.name: BUILTIN_TYPES[row.binary_like].name for row in BUILTIN_TYPES.values() if row.binary_like}
+
+FORMS: Final[Mapping[str, Form]] = _KNOWN | {name: _KNOWN[like] for name, like in _ALIKE.items() if like in _KNOWN}
 """By name in pg_type: all types that are built in, but those whose text a locale decides (money), or a catalog
 (regclass and its like), and those without a send function (aclitem, gtsvector)."""
 

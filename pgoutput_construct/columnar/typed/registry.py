@@ -9,7 +9,7 @@ from pgoutput_construct.columnar.kernels import VALUE_TAGS
 from pgoutput_construct.columnar.typed import casts, texts
 from pgoutput_construct.columnar.typed.arrays import list_of
 from pgoutput_construct.columnar.typed.column import Cast, Result, Values
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, BuiltinType
 
 __all__ = ["TYPES", "find_cast"]
 
@@ -79,10 +79,17 @@ def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
     if own is not None and own != target and _is_wider(target, own):
         cast = find_cast(code, type_oid, own)
         return _through(cast, own) if cast is not None else None
-    for known in (table.get(builtin.name) for table in (TYPES, CHOSEN) if builtin is not None):
+    return None if builtin is None else _own_cast(code, builtin, target)
+
+
+def _own_cast(code: int, builtin: BuiltinType, target: pa.DataType) -> Cast | None:
+    """Return the cast of a type, or that of the type whose format it has."""
+    is_text = code == VALUE_TAGS["text"]
+    for known in (table.get(builtin.name) for table in (TYPES, CHOSEN)):
         if known is not None and known.holds(target):
-            return known.text if code == VALUE_TAGS["text"] else known.binary
-    return None
+            return known.text if is_text else known.binary
+    alike = builtin.text_like if is_text else builtin.binary_like
+    return find_cast(code, alike, target) if alike and builtin.name not in TYPES else None
 
 
 def _is_wider(target: pa.DataType, own: pa.DataType) -> bool:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog.copies import latest_copies
 from pgoutput_construct.changelog.indexes import indexes_of
 from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.requests import CopyRequest, TableName, fulfil, requests
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
@@ -128,10 +129,10 @@ class Wanted:
         self._due = time.monotonic() + self._interval
 
     def _read_log(self) -> set[int]:
-        """Return the tables that the log has copies of; the log is read once."""
+        """Return the tables that the log has copies of, or had before it was pruned; the log is read once."""
         if self._copied is None:
             listing = list_log(self._store)
-            self._copied = set()
+            self._copied = {*read_pruned(self._store).copied}
             if listing:
                 index = indexes_of(listing)
                 self._copied.update(latest_copies(index))

@@ -36,7 +36,10 @@ def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> 
     """Return tables of a warehouse by their names, sorted, None for all; raises PgoutputError for one that it lacks."""
     format_of(warehouse)
     place = Warehouse(warehouse)
-    known = {each.version.table for each in place.datasets().values()}
+    datasets, damaged = place.readable_datasets()
+    known = {each.version.table for each in datasets.values() if not each.is_history}
+    for error in damaged.values() if tables is None or set(map(normal_name, tables)) - known else ():
+        raise error
     if not known:
         raise PgoutputError(f"{place.store}: the warehouse has no table yet: run pgoutput replicate first")
     chosen = known if tables is None else {normal_name(table) for table in tables}
@@ -53,7 +56,8 @@ def read_kept(spark: SparkSession, address: Address, name: str) -> Kept:
     sink.prepare(spark)
     while True:
         chosen_tables(address, [name])
-        dataset = next(each for each in warehouse.datasets().values() if each.version.table == name)
+        datasets = (each for each in warehouse.readable_datasets()[0].values() if not each.is_history)
+        dataset = next(each for each in datasets if each.version.table == name)
         known = _truly(spark, sink, dataset)
         rows = naming.unprefixed(sink.read(spark, known), known.is_history).persist()
         rows.count()

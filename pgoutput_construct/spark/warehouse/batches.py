@@ -21,7 +21,7 @@ from pgoutput_construct.spark.warehouse.engine import advanced, has_key, net
 from pgoutput_construct.spark.warehouse.histories import record_history
 from pgoutput_construct.spark.warehouse.loading import Reporter
 from pgoutput_construct.spark.warehouse.naming import escaped_log
-from pgoutput_construct.spark.warehouse.notes import Dataset, Progress
+from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, note_name
 from pgoutput_construct.spark.warehouse.parquet import ParquetSink
 from pgoutput_construct.spark.warehouse.reports import forget_missing, report_missing
 from pgoutput_construct.spark.warehouse.retention import (
@@ -34,7 +34,7 @@ from pgoutput_construct.spark.warehouse.sessions import Sessions
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
 from pgoutput_construct.spark.warehouse.small import advance_together
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
-from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned
+from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned, directory_of
 from pgoutput_construct.spark.warehouse.troubles import Troubles, WaitingError
 from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -104,7 +104,7 @@ class Tables:
         self._progress = self._warehouse.progress() or Progress(sink.format, prefix=sink.naming.prefix)
         self._noted = self._progress
         self._interrupted = None if self._progress.done else self._progress.batch
-        self._datasets = self._warehouse.datasets()
+        self._datasets, self._damaged = self._warehouse.readable_datasets()
         self._missing: dict[str, int] = {}
         self._resync = set(resync)
         self._is_registered = False
@@ -161,6 +161,7 @@ class Tables:
         tables = [table for table in self._tables(log, mine.values()) if table.relation_oid not in early]
         present = {table.relation_oid for table in tables if not table.dropped}
         self._refuse(log, coverage)
+        self._refuse_damaged(log, tables)
         due = [table for table in tables if self._troubles.is_due(table.relation_oid)]
         self._settle({table.relation_oid for table in due})
         plans = Plans(self._datasets, coverage, seq, self._resync)
@@ -206,6 +207,28 @@ class Tables:
         for name, refused in log.opened.refused.items():
             if not refused.dropped and (self._chosen is None or name in self._chosen):
                 self._fail(refused.relation_oid, name, refused.error)
+
+    def _refuse_damaged(self, log: OpenLog, tables: Iterable[Table]) -> None:
+        """Note the tables whose notes are damaged, but for those that are begun from scratch.
+
+        Raises PgoutputError for a note of which the log does not tell whose it is.
+        """
+        if not self._damaged:
+            return
+        was = self._damaged
+        datasets, self._damaged = self._warehouse.readable_datasets()  # somebody may have followed the remedy
+        mended = {name: each for name, each in datasets.items() if note_name(name) in was}
+        self._datasets |= mended
+        self._unsure |= mended.keys()
+        mine, unknown = {table.relation_oid for table in tables}, dict(self._damaged)
+        for table in log.opened.tables.values():
+            for is_history in (False, True):
+                error = unknown.pop(note_name(directory_of(table, is_history)), None)
+                is_due = table.relation_oid in mine and (self._history or not is_history)
+                if error is not None and is_due and table.qualified not in self._resync:
+                    self._fail(table.relation_oid, table.qualified, error)
+        for error in unknown.values():
+            raise error
 
     def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool) -> None:
         """Note where the tables are, also in the log: what a table in trouble has not applied is retained there.

@@ -7,6 +7,7 @@ from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.shapes import retyped, with_defaults
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.history import HISTORY, history
+from pgoutput_construct.spark.warehouse.naming import escaped, renamed
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
 from pgoutput_construct.spark.warehouse.staging import Changes
@@ -23,7 +24,8 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step, ch
     """
     table, before = log.table(step.table), step.before
     counted = counting(changes.rows, table.base, log.reach(table))
-    there = None if before is None else sink.replayed(spark, before)
+    names = {escaped(name): escaped(other) for name, other in step.renamed.items()}
+    there = None if before is None else renamed(sink.replayed(spark, before), names)
     rows = history(there, counted, table, step.has_new_copy, changes.seen)
     if there is None or step.before is None:
         return sink.replace(spark, step.dataset, sink.naming.stored(rows), step.replaced)
@@ -40,7 +42,7 @@ def _put(
     """Put rows into a history that is there."""
     is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
     is_here, has_room = before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
-    can_record = is_same and is_here and not step.has_defaults
+    can_record = is_same and is_here and not step.has_defaults and not step.renamed
     if isinstance(sink, MergingSink) and can_record and (sink.alters or has_room):
         return sink.record(spark, step.dataset, sink.naming.stored(rows))
     together = _together(with_defaults(there, table), rows)

@@ -21,7 +21,7 @@ from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.history import HISTORY
 
-__all__ = ["MARK", "PREFIX", "Naming", "escaped", "escaped_log", "unescaped"]
+__all__ = ["MARK", "PREFIX", "Naming", "escaped", "escaped_log", "renamed", "unescaped"]
 
 PREFIX: Final = "_"
 """How the names of our columns begin, unless the warehouse has another prefix."""
@@ -40,6 +40,16 @@ def escaped(name: str) -> str:
 def unescaped(rows: DataFrame, *columns: str) -> DataFrame:
     """Return rows with the names of a table's columns, as they are, in columns that name some."""
     return _naming(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *columns)
+
+
+def renamed(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    """Return rows whose columns have other names, also in the columns that name some."""
+    if not names:
+        return rows
+    others = F.create_map(*(F.lit(part) for pair in names.items() for part in pair))
+    found = _renamed(rows, {name: names.get(name, name) for name in rows.columns})
+    naming = (name for name in _NAMING if name in rows.columns)
+    return _naming(found, lambda name: F.coalesce(others[name], name), *naming)
 
 
 def escaped_log(log: OpenLog) -> OpenLog:
@@ -141,6 +151,7 @@ def _escaped_table(table: Table) -> Table:
         base=base and base._replace(columns=frozenset(map(escaped, base.columns))),
         names={index: _all(names) for index, names in table.names.items()},
         missing={index: _keys(values) for index, values in table.missing.items()},
+        numbers=_keys(table.numbers),
     )
 
 

@@ -15,13 +15,24 @@ from pgoutput_construct.changelog.store import Address, LogStore, MissingFileErr
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["STAGED", "Dataset", "Progress", "Warehouse", "spark_path"]
+__all__ = ["STAGED", "Dataset", "Progress", "Warehouse", "note_name", "spark_path"]
 
 STAGED: Final = "staged"
 """The directory of what a batch needs only while it is applied: no table's, which has a dot."""
 
 _FOLDER: Final = "_datasets"
 _PROGRESS: Final = "_warehouse.json"
+_DAMAGED: Final = {
+    False: (
+        "no note of a warehouse",
+        "choose another warehouse, or remove the file: the tables are then written again from the log",
+    ),
+    True: (
+        "the note of a table, or of its history, is damaged",
+        "remove the file, or give replicate --resync TABLE (resync=): the table is then written again from the log",
+    ),
+}
+"""What is wrong with a note, and what to do: by whether it is a dataset's."""
 _LONGEST: Final = 200  # bytes of a note's name: file systems take 255
 _AT_ONCE: Final = 8
 _SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
@@ -109,20 +120,35 @@ class Warehouse:
         self.store.write(_PROGRESS, json.dumps(progress.to_json()).encode())
 
     def datasets(self) -> dict[str, Dataset]:
-        """Return the datasets by their directories."""
-        names = sorted(name for name in self.store.files(_FOLDER) if name.endswith(".json"))
-        found = (self._dataset(f"{_FOLDER}/{name}") for name in names)
-        return {each.directory: each for each in found if each is not None}
+        """Return the datasets by their directories; raises PgoutputError where one of the notes is damaged."""
+        found, damaged = self.readable_datasets()
+        for error in damaged.values():
+            raise error
+        return found
+
+    def readable_datasets(self) -> tuple[dict[str, Dataset], dict[str, PgoutputError]]:
+        """Return the datasets by their directories, and what is wrong with notes that are damaged, by their names."""
+        found, damaged = dict[str, Dataset](), dict[str, PgoutputError]()
+        for name in sorted(name for name in self.store.files(_FOLDER) if name.endswith(".json")):
+            note = f"{_FOLDER}/{name}"
+            try:
+                dataset = self._dataset(note)
+            except PgoutputError as error:
+                damaged[note] = error
+                continue
+            if dataset is not None:
+                found[dataset.directory] = dataset
+        return found, damaged
 
     def dataset(self, directory: str) -> Dataset | None:
-        """Return one dataset, None where there is no such."""
-        return self._dataset(_note(directory))
+        """Return one dataset, None where there is no such; raises PgoutputError where its note is damaged."""
+        return self._dataset(note_name(directory))
 
     def note(self, dataset: Dataset) -> None:
         """Write the note of a dataset: durable when this returns, and readers see this one or the one before."""
         told = {"directory": dataset.directory, "is_history": dataset.is_history, **dataset.version.to_json()}
         self.store.write(
-            _note(dataset.directory), json.dumps(told | {"details": dict(dataset.details)}, indent=1).encode()
+            note_name(dataset.directory), json.dumps(told | {"details": dict(dataset.details)}, indent=1).encode()
         )
 
     def note_all(self, datasets: Iterable[Dataset]) -> None:
@@ -133,11 +159,11 @@ class Warehouse:
 
     def forget(self, directory: str) -> None:
         """Remove the note of a dataset: for readers it is no more."""
-        self.store.delete(_note(directory))
+        self.store.delete(note_name(directory))
 
     def _dataset(self, name: str) -> Dataset | None:
         told = self._read(name)
-        return None if told is None else self._made(name, lambda: _read_dataset(dict(told)))
+        return None if told is None else self._made(name, lambda: _read_dataset(told, name))
 
     def _read(self, name: str) -> dict[str, Any] | None:
         try:
@@ -150,10 +176,9 @@ class Warehouse:
         try:
             return make()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PgoutputError(
-                f"{self.store.place(name)}: no note of a warehouse: {error}; choose another warehouse, or remove the "
-                "file: the tables are then written anew"
-            ) from None
+            what, remedy = _DAMAGED[name.startswith(f"{_FOLDER}/")]
+            reason = f"{type(error).__name__}: {error}"
+            raise PgoutputError(f"{self.store.place(name)}: {what}: {reason}; {remedy}") from None
 
 
 def spark_path(store: LogStore) -> str:
@@ -164,11 +189,16 @@ def spark_path(store: LogStore) -> str:
     return urlunsplit((_SCHEMES.get(parts.scheme, parts.scheme), parts.netloc, parts.path.rstrip("/"), "", ""))
 
 
-def _note(directory: str) -> str:
+def note_name(directory: str) -> str:
+    """Return the name of the note of a dataset."""
     name = directory.encode("utf-8", "surrogateescape")
     return f"{_FOLDER}/{directory if len(name) <= _LONGEST else sha256(name).hexdigest()}.json"
 
 
-def _read_dataset(told: dict[str, Any]) -> Dataset:
-    directory, details, is_history = (told.pop(name) for name in ("directory", "details", "is_history"))
-    return Dataset(directory, Version.from_json(told), details, is_history)
+def _read_dataset(told: Mapping[str, Any], name: str) -> Dataset:
+    """Return the dataset of a note; raise ValueError for a note that stands under the name of another one."""
+    version = {key: value for key, value in told.items() if key not in ("directory", "details", "is_history")}
+    found = Dataset(told["directory"], Version.from_json(version), dict(told["details"]), bool(told["is_history"]))
+    if note_name(found.directory) != name:
+        raise ValueError(f"it is that of {found.directory!r}")
+    return found

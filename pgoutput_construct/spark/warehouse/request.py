@@ -76,7 +76,7 @@ def _has_begun(log: Address) -> bool:
 
 def _check_tables(log: ChangeLog, place: Warehouse, tables: Collection[str], resync: Collection[str]) -> None:
     # A table that was renamed since is followed by its OID.
-    known = {each.version.table for each in place.datasets().values()} if tables else set()
+    known = {each.version.table for each in place.readable_datasets()[0].values()} if tables else set()
     unknown = {normal_name(table) for table in tables} - known | {normal_name(table) for table in resync}
     if unknown:
         found = opened(log)

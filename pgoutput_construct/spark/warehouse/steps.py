@@ -1,15 +1,16 @@
 """What a batch has to do: which tables were touched, and whether their changes are enough to bring them up to date."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.retention import Coverage
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["How", "Plans", "Step", "abandoned"]
+__all__ = ["How", "Plans", "Step", "abandoned", "directory_of"]
 
 
 class How(StrEnum):
@@ -51,6 +52,11 @@ class Step:
         return self.before is not None and self.before.version.shape.copy != self.dataset.version.shape.copy
 
     @property
+    def renamed(self) -> Mapping[str, str]:
+        """What columns of the rows are to be called, by their names now, where these are others."""
+        return {} if self.before is None else self.before.version.shape.renamed_in(self.dataset.version.shape)
+
+    @property
     def after(self) -> int:
         """The changes that ended behind this seq lead to what is to be; with those of a history, to all of it."""
         is_anew = self.has_new_copy if self.dataset.is_history else self.how is How.WRITTEN
@@ -81,8 +87,9 @@ class Plans:
         has_gap = before is not None and self._coverage.has_gap(before.version)
         if before is not None:
             version = self._coverage.continued(before.version, version)
+            version = replace(version, shape=version.shape.after(before.version.shape))
         how = How.WRITTEN if has_gap else _how(before, version)
-        directory = _directory(table, is_history)
+        directory = directory_of(table, is_history)
         details, replaced = before.details if before else {}, self._datasets.get(directory)
         if table.qualified in self._resync:
             how = How.WRITTEN
@@ -90,6 +97,8 @@ class Plans:
                 before = None
         if how is None:
             return None
+        if is_history and before is not None:
+            _check_names(before.version, version)
         added = _added(before, version) if how is How.CHANGED else ()
         has_defaults = any(name in missing for missing in table.missing.values() for name in added or ())
         return Step(Dataset(directory, version, details, is_history), before, replaced, how, has_defaults)
@@ -105,13 +114,14 @@ def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_d
         table = by_oid.get(dataset.version.oid)
         if table is None:
             continue
-        is_renamed = _directory(table, dataset.is_history) != dataset.directory
+        is_renamed = directory_of(table, dataset.is_history) != dataset.directory
         is_gone = table.dropped and not dataset.is_history and not keep_dropped
         if is_gone or (is_renamed and not table.dropped):
             yield dataset
 
 
-def _directory(table: Table, is_history: bool) -> str:
+def directory_of(table: Table, is_history: bool) -> str:
+    """Return the name of the directory of a table's dataset, or of its history's."""
     # No table's own directory has two dots.
     return f"{table.directory}.history" if is_history else table.directory
 
@@ -124,6 +134,17 @@ def _how(before: Dataset | None, version: Version) -> How | None:
         return How.WRITTEN  # another history of the server
     is_same = before.version.last == version.last and before.version.shape.current == version.shape.current
     return None if is_same else How.CHANGED
+
+
+def _check_names(before: Version, version: Version) -> None:
+    """Raise ChangeLogError for a history with columns of which an earlier version did not note what they are."""
+    was, shape = before.shape, version.shape
+    unknown = [name for name in was.current if name not in was.numbers and name not in shape.columns]
+    if unknown and shape.numbers and was.copy == shape.copy:
+        raise ChangeLogError(
+            f"{version.table}: its history has columns that were renamed or dropped since, and does not tell which: "
+            f"{', '.join(map(repr, unknown))}; begin the table from scratch: --resync {version.table}"
+        )
 
 
 def _added(before: Dataset | None, version: Version) -> tuple[str, ...] | None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from pgoutput_construct.spark.tables import Place, Table
@@ -28,13 +28,36 @@ class Shape:
     """As relreplident in pg_class."""
     copy: int | None
     """The seq of the copy that its state begins with; None for none."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The attribute numbers of columns (pg_attribute.attnum), as far as they are known: of a history's, also of those
+    that the log knows no more."""
 
     @classmethod
     def of(cls, table: Table) -> Self:
         """Return the shape of a table as the log has it."""
         columns = {field.name: str(field.type) for field in table.columns}
         copy = table.base.copy.seq if table.base else None
-        return cls(columns, table.current, table.key_columns, table.replica_identity, copy)
+        return cls(columns, table.current, table.key_columns, table.replica_identity, copy, table.numbers)
+
+    def renamed_in(self, later: "Shape") -> dict[str, str]:
+        """Return the later names of columns that have another one then, by their names now.
+
+        One that was dropped, and whose name another one has then, is called ``name_dropped_number``, as ``Table`` does.
+        """
+        names = {number: name for name, number in later.numbers.items()}
+        found = {}
+        for name, number in self.numbers.items():
+            if number not in names and later.numbers.get(name, number) != number:
+                names[number] = f"{name}_dropped_{number}"
+            if names.get(number, name) != name:
+                found[name] = names[number]
+        return found
+
+    def after(self, before: "Shape") -> Self:
+        """Return the shape with the numbers of an earlier one's columns, under the names that they have now."""
+        renamed = before.renamed_in(self)
+        earlier = {renamed.get(name, name): number for name, number in before.numbers.items()}
+        return replace(self, numbers={**earlier, **self.numbers})
 
     def added_in(self, later: "Shape") -> tuple[str, ...] | None:
         """Return the columns that came behind these; None where changes alone do not lead to what is ``later``.
@@ -46,7 +69,7 @@ class Shape:
         added = later.current[len(kept) :]
         known = {name: kind for name, kind in later.columns.items() if name not in added}
         same = later.current[: len(kept)] == kept and known == self.columns and self.copy == later.copy
-        return added if same else None
+        return added if same and not self.renamed_in(later) else None
 
 
 @dataclass(frozen=True)

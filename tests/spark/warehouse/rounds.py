@@ -1,15 +1,18 @@
 """Rounds of changes of a live server, and its tables compared with a warehouse's."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.spark import compare, open_log
-from pgoutput_construct.spark.warehouse import read_current
+from pgoutput_construct.spark.warehouse import read_current, read_history
 from tests.postgres.shop import Shop
 
-__all__ = ["ROUNDS", "TABLES", "check_equal"]
+__all__ = ["ROUNDS", "TABLES", "check_equal", "open_differences"]
 
 ROUNDS = (
     """
@@ -84,3 +87,22 @@ def check_equal(spark: Any, shop: Shop, warehouse: Path, names: Collection[str])
         rows = found.select(*(f"`{each.replace('`', '``')}`" for each in (*columns.names, "_untyped")))
         comparison = compare(rows, fetch_table(shop.dsn, "public", name, columns))
         assert comparison.equal, f"{name}: {comparison}"
+
+
+def open_differences(spark: Any, shop: Shop, warehouse: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return how the rows that have not ended, of the histories of tables, differ from those of the server."""
+    opened, found = open_log(spark, shop.directory), {}
+    for name in names:
+        columns = opened.table(f"public.{name}").current_columns
+        rows = read_history(spark, warehouse, f"public.{name}").where("_ended_by IS NULL")
+        chosen = rows.select(*(f"`{each}`" for each in columns.names), _texts_of(columns.names).alias("_untyped"))
+        comparison = compare(chosen, fetch_table(shop.dsn, "public", name, columns))
+        if not comparison.equal:
+            found[name] = str(comparison)
+    return found
+
+
+def _texts_of(names: Collection[str]) -> Column:
+    """Return ``_untyped`` of some columns: those that were dropped stay in a history."""
+    texts = F.map_filter("_untyped", lambda name, _: name.isin(list(names)))
+    return F.when(F.size(texts) > 0, texts)

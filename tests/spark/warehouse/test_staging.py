@@ -1,5 +1,7 @@
 """The changes of a batch: read once for all tables, from a log with a row that is none."""
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,11 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.spark import open_log, read_current, replicate
+from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.source.pieces import Used
+from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.notes import Warehouse
-from pgoutput_construct.spark.warehouse.staged import stage
+from pgoutput_construct.spark.warehouse.staged import StagedTable, stage
 from pgoutput_construct.spark.warehouse.staging import Wanted, staging, staging_tasks
 from tests.spark.logs import log_options, write_log
 
@@ -83,6 +88,32 @@ def test_a_warehouse_that_an_executor_does_not_find(spark: Any, tmp_path: Path) 
     task = next(staging_tasks(log, elsewhere, [Wanted("public.t1", -1)], [log.table("public.t1")]))
     with pytest.raises(pgo.ChangeLogError, match=r"not/shared: not found on the host .* all executors share"):
         list(stage(task))
+
+
+class _Fatal(dict[int, Any]):
+    """What ends the process that reads it from a pickle, as one that runs out of memory ends."""
+
+    def __reduce__(self) -> Any:
+        return os._exit, (1,)
+
+
+def test_a_table_that_ends_its_executor(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are staged one by one then: it alone is in trouble, and comes back when it can."""
+    write_log(tmp_path / "log", _payloads(), log_options(), rows=5)
+
+    def staged_table(number: int, table: Table, used: Mapping[int, Used]) -> StagedTable:
+        known = _Fatal(used) if table.name == "t2" else used
+        return StagedTable(number, table.columns, changes_schema(table.columns), known)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pgoutput_construct.spark.warehouse.staging._table", staged_table)
+        with pytest.raises(pgo.ChangeLogError, match=r"public\.t2: .*(exited|crashed).*; all other tables are up to"):
+            replicate(spark, tmp_path / "log", tmp_path / "wh")
+    for name in ("public.t1", "public.t3"):
+        assert read_current(spark, tmp_path / "wh", name).count() == 3
+    done = replicate(spark, tmp_path / "log", tmp_path / "wh")
+    assert done is not None and done.tables == {"public.t2": "written"}
+    assert read_current(spark, tmp_path / "wh", "public.t2").count() == 3
 
 
 def _rows(changes: Any) -> list[Any]:

@@ -10,6 +10,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.spark.warehouse import Batch, read_current, read_history, replicate
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from tests.postgres.shop import Shop, wait_until
@@ -178,6 +179,38 @@ def test_files_that_are_gone(lake: Any, pair: Shop, tmp_path: Path, into: str) -
         replicate(lake, pair.directory, warehouse, into, resync=["public.x"])
 
 
+@pytest.mark.parametrize("into", ["parquet", "delta"])
+def test_a_damaged_note(lake: Any, pair: Shop, tmp_path: Path, into: str) -> None:
+    """It is its table's trouble, with place and remedy; others are brought up to date and read."""
+    warehouse = tmp_path / "wh"
+    replicate(lake, pair.directory, warehouse, into)
+    note = warehouse / "_datasets" / "public.bad.json"
+    for number, content in enumerate((b"", b"[]", b"\xff", note.with_name("public.good.json").read_bytes()), 2):
+        note.write_bytes(content)
+        _add(pair, number)
+        reason = (
+            r"public\.bad: .*/_datasets/public\.bad\.json: .* is damaged: .*; remove the file, or .*--resync.*; all"
+        )
+        with pytest.raises(pgo.ChangeLogError, match=reason):
+            replicate(lake, pair.directory, warehouse, into)
+        assert _rows(lake, warehouse, "public.good") == _expected(number)
+        with pytest.raises(pgo.PgoutputError, match=r"public\.bad\.json: .* is damaged"):
+            read_current(lake, warehouse, "public.bad")
+    batch = replicate(lake, pair.directory, warehouse, into, resync=["public.bad"])
+    assert batch is not None and batch.tables == {"public.bad": "written"}
+    assert _rows(lake, warehouse, "public.bad") == _expected(5)
+    note.write_text("{}")
+    _add(pair, 6)
+    with pytest.raises(pgo.ChangeLogError, match=r"public\.bad: .* is damaged: "):
+        replicate(lake, pair.directory, warehouse, into)
+    note.unlink()
+    replicate(lake, pair.directory, warehouse, into)
+    assert _rows(lake, warehouse, "public.bad") == _expected(6)
+    note.with_name("public.nobody.json").write_text("{}")
+    with pytest.raises(pgo.PgoutputError, match=r"public\.nobody\.json: .* is damaged: .*; remove the file"):
+        replicate(lake, pair.directory, warehouse, into)
+
+
 def test_from_scratch(spark: Any, pair: Shop, tmp_path: Path) -> None:
     """A table that says what is not so is what the source has; its history goes on where there is a new copy."""
     warehouse = tmp_path / "wh"
@@ -194,6 +227,31 @@ def test_from_scratch(spark: Any, pair: Shop, tmp_path: Path) -> None:
     assert _rows(spark, warehouse, "public.bad") == _expected(2)
     ended = read_history(spark, warehouse, "public.bad").groupBy("_ended_by").count().collect()
     assert {row["_ended_by"]: row["count"] for row in ended} == {None: 2, "update": 1}
+
+
+@pytest.mark.parametrize("into", ["parquet", "iceberg"])
+def test_from_scratch_with_a_new_copy(lake: Any, pair: Shop, tmp_path: Path, into: str) -> None:
+    """The history is continued: what it had has ended with the copy, and what is open is the source's."""
+    warehouse = tmp_path / "wh"
+    replicate(lake, pair.directory, warehouse, into, history=True)
+    _add(pair, 2)
+    snapshot(pair.dsn, pair.directory, ["public.bad"])
+    _add(pair, 3)
+    batch = replicate(lake, pair.directory, warehouse, into, history=True, resync=["public.bad"])
+    assert batch is not None and batch.tables == {"public.bad": "written", "public.good": "changed"}
+    _add(pair, 4)
+    replicate(lake, pair.directory, warehouse, into, history=True)
+    assert _rows(lake, warehouse, "public.bad") == _expected(4)
+    found = read_history(lake, warehouse, "public.bad")
+    assert sorted(tuple(row) for row in found.where("_ended_by IS NULL").select("id", "v").collect()) == _expected(4)
+    ended = (
+        found.where("_ended_by IS NOT NULL").selectExpr("id", "v", "_op", "_ended_by", "_valid_to IS NULL").collect()
+    )
+    assert sorted(map(tuple, ended)) == [
+        (1, "row", "snapshot", "snapshot", True),
+        (2, "row", "snapshot", "update", False),
+        (3, "row", "insert", "update", False),
+    ]
 
 
 def test_a_run_goes_on(spark: Any, pair: Shop, tmp_path: Path) -> None:

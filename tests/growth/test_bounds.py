@@ -1,0 +1,35 @@
+"""Transactions that begin and end in new ways, and renamed fields of those that are known: all readers follow."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.growth.project import Project, grow
+
+SCRIPT = Path(__file__).with_name("bounded.py")
+
+
+@pytest.fixture(scope="module")
+def bounded(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return a copy of the project with the change, and a log in it."""
+    project = grow(tmp_path_factory.mktemp("bounded"), "transactions")
+    done = project.run(SCRIPT)
+    assert done.returncode == 0, done.stderr
+    return project
+
+
+def test_log_and_tail_have_all_rows(bounded: Project) -> None:
+    """What the log counts, its tail shows."""
+    log = json.loads(bounded.pgoutput("log", "log", "--json"))
+    assert log["tables"][0]["rows"]["insert"] == 6, log  # one is of a subtransaction that was rolled back
+    lines = [json.loads(line) for line in bounded.pgoutput("tail", "log", "--json", "--from-lsn", "0/0").splitlines()]
+    assert [line["new"]["id"] for line in lines] == [1, 2, 3, 4, 6], lines
+
+
+@pytest.mark.spark
+def test_spark_has_all_rows(bounded: Project) -> None:
+    """So does Spark."""
+    done = bounded.run(SCRIPT, "--spark", environment={"PATH": "/usr/bin:/bin"})
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [1, 2, 3, 4, 6]

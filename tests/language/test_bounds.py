@@ -1,0 +1,150 @@
+"""The rules of begins and ends: what they do to a transaction, and which fields say of which one."""
+
+import pytest
+
+from tests.language.sound import assert_refused
+from tools.language import load_text
+from tools.language.bounds import effect_of, roles_of
+
+SOUND = """\
+protocol: demo
+title: Demo
+source: nowhere
+parameters:
+  in_block: {type: bool}
+states:
+  - {name: idle}
+  - {name: open}
+  - {name: block, sets: in_block}
+messages:
+  - name: Start
+    in: [idle]
+    enters: open
+    group: begin
+    blocks:
+      - {type: header, fields: [{field: Byte1('B'), name: tag}, {field: Int32 (TransactionId), name: number}]}
+  - name: Stop
+    in: [open]
+    enters: idle
+    group: end
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('C'), name: tag}
+          - {field: Int64 (XLogRecPtr), name: place}
+          - {field: Int64 (XLogRecPtr), name: end_lsn}
+          - {field: Int64 (TimestampTz), name: moment}
+  - name: Block
+    in: [open]
+    enters: block
+    group: begin
+    blocks:
+      - {type: header, fields: [{field: Byte1('X'), name: tag}]}
+  - name: Block End
+    in: [block]
+    enters: open
+    group: end
+    blocks:
+      - {type: header, fields: [{field: Byte1('x'), name: tag}]}
+  - name: Row
+    in: [open, block]
+    group: change
+    blocks:
+      - type: header
+        fields: [{field: Byte1('I'), name: tag}, {field: Int32, name: relation_oid}, {field: Values, name: new}]
+parts:
+  - name: Values
+    blocks:
+      - {type: header, fields: [{field: Int16, name: cell_count}]}
+      - type: repeat_1
+        name: cells
+        count: cell_count
+        blocks:
+          - type: choice_1
+            name: value
+            alternatives: [{field: Byte1('n'), name: "null", python: None}]
+"""
+
+BROKEN = {
+    "an end without a time": ("          - {field: Int64 (TimestampTz), name: moment}\n", "", "says the time of"),
+    "an end without a position": ("Int64 (XLogRecPtr), name: place", "Int64, name: place", "says the lsn of"),
+    "a begin without a transaction": ("Int32 (TransactionId), name: number", "Int32, name: number", "says the xid of"),
+    "an effect of the other group": (
+        "enters: open\n    group: begin",
+        "enters: open\n    group: begin\n    effect: commit",
+        "the effect commit, which is none",
+    ),
+    "an effect without a group": (
+        "in: [open, block]\n    group: change",
+        "in: [open, block]\n    group: change\n    effect: commit",
+        "is no begin and no end",
+    ),
+    "an end of nothing": (
+        "    in: [open]\n    enters: idle\n    group: end",
+        "    in: [idle]\n    group: end",
+        "does not follow from its states and fields",
+    ),
+    "a role of a row": ("name: relation_oid}", "name: relation_oid, role: xid}", "is no field of a begin or an end"),
+    "a role of another type": ("name: place}", "name: place, role: time}", "it is no Int64 (TimestampTz)"),
+    "a role twice": (
+        "name: end_lsn}",
+        "name: end_lsn, role: lsn}\n          - {field: Int64 (XLogRecPtr), name: more, role: lsn}",
+        "have the role lsn at once",
+    ),
+    "rows outside of transactions": (
+        "in: [open, block]",
+        "in: [idle, open, block]",
+        "which no begin of a transaction opens",
+    ),
+    "rows in a state that nothing begins": (
+        "    enters: open\n    group: begin",
+        "    enters: open",
+        "comes in the state 'open', which no begin",
+    ),
+    "a state without a way back": (
+        "in: [block]\n    enters: open",
+        "in: [block]\n    enters: idle",
+        "no way leads back to 'open'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_bound_names_line_and_remedy(case: str) -> None:
+    """Each broken rule is a SpecError with file, line, problem and remedy."""
+    assert_refused(*BROKEN[case], sound=SOUND)
+
+
+def test_a_state_that_is_left_from_two_is_refused() -> None:
+    """Behind a state that others with other parameters lead to, none of them is known."""
+    both = SOUND.replace("name: block, sets: in_block}", "name: block, sets: in_block}\n  - {name: deep}")
+    both = both.replace("parts:", DEEP + "parts:")
+    with pytest.raises(ValueError, match="'open', 'block': none of them is known behind it"):
+        load_text(both)
+
+
+DEEP = """\
+  - name: Deep
+    in: [open, block]
+    enters: deep
+    blocks:
+      - {type: header, fields: [{field: Byte1('Y'), name: tag}]}
+  - name: Deep End
+    in: [deep]
+    enters: open
+    blocks:
+      - {type: header, fields: [{field: Byte1('y'), name: tag}]}
+"""
+
+
+def test_effects_and_roles_follow_from_states_and_types() -> None:
+    """What is not written follows where only one thing can be meant."""
+    spec = load_text(SOUND)
+    start, stop, *_ = spec.messages
+    assert [effect_of(each, spec) for each in spec.messages] == ["begin", "commit", "begin_inner", "end_inner", None]
+    assert {role: [field.name for field in fields] for role, fields in roles_of(stop).items()} == {
+        "lsn": ["place"],
+        "end_lsn": ["end_lsn"],
+        "time": ["moment"],
+    }
+    assert roles_of(start)["xid"][0].name == "number"

@@ -1,0 +1,214 @@
+"""What the begins and ends of transactions do, and which of their fields say of what transaction, where and when."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from tools.language.fields import Field
+from tools.language.model import Message, Spec
+
+__all__ = ["BOUND_RULES", "EFFECTS", "ROLES", "effect_of", "roles_of"]
+
+Raise = Callable[[int, str, str], Exception]
+
+
+class Effect(NamedTuple):
+    """What a message of the groups begin and end can do."""
+
+    group: str
+    needs: tuple[str, ...]
+    """The roles that its fields must have."""
+
+
+EFFECTS: Final[Mapping[str, Effect]] = {
+    "begin": Effect("begin", ("xid",)),
+    "begin_prepared": Effect("begin", ("xid", "gid", "lsn")),
+    "begin_segment": Effect("begin", ("xid", "first")),
+    "begin_inner": Effect("begin", ()),
+    "commit": Effect("end", ("lsn", "time")),
+    "prepare": Effect("end", ("xid", "gid", "lsn", "time")),
+    "end_segment": Effect("end", ()),
+    "end_inner": Effect("end", ()),
+    "commit_streamed": Effect("end", ("xid", "lsn", "time")),
+    "abort_streamed": Effect("end", ("xid", "subxid")),
+    "prepare_streamed": Effect("end", ("xid", "gid", "lsn", "time")),
+    "commit_prepared": Effect("end", ("xid", "gid", "lsn", "time")),
+    "rollback_prepared": Effect("end", ("xid", "gid", "lsn", "time")),
+}
+"""All that a begin or an end can do to a transaction."""
+
+ROLES: Final[Mapping[str, tuple[str, str]]] = {
+    "xid": ("int", "Int32 (TransactionId)"),
+    "subxid": ("int", "Int32 (TransactionId)"),
+    "gid": ("str", "String"),
+    "lsn": ("Lsn", "Int64 (XLogRecPtr)"),
+    "end_lsn": ("Lsn", "Int64 (XLogRecPtr)"),
+    "time": ("Timestamp", "Int64 (TimestampTz)"),
+    "first": ("int", "Int8"),
+}
+"""What a field of them can say: its Python type, and the notation that it has as a rule."""
+
+_ENDED_BY: Final = {
+    "begin": "commit",
+    "begin_prepared": "prepare",
+    "begin_segment": "end_segment",
+    "begin_inner": "end_inner",
+}
+"""What the end of a state does that a begin has entered."""
+
+
+def roles_of(message: Message) -> dict[str, list[Field]]:
+    """Return the fields of a begin or an end by their roles: those written, those named so, and the only one of a type.
+
+    Of several positions the one that is not ``end_lsn`` is ``lsn``. Fields with conditions can have one role together.
+    """
+    found: dict[str, list[Field]] = {}
+    fields = [element for element in message.exposed if isinstance(element, Field)]
+    for field in fields:
+        if field.role or (field.name in ROLES and _fits(field, field.name)):
+            found.setdefault(field.role or field.name, []).append(field)
+    for role in ("xid", "lsn", "time"):
+        taken = [field for each in found.values() for field in each]
+        left = [field for field in fields if field not in taken and field.notation == ROLES[role][1]]
+        if role not in found and len(left) == 1:
+            found[role] = left
+    return found
+
+
+def _fits(field: Field, role: str) -> bool:
+    return field.type is not None and field.type.python == ROLES[role][0] and field.constant is None
+
+
+def effect_of(message: Message, spec: Spec) -> str | None:
+    """Return what a begin or an end does: as it says, or as follows from its states and fields; None for neither."""
+    if message.effect or message.group not in ("begin", "end") or not spec.states:
+        return message.effect
+    return _effect_of_begin(message, spec) if message.group == "begin" else _effect_of_end(message, spec)
+
+
+def _effect_of_begin(message: Message, spec: Spec) -> str:
+    roles, outside = roles_of(message), spec.states[0].name
+    if message.within and outside not in message.within:
+        return "begin_inner"
+    return "begin_segment" if "first" in roles else "begin_prepared" if "gid" in roles else "begin"
+
+
+def _effect_of_end(message: Message, spec: Spec) -> str | None:
+    roles, outside = roles_of(message), spec.states[0].name
+    begins = {effect_of(begin, spec) for begin in _begins(spec) if begin.enters in message.within}
+    if len(begins) == 1:
+        return _ENDED_BY[begins.pop() or ""]
+    if begins or message.within != (outside,):
+        return None
+    if "subxid" in roles:
+        return "abort_streamed"
+    return "commit_prepared" if "gid" in roles else "commit_streamed" if "xid" in roles else None
+
+
+def _begins(spec: Spec) -> Iterator[Message]:
+    return (message for message in spec.messages if message.group == "begin")
+
+
+def _effects(spec: Spec, error: Raise) -> None:
+    """Whoever reads transactions must know what a begin or an end does, and of which one."""
+    for message in spec.messages if spec.states else ():
+        _check_roles(message, error)
+        if message.group not in ("begin", "end"):
+            if message.effect:
+                problem = f"{message.name} has the effect {message.effect}, but is no begin and no end"
+                raise error(message.line, problem, f"Write group: {EFFECTS[message.effect].group}.")
+            continue
+        effect = effect_of(message, spec)
+        possible = [name for name, each in EFFECTS.items() if each.group == message.group]
+        if effect not in possible:
+            problem = f"what {message.name} does to a transaction does not follow from its states and fields"
+            if effect:
+                problem = (
+                    f"{message.name} has the effect {effect}, which is none of a message of the group {message.group}"
+                )
+            raise error(message.line, problem, f"Write effect: one of {possible}.")
+        missing = [role for role in EFFECTS[effect].needs if role not in roles_of(message)]
+        if "lsn" in missing and _begins_say_lsn(message, spec):
+            missing.remove("lsn")
+        if missing:
+            role = missing[0]
+            problem = f"no field of {message.name}, whose effect is {effect}, says the {role} of the transaction"
+            inner = " Or write effect: begin_inner or end_inner of messages inside a transaction."
+            remedy = f"Write role: {role} at a field {ROLES[role][1]}.{inner}"
+            raise error(message.line, problem, remedy)
+
+
+def _begins_say_lsn(end: Message, spec: Spec) -> bool:
+    begins = [begin for begin in _begins(spec) if begin.enters in end.within]
+    return bool(begins) and all("lsn" in roles_of(begin) for begin in begins)
+
+
+def _check_roles(message: Message, error: Raise) -> None:
+    top = {id(field) for field in message.exposed} if message.group in ("begin", "end") else set()
+    for structure in message.inside():
+        for field in structure.elements:
+            if not isinstance(field, Field) or not field.role:
+                continue
+            if id(field) not in top:
+                problem = f"{field.name} has a role, but is no field of a begin or an end"
+                raise error(field.line, problem, "Remove role.")
+            if not _fits(field, field.role):
+                problem = f"{field.name} cannot have the role {field.role}: it is no {ROLES[field.role][1]}"
+                raise error(field.line, problem, "Write role at a field of that type.")
+    for role, fields in roles_of(message).items() if top else ():
+        if len(fields) > 1 and not all(field.conditional for field in fields):
+            names = ", ".join(field.name for field in fields)
+            problem = f"the fields {names} of {message.name} have the role {role} at once"
+            raise error(fields[1].line, problem, "Keep one of them, or give each a condition.")
+
+
+def _opened(spec: Spec, error: Raise) -> None:
+    """Rows are of a transaction: a state in which they come is entered by what opens one."""
+    begins = list(_begins(spec))
+    if not begins or not spec.states or spec.framed:
+        return
+    outside = _reached(spec, spec.states[0].name, lambda message: message.group == "begin")
+    for message in spec.messages:
+        if message.group == "change" and (lost := [state for state in message.within if state in outside]):
+            problem = f"{message.name} comes in the state {lost[0]!r}, which no begin of a transaction opens"
+            remedy = f"Write group: begin at what enters {lost[0]!r}, and group: end at what leaves it."
+            raise error(message.line, problem, remedy)
+
+
+def _returns(spec: Spec, error: Raise) -> None:
+    """What a state has set is not lost where another one lies between: each way into a state leads back."""
+    if spec.framed or not spec.states:
+        return
+    first, sets = spec.states[0].name, {state.name: set(state.sets) for state in spec.states}
+    for message in spec.messages:
+        if message.enters is None:
+            continue
+        alike = {frozenset(sets[state]) for state in message.within}
+        if message.enters not in message.within and len(alike) > 1 and message.enters != first:
+            problem = (
+                f"{message.name} enters {message.enters!r} from states that set different parameters, "
+                f"{', '.join(map(repr, message.within))}: none of them is known behind it"
+            )
+            raise error(message.line, problem, "Write a message, and a state to enter, for each of them.")
+        for state in message.within:
+            inside = first not in (state, message.enters)
+            if inside and state not in _reached(spec, message.enters, lambda _: False, stop=first):
+                problem = f"{message.name} enters {message.enters!r} from {state!r}, and no way leads back to {state!r}"
+                raise error(
+                    message.line, problem, f"Write a message that comes in {message.enters!r} and enters {state!r}."
+                )
+
+
+def _reached(spec: Spec, start: str, excluded: Callable[[Message], bool], stop: str | None = None) -> set[str]:
+    """Return the states that messages lead to from one, some messages excluded; no way goes through ``stop``."""
+    found, todo = {start}, [start]
+    while todo:
+        state = todo.pop()
+        for message in spec.messages:
+            after = message.enters if state in message.within and not excluded(message) else None
+            if after not in (None, stop, *found):
+                found.add(after or "")
+                todo.append(after or "")
+    return found
+
+
+BOUND_RULES = (_effects, _opened, _returns)
