@@ -197,9 +197,11 @@ def _by_what(identity: Identity) -> tuple[int, frozenset[str]]:
 
 
 def _between(changes: DataFrame, first: Place | None, end: Place | None) -> DataFrame:
+    # Positions are asked for by themselves, too: Parquet is read by these, not by structs.
+    lsn = F.col("_commit_lsn")
     if first is not None:
-        changes = changes.where(place() >= at_place(first))
-    return changes if end is None else changes.where(place() < at_place(end))
+        changes = changes.where((lsn >= first[0]) & (place() >= at_place(first)))
+    return changes if end is None else changes.where((lsn <= end[0]) & (place() < at_place(end)))
 
 
 def with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
