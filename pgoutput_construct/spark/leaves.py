@@ -15,11 +15,11 @@ def as_leaf(rows: DataFrame) -> DataFrame:
 
     What it wrote stays on the disks of the executors until nothing refers to the rows. Unlike ``localCheckpoint``,
     their RDD knows how it was made: what an executor takes with it is made again. Spark runs the stages up to the last
-    shuffle at once where it plans adaptively, so that what refuses rows does it here. With Spark Connect, which has no
-    RDDs, they are planned with what reads them.
+    shuffle at once where it plans adaptively, so that what refuses rows does it here. Spark Connect has no RDDs: there
+    ``localCheckpoint`` has to do.
     """
     if is_remote():
-        return rows
+        return rows.localCheckpoint()
     frame: Any = rows
     session: Any = rows.sparkSession
     with plain_errors():
