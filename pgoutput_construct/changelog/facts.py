@@ -52,8 +52,8 @@ class Column:
     """Its name; of a column that was dropped nothing is known."""
     type: int = 0
     """The OID of its type; 0 for a column that was dropped."""
-    modifier: int = -1
-    """The modifier of its type."""
+    modifier: int = 0
+    """The modifier of its type; of 0 the facts say nothing."""
     missing: str | None = None
     """The text of the value that rows have which are older than the column (attmissingval); None: NULL."""
     default: bool = False

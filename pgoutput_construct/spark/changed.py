@@ -102,7 +102,7 @@ class Replay:
         intervals = find_intervals(_with_assumed(events, codes), self.alike, 0)
         assumed = len(codes)
         old_at, new_at = (np.searchsorted(codes, each) for each in (events.old[0][goes], events.new[0][comes]))
-        # Where each key stands among the old rows, and behind these the new ones; and what changed it last.
+        # Where each key stands among the old rows, and after these the new ones; and what changed it last.
         known, last = np.zeros(assumed, np.int64), np.full(assumed, -1)
         known[old_at], known[new_at] = goes, count + comes
         np.maximum.at(last, old_at, goes)
@@ -330,7 +330,7 @@ def _lists_of(flags: Mapping[str, Flags], rows: int) -> pa.Array:
 
 
 def _combined(rows: int, codes: Iterable[Numbers]) -> Numbers:
-    """Return a number for each of so many rows, the same for those that have the same in all ``codes``."""
+    """Return a number for each of ``rows`` rows, the same for those that have the same in all ``codes``."""
     found = np.zeros(rows, np.int64)
     for each in codes:
         # Codes are fewer than rows, so that the product of two fits.

@@ -12,7 +12,7 @@ from pgoutput_construct.spark.leaves import as_leaf
 __all__ = ["FEW", "connect"]
 
 FEW: Final = 200_000
-"""So many links the driver takes; in Spark each of them costs less, and the first one some seconds."""
+"""The most links that the driver takes; in Spark each of them costs less, and the first one some seconds."""
 
 
 def connect(links: DataFrame, few: int = FEW) -> DataFrame:

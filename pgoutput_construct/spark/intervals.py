@@ -93,7 +93,7 @@ class Alike(NamedTuple):
     lists: Numbers
     """For a shape of events, and one of rows: the number of the list in which the events look for the rows."""
     order: Numbers
-    """For a shape of events: the lists in which they look, one after the other; -1 behind the last."""
+    """For a shape of events: the lists in which they look, one after the other; -1 after the last."""
     of_list: Numbers
     """The number of the comparison for each list."""
     sizes: Numbers
@@ -125,7 +125,7 @@ class Alike(NamedTuple):
 
 
 def find_intervals(events: Events, alike: Alike, truncates: int) -> Intervals:
-    """Replay events, among so many truncates."""
+    """Replay events, among a number of truncates."""
     count, lists = len(events.goes), len(alike.of_list)
     codes = 1 + max(events.old.max(initial=-1), events.new.max(initial=-1))
     ended, found = np.full(count, OPEN, np.int64), np.full(count, -1, np.int64)

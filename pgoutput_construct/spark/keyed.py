@@ -96,7 +96,7 @@ def _keys(rows: DataFrame, layout: Layout, prefix: str, *others: str | Column) -
 
 
 def _same(layout: Layout, prefix: str) -> Column:
-    """Tell whether a key is one of ``_keys``. It is null only where a text says more."""
+    """Return whether a key is one of ``_keys``. It is null only where a text says more."""
     pairs = [(F.col(prefix + name), F.col(f"net_{name}")) for name in layout.key]
     return reduce(and_, (a.eqNullSafe(b) if layout.has_texts else a == b for a, b in pairs))
 

@@ -159,7 +159,9 @@ def _rows_of(events: DataFrame, replay: Replay, is_old: Column) -> list[Column]:
     new = _new(replay)
     if replay.keys is not None or not replay.columns:
         before = F.struct(*(BEFORE.value(name).alias(name) for name in replay.identity), F.lit(True).alias("__is"))
-        needed = F.col("_before").isNotNull() & ((F.col(SIDE) != COMES) | (F.size("_unchanged") > 0))
+        # Of a table that never had columns there is no ``_before``.
+        has_old = F.col("_before").isNotNull() if "_before" in events.columns else F.lit(False)
+        needed = has_old & ((F.col(SIDE) != COMES) | (F.size("_unchanged") > 0))
         values = [F.when(~is_old, column(name)).alias(name) for name in replay.columns]
         return [*values, "_untyped", F.when(needed, before).alias("_before")]
     values = [F.when(is_old, BEFORE.value(name)).otherwise(new(name)).alias(name) for name in replay.columns]

@@ -63,7 +63,7 @@ def advance(
     The last two are of the change that a row is from; of a copied row, the snapshot's LSN and its position in the log.
     ``before`` are the rows before, as this function returns them, None for no row; ``changes`` are then those that
     came since. Rows that they do not touch are not shuffled where the changes are few. A column that was added has
-    its default in the rows before. What else happened to the table must be begun anew, without ``before``: a new
+    its default in the rows before. Anything else needs a start from scratch, without ``before``: a new
     copy, other types, renamed columns.
 
     Without ``before`` the rows are those of the latest copy, and what the changes that count made of them. Changes
@@ -209,7 +209,7 @@ def with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
 
     As columns, not as a filter: that would be asked of rows, too, which a join removes. And as columns that Spark
     takes for random: of others it infers from a join that they are not null, and asks that of rows that went, before
-    (FilterExec.generatePredicateCode() tests that a field of a struct is there behind all else).
+    (FilterExec.generatePredicateCode() tests that a field of a struct is there after all else).
     """
     is_always = F.monotonically_increasing_id() >= 0
     kinds = {field.name: field.dataType for field in rows.schema}

@@ -46,7 +46,7 @@ Flags = NDArray[np.bool_]
 _TASK_ROWS: Final = 1_000_000
 _TASK_BYTES: Final = 1 << 28
 """Segments share a task until they have so much: each task costs a start, and each file of Parquet, until a column
-gives up its dictionary, more for every row than behind that."""
+gives up its dictionary, more for every row than after that."""
 _LEAST: Final = 1 / 4
 """Such a part of it is enough for a task where this machine would have fewer tasks than processors."""
 _FEW: Final = 4

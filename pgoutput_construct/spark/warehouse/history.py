@@ -30,7 +30,7 @@ HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_vali
 
 ``_op`` made the row, at ``_commit_lsn`` and ``_seq``; ``_valid_from`` is the time of that commit, null for rows that
 were copied. ``_valid_to`` is the time of the commit that ended it, ``_ended_by`` what did: update, delete, truncate, or
-snapshot (the table was copied again, and changed behind the log's back); both are null while it is so. ``_unchanged``
+snapshot (the table was copied again, and changed outside of the log); both are null while it is so. ``_unchanged``
 are columns whose value nobody said: TOASTed values that an update did not send, of a row that the log does not have;
 null for none.
 """
