@@ -1,11 +1,12 @@
 """Emits a specification as a Kaitai Struct file, from which its compiler makes readers in a dozen languages."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import yaml
 
+from tools.generate.reserved import distinct, escaped, identifier, members
 from tools.generate.text import COMMAND, GENERATED, snake_case
 from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Alternative, Element, Structure
@@ -29,7 +30,7 @@ TEXT: Entry = {
 def emit_kaitai(spec: Spec) -> str:
     """Return the file; its first line says what it was generated from."""
     mark = f"# {GENERATED}{spec.file} by: {COMMAND}. Do not edit.\n"
-    return mark + yaml.safe_dump(_File(spec).content(), sort_keys=False, allow_unicode=True, width=120)
+    return mark + yaml.safe_dump(_File(escaped(spec)).content(), sort_keys=False, allow_unicode=True, width=120)
 
 
 class _File:
@@ -42,8 +43,10 @@ class _File:
         """Return the whole of it."""
         for named in self.spec.named:
             self._type(snake_case(named.class_name), named, named.description)
-        self.enums["tag"] = {m.tag[0]: _named(snake_case(m.class_name), m.description) for m in self.spec.messages}
-        cases = {f"tag::{snake_case(m.class_name)}": self._reference(m) for m in self.spec.messages}
+        tags = members(snake_case(message.class_name) for message in self.spec.messages)
+        tagged = list(zip(tags, self.spec.messages, strict=True))
+        self.enums["tag"] = {m.tag[0]: _named(tag, m.description) for tag, m in tagged}
+        cases = {f"tag::{tag}": self._reference(m) for tag, m in tagged}
         body = {"id": "body", "type": {"switch-on": "tag", "cases": cases}}
         return {
             "meta": {"id": self.spec.protocol, "title": self.spec.title, "ks-version": KAITAI, "endian": "be"},
@@ -60,7 +63,8 @@ class _File:
         checks = []
         if isinstance(structure, Message):
             elements = elements[1:]
-            checks = [_since("version", "", structure.needs)] if structure.needs else []
+            (version,) = distinct(["version"], structure.field_names)
+            checks = [_since(version, "", structure.needs)] if structure.needs else []
         doc = {"doc": about} if about else {}
         seq = [*checks, *(each for element in elements for each in self._element(name, structure, element))]
         entry = doc | self._parameters([structure]) | {"seq": seq} | self._instances(elements)
@@ -70,18 +74,20 @@ class _File:
     def _instances(self, elements: Iterable[Element]) -> Entry:
         """Return what tells the bits of flags from each other."""
         flags = [each for each in elements if isinstance(each, Field) and each.bits]
+        taken = {name for element in elements for name in (element.name, *element.names)}
         found: Entry = {}
         for field in flags:
-            for bit, meaning in (field.bits or {}).items():
-                value = {"value": f"({field.name} & {bit}) != 0"}
-                found[f"{field.name}_{_identifier(meaning)}"] = value | _condition(field)
+            names = (f"{field.name}_{identifier(meaning)}" for meaning in (field.bits or {}).values())
+            for bit, name in zip(field.bits or {}, distinct(names, taken | found.keys()), strict=True):
+                found[name] = {"value": f"({field.name} & {bit}) != 0"} | _condition(field)
         return {"instances": found} if found else {}
 
     def _element(self, owner: str, structure: Structure, element: Element) -> Iterator[Entry]:
         if isinstance(element, Repeat):
             yield self._repeat(owner, element)
         elif isinstance(element, Choice):
-            yield from self._choice(owner, element, _next(structure, element))
+            names = {name for each in structure.elements for name in (each.name, *each.names)}
+            yield from self._choice(owner, element, _next(structure, element), names)
         else:
             before = _before(structure, element)
             there = {"if": f"{before.kind_name} != {owner}_{before.kind_name}::{element.name}"} if before else {}
@@ -97,7 +103,7 @@ class _File:
             item = {"type": self._reference(repeat.item, name)}
         return {"id": repeat.name, **item, "repeat": "expr", "repeat-expr": repeat.count, **_doc(repeat)}
 
-    def _choice(self, owner: str, choice: Choice, following: Field | None) -> Iterator[Entry]:
+    def _choice(self, owner: str, choice: Choice, following: Field | None, names: Set[str]) -> Iterator[Entry]:
         """Yield the tag and what follows it; where no branch need come, the tag can be that of what stands behind."""
         enum = f"{owner}_{choice.kind_name}"
         tags = {branch.tag[0]: _named(branch.name, branch.description) for branch in choice.alternatives}
@@ -107,7 +113,8 @@ class _File:
         yield _enumerated(choice.kind_name, enum) | _doc(choice)
         for branch in choice.alternatives:
             if branch.since:
-                yield _since(f"{branch.name}_version", f"{choice.kind_name} != {enum}::{branch.name} or ", branch.since)
+                (name,) = distinct([f"{branch.name}_version"], names)
+                yield _since(name, f"{choice.kind_name} != {enum}::{branch.name} or ", branch.since)
         cases = {f"{enum}::{b.name}": self._then(owner, b) for b in choice.alternatives if b.then is not None}
         if cases:
             yield {"id": choice.name, "type": {"switch-on": choice.kind_name, "cases": cases}}
@@ -138,7 +145,7 @@ class _File:
         if not field.values:
             return {}
         enum = f"{owner}_{field.name}"
-        self.enums[enum] = dict(zip(field.codes, map(_identifier, field.values.values()), strict=True))
+        self.enums[enum] = dict(zip(field.codes, members(field.values.values()), strict=True))
         return {"enum": enum, "valid": {"in-enum": True}}
 
     def _reference(self, structure: Structure, name: str = "") -> str:
@@ -200,7 +207,3 @@ def _doc(described: Any) -> Entry:
 
 def _named(name: str, about: str) -> Mapping[str, str]:
     return {"id": name, "doc": about} if about else {"id": name}
-
-
-def _identifier(meaning: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", meaning.lower()).strip("_")

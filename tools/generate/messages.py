@@ -1,6 +1,6 @@
 """Emits the message classes: frozen, slotted dataclasses in wire order, with units and source."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from tools.generate.text import constant, docstring, python_module
@@ -12,10 +12,17 @@ __all__ = ["emit_messages"]
 IMPORTS = """
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 from pgoutput_construct.wire.types import REQUIRED, Extended, FormattedBytes, Lsn, Marker, Timestamp, require
 """
+
+
+_ABSENT = " = None"
+_REQUIRED = " = REQUIRED"
+_BY_KEYWORD = " = field(default=None, kw_only=True)"
+_Attribute = tuple[str, str, str]
+"""The name, the type and the default of a field."""
 
 
 def emit_messages(spec: Spec, union: str) -> str:
@@ -107,19 +114,23 @@ class _Classes:
 
     def _body(self, structure: Structure) -> Iterator[str]:
         """Yield the fields; what may be absent defaults to None, and what follows it in place is still required."""
-        required: list[str] = []
+        fields = list(self._fields(structure))
+        yield from (f"    {name}: {hint}{default}" for name, hint, default in fields)
+        if required := [name for name, _, default in fields if default == _REQUIRED]:
+            yield "\n    def __post_init__(self) -> None:"
+            yield f"        require(self, {', '.join(map(repr, required))})"
+            yield "\n    if TYPE_CHECKING:  # what a default would hide: these fields have none\n"
+            yield from _signatures(fields)
+
+    def _fields(self, structure: Structure) -> Iterator[_Attribute]:
+        """Yield the name, the type and the default of each field."""
         optional = False
         for element in structure.exposed:
             default = _default(element, optional)
-            optional |= default == " = None"
-            if default == " = REQUIRED":
-                required += element.names
+            optional |= default == _ABSENT
             if isinstance(element, Choice) and not element.valued:
-                yield f"    {element.kind_name}: str{' | None' * element.optional}{default}"
-            yield f"    {element.name}: {_union(self._members(element))}{default}"
-        if required:
-            yield "\n    def __post_init__(self) -> None:"
-            yield f"        require(self, {', '.join(map(repr, required))})"
+                yield element.kind_name, f"str{' | None' * element.optional}", default
+            yield element.name, _union(self._members(element)), default
 
     def _members(self, element: Element) -> list[str]:
         """Return the types that a value of a field can have."""
@@ -152,10 +163,25 @@ class _Classes:
 
 def _default(element: Element, optional: bool) -> str:
     if element.conditional and not element.positional:
-        return " = field(default=None, kw_only=True)"
+        return _BY_KEYWORD
     if element.positional or (isinstance(element, Choice) and element.optional):
-        return " = None"
-    return " = REQUIRED" if optional else ""
+        return _ABSENT
+    return _REQUIRED if optional else ""
+
+
+def _signatures(fields: Sequence[_Attribute]) -> Iterator[str]:
+    """Yield the ways to give the fields: all by place, or from one that may be left out on by keyword."""
+    places = [each for each in fields if each[2] != _BY_KEYWORD]
+    named = [f"{name}: {hint} = None" for name, hint, default in fields if default == _BY_KEYWORD]
+    last = max(number for number, each in enumerate(places) if each[2] == _REQUIRED)
+    cuts = [number for number, each in enumerate(places[:last]) if each[2] == _ABSENT]
+    for cut in (last + 1, *cuts):
+        before = [f"{name}: {hint}" for name, hint, _ in places[:cut]]
+        after = [f"{name}: {hint}{_ABSENT * (default == _ABSENT)}" for name, hint, default in places[cut:]]
+        star = ["*"] * bool(named)
+        arguments = [*before, *after, *star, *named] if cut > last else [*before, "*", *after, *named]
+        yield f"        @overload\n        def __init__(self, {', '.join(arguments)}) -> None: ..."
+    yield "        def __init__(self, *args: Any, **given: Any) -> None: ..."
 
 
 def _attributes(structure: Structure) -> list[str]:
