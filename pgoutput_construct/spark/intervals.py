@@ -13,7 +13,7 @@ its place. Rows that were there before are events, too, by which they come. Even
 them: by the position of their transactions' commits, and in a transaction as they were sent. PostgreSQL itself changed
 the rows in another order across transactions, but never those of one row: its lock lasts until the commit.
 
-Which row goes is found by a *code*, a number for the values by which rows are told apart (``codes.py``):
+Which row goes is found by a *code*, a number for the values by which rows are told apart (``changed.py``):
 
 - With a key, it is the key. At most one row has it at any event: an index that can be a replica identity is unique and
   not deferrable (RelationGetIndexAttrBitmap, RelationGetReplicaIndex), so PostgreSQL looks for another row of the key

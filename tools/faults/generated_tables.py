@@ -283,7 +283,7 @@ class TableLife:
 
     def _drop_column(self, feature: str) -> None:
         name = self._other()
-        if name:
+        if name and len(self._columns) > 1:
             del self._columns[name]
             self._life.add(feature, f"ALTER TABLE {self._ref} DROP COLUMN {name}")
 

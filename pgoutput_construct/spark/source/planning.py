@@ -33,7 +33,6 @@ __all__ = [
     "Found",
     "chosen",
     "described_pieces",
-    "find_rows",
     "oids_of",
     "pieces",
     "segment_pieces",
@@ -128,11 +127,6 @@ def _committed(transactions: pa.Table, wanted: Range) -> Flags:
 def _copies(index: LogIndex, wanted: Range) -> tuple[TableCopy, ...]:
     copies = (copy for copy in present_copies(index) if copy.rows and wanted.after < copy.seq <= wanted.until)
     return tuple(sorted((copy for copy in copies if wanted.bounds.hold(copy)), key=lambda copy: copy.first_chunk))
-
-
-def find_rows(opened: Opened, table: Table, wanted: Range) -> Found:
-    """Find where a table has rows that are wanted."""
-    return Found(opened.index, wanted, oids_of(opened, [table]))
 
 
 def pieces(log: ChangeLog, index: LogIndex, wanted: Range, found: Found) -> Iterator[Piece]:

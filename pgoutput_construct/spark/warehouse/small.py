@@ -7,13 +7,13 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.spark.arrow_state import Rule
 from pgoutput_construct.spark.counting import Commits
 from pgoutput_construct.spark.dealing import deal
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.schemas import changes_schema
-from pgoutput_construct.spark.small import Rule
 from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.naming import MARK

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.small import Rule, advanced_rows, history_schema, recorded_rows, rows_schema
+from pgoutput_construct.spark.arrow_state import Rule, advanced_rows, history_schema, recorded_rows, rows_schema
 from pgoutput_construct.spark.warehouse.staged import put
 from pgoutput_construct.spark.writing import PARQUET, footer_of
 
