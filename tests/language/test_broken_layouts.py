@@ -65,7 +65,7 @@ BROKEN = {
     "a value that gains a field": (
         "length: length}]",
         "length: length}, {field: Int8, name: more, since: 2}]",
-        "has several fields",
+        "has more than bytes, and the python value bytes",
     ),
     "a value that is no bytes": (
         "then: [{field: Int32, name: length}, {field: Byten, name: data, length: length}]",
