@@ -77,7 +77,7 @@ class ValueLoader:
 def kind_text(value: bytes | Marker) -> str:
     """Return a value that is of none of FORMATS as people read it: the name of its kind, and its bytes."""
     if isinstance(value, bytes):
-        return f"{_KINDS[type(value)]} \\x{value.hex()}"
+        return f"{_KINDS.get(type(value), type(value).__name__)} \\x{value.hex()}"
     return _KINDS[value]
 
 

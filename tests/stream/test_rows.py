@@ -41,7 +41,7 @@ def test_rows_have_names_and_python_values() -> None:
 
 
 def test_values_of_another_format_stay_as_they_came() -> None:
-    """A format of later versions is neither text nor binary: it is not read, and only columns of text hold it."""
+    """A format of later versions is neither text nor binary: it is not read, and told by its name and its bytes."""
 
     class Compressed(FormattedBytes):
         """A format of values that is no text."""
@@ -50,11 +50,11 @@ def test_values_of_another_format_stay_as_they_came() -> None:
 
     value = Compressed(b"5")
     assert type(ValueLoader().load(value, TYPE_NAMES["int4"].oid)) is Compressed
-    for name, kind in (("int4", pa.int32()), ("bytea", pa.binary())):
+    for name, kind in (("int4", pa.int32()), ("bytea", pa.binary()), ("text", pa.string())):
         column = ColumnReader(RelationColumn(0, "c", TYPE_NAMES[name].oid, -1), {}, kind)
         with pytest.raises(CannotHold):
             column.load(value)
-        assert column.text(value) == r"\x35"
+        assert column.text(value) == r"Compressed \x35"
         assert find_cast(ord("z"), TYPE_NAMES[name].oid, kind) is None
 
 
