@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,11 +22,10 @@ from pgoutput_construct.postgres import (
     connect,
     create_slot,
     drop_slot,
-    slot_health,
 )
 from pgoutput_construct.postgres.copying.copier import Copier
 from pgoutput_construct.wire import Lsn
-from tests.postgres.lost import ids, oid_of
+from tests.postgres.lost import ids, invalidate, oid_of
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 from tools.faults.obstacles import break_decoding
 
@@ -96,7 +96,7 @@ def test_a_slot_that_was_invalidated(shop: Shop, running: bool) -> None:
     shop.execute(ROWS.format(1, 10))
     shop.capture()
     if not running:
-        invalidate(shop)
+        invalidate(shop, 11)
         with pytest.raises(ReplicationError, match=r"is lost.*--on-lost-slot snapshot"):
             shop.capture()
         shop.capture(on_lost_slot="snapshot")
@@ -105,7 +105,7 @@ def test_a_slot_that_was_invalidated(shop: Shop, running: bool) -> None:
             wait_until(lambda: is_active(shop))
             with writer.transaction():  # the slot cannot move past its begin
                 writer.execute("INSERT INTO item VALUES (12, 'a')")
-                invalidate(shop)
+                invalidate(shop, 11)
             wait_until(lambda: outcome.done() or BEGUN_ANEW in [event.name for event in shop.log().events()])
         shop.capture(on_lost_slot="snapshot")
     shop.execute(ROWS.format(13 if running else 12, 20))
@@ -186,23 +186,10 @@ def logged(shop: Shop, name: str) -> bool:
         return False
 
 
-def invalidate(shop: Shop) -> None:
-    """Let the server remove what the slot needs."""
-    shop.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'", "SELECT pg_reload_conf()")
-    try:
-        shop.execute("INSERT INTO item VALUES (11, 'b')")
-        for _ in range(3):
-            shop.execute("SELECT pg_logical_emit_message(true, 'a', 'b')", "SELECT pg_switch_wal()")
-        shop.execute("CHECKPOINT")
-        wait_until(lambda: any(slot.lost for slot in slot_health(shop.dsn, shop.slot)))
-    finally:
-        shop.execute("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
-
-
 def test_a_table_that_was_created_while_there_was_no_slot(shop: Shop) -> None:
     """All tables are published, and no publication had it before: still the log does not have its first rows."""
     shop.execute("CREATE PUBLICATION everything FOR ALL TABLES")
-    given = {"publications": ["everything"], "create_slot": True, "snapshot": False}
+    given: dict[str, Any] = {"publications": ["everything"], "create_slot": True, "snapshot": False}
     shop.capture(**given)
     shop.execute(ROWS.format(1, 10))
     shop.capture(**given)

@@ -1,23 +1,25 @@
 """What a slot sends again is compared with the log: a server that was put back is not the one that was captured."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.events import BEGUN_ANEW, OPTIONS_CHANGED
 from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.planning import committed, lost_ends
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.postgres import SegmentLimits
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.postgres import SegmentLimits, create_slot, drop_slot
 from pgoutput_construct.postgres.overlap import Overlap, find_overlap
 from pgoutput_construct.wire import Lsn
-from tests.postgres.lost import ids, oid_of
+from tests.postgres.lost import ids, invalidate, oid_of
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
 from tools.faults.lost_histories import Volume
 
@@ -176,6 +178,61 @@ def test_a_server_that_was_put_back(shop: Shop, last: str) -> None:
         assert not lineage_of(log.index).stale and verify(log.store).problems == ()
 
 
+def _drop(shop: Shop) -> list[int]:
+    with shop.connect() as connection:
+        drop_slot(connection, shop.slot)
+    return []
+
+
+def _drop_past_the_end(shop: Shop) -> list[int]:
+    written = pass_the_end(shop)
+    return written + _drop(shop)
+
+
+def _create_past_the_end(shop: Shop) -> list[int]:
+    written = _drop_past_the_end(shop)
+    with shop.connect() as connection:
+        create_slot(connection, shop.slot, two_phase=True)
+    return written
+
+
+def _invalidate(shop: Shop) -> list[int]:
+    invalidate(shop, 90_001)
+    return [90_001]
+
+
+@pytest.mark.parametrize("lose", [_drop, _drop_past_the_end, _create_past_the_end, _invalidate])
+def test_a_server_that_was_put_back_and_lost_its_slot(shop: Shop, lose: Callable[[Shop], list[int]]) -> None:
+    """Nothing compares its history with the log's: still no row that it lost is on top of the new copies."""
+    with Volume.of(shop.server) as volume:
+        for number in range(11, 41):
+            shop.execute(ROWS.format(number, number))
+        shop.capture()
+        volume.put_back()
+        written = lose(shop)
+        with pytest.raises(PgoutputError, match="--on-lost-slot snapshot"):
+            shop.capture()
+        shop.capture(on_lost_slot="snapshot")
+        shop.execute(ROWS.format(11, 15))
+        shop.capture()
+        log = shop.log()
+        assert ids(log, oid_of(shop)) == sorted([*range(1, 16), *written])
+        assert not lineage_of(log.index).stale and verify(log.store).problems == ()
+
+
+def test_a_slot_that_was_dropped_alone(shop: Shop) -> None:
+    """The server's history is the log's: all transactions of the log count as before, also once it goes on."""
+    shop.execute(ROWS.format(11, 20))
+    shop.capture()
+    before = shop.log().transactions()
+    _drop(shop)
+    shop.execute(ROWS.format(21, 30))
+    shop.capture(on_lost_slot="snapshot")
+    index = shop.log().index
+    assert len(before) and lost_ends(index) == []
+    assert committed(index.transactions, lost_ends(index))["seq"].to_pylist() == before["seq"].to_pylist()
+
+
 def test_only_what_is_new_differs(shop: Shop) -> None:
     """The log has nothing of the lost history but its position: the server has a transaction before that."""
     with Volume.of(shop.server) as volume:
@@ -219,7 +276,7 @@ def test_under_other_options(shop: Shop, back: bool, caplog: pytest.LogCaptureFi
             pass_the_end(shop)
         else:
             crash(shop, slot)
-        given = {"publications": [PUBLICATION, "others"], "messages": False}
+        given: dict[str, Any] = {"publications": [PUBLICATION, "others"], "messages": False}
         if back:
             with pytest.raises(ChangeLogError, match=PUT_BACK):
                 shop.capture(**given)
