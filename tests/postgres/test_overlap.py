@@ -11,6 +11,7 @@ import pytest
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.events import BEGUN_ANEW, OPTIONS_CHANGED
 from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.note import read_note
 from pgoutput_construct.changelog.planning import committed, lost_ends
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.verify import verify
@@ -20,7 +21,7 @@ from pgoutput_construct.postgres import SegmentLimits, create_slot, drop_slot
 from pgoutput_construct.postgres.overlap import Overlap, find_overlap
 from pgoutput_construct.wire import Lsn
 from tests.postgres.lost import ids, invalidate, oid_of
-from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
+from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 from tools.faults.lost_histories import Volume
 
 pytestmark = pytest.mark.server
@@ -105,7 +106,7 @@ def crash(shop: Shop, slot: bytes) -> None:
 def overlap(shop: Shop) -> Overlap:
     """Return what the slot is about to send again."""
     log = shop.log()
-    found = find_overlap(log.store, shop.confirmed(), log.segments[-1].position)
+    found = find_overlap(log.store, shop.confirmed(), log.segments[-1].position, read_note(log.store).told)
     assert found is not None
     return found
 
@@ -218,6 +219,65 @@ def test_a_server_that_was_put_back_and_lost_its_slot(shop: Shop, lose: Callable
         log = shop.log()
         assert ids(log, oid_of(shop)) == sorted([*range(1, 16), *written])
         assert not lineage_of(log.index).stale and verify(log.store).problems == ()
+
+
+@pytest.mark.parametrize("move", ["created", "advanced"])
+@pytest.mark.parametrize("is_noted", [False, True], ids=["segment", "note"])
+def test_a_slot_that_was_moved_to_where_nothing_is_compared(shop: Shop, move: str, is_noted: bool) -> None:
+    """It is past the last transaction of the log and before its end, on a server that was put back: refused.
+
+    So is one on a server that was not: nothing tells them apart.
+    """
+    with Volume.of(shop.server) as volume:
+        last = shop.execute(*(ROWS.format(number, number) for number in range(11, 41)))
+        shop.capture()
+        with shop.capturing(status_interval=0.1):
+            wait_until(lambda: is_active(shop))
+            end = shop.execute("SELECT pg_switch_wal()", "CREATE VIEW nothing AS SELECT 1")
+            wait_until(lambda: shop.confirmed() >= end)
+        if not is_noted:
+            shop.capture()
+            shop.capture(messages=False)  # a segment that says so
+        volume.put_back()
+        first = 100_001
+        while shop.execute(ROWS.format(first, first + 99)) <= last:
+            first += 100
+        with shop.connect() as connection:
+            if move == "created":
+                drop_slot(connection, shop.slot)
+                create_slot(connection, shop.slot, two_phase=True)
+            else:
+                connection.execute("SELECT pg_replication_slot_advance(%s, pg_current_wal_flush_lsn())", [shop.slot])
+        shop.execute("SELECT pg_switch_wal()", "CREATE VIEW nothing AS SELECT 1", ROWS.format(90_001, 90_010))
+        shop.execute("SELECT pg_switch_wal()", "CREATE VIEW other AS SELECT 1")
+        confirmed = shop.confirmed()
+        for _ in range(2):
+            with pytest.raises(ChangeLogError, match=r"re-created, or moved .* no transaction of the log comes after"):
+                shop.capture()
+        assert shop.confirmed() == confirmed
+        shop.capture(on_lost_slot="snapshot")
+        shop.execute(ROWS.format(11, 15))
+        shop.capture()
+        log = shop.log()
+        assert ids(log, oid_of(shop)) == [*range(1, 16), *range(90_001, 90_011), *range(100_001, first + 100)]
+        assert not lineage_of(log.index).stale and verify(log.store).problems == ()
+
+
+def test_a_crash_puts_a_slot_back_to_what_a_note_said(shop: Shop) -> None:
+    """No transaction of the log follows, but the capture has told the slot that position, and others since."""
+    shop.execute(ROWS.format(11, 20))
+    shop.capture()
+    with shop.capturing(status_interval=0.1):
+        wait_until(lambda: is_active(shop))
+        end = shop.execute("CREATE VIEW one AS SELECT 1")
+        wait_until(lambda: shop.confirmed() >= end)
+        slot = saved(shop)
+        later = shop.execute("CREATE VIEW two AS SELECT 1", "CREATE VIEW three AS SELECT 1")
+        wait_until(lambda: shop.confirmed() >= later)
+    crash(shop, slot)
+    shop.execute(ROWS.format(21, 30))
+    shop.capture()
+    assert committed_ids(shop.log()) == [*range(1, 31)]
 
 
 def test_a_slot_that_was_dropped_alone(shop: Shop) -> None:
