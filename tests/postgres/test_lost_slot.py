@@ -131,6 +131,17 @@ def test_a_slot_that_cannot_be_decoded(either: Shop) -> None:
     check(either, oid, 30)
 
 
+def test_a_stream_that_is_refused_with_an_internal_error(shop: Shop) -> None:
+    """The server does not find a file before the stream begins: like an error in it, after a few attempts."""
+    shop.execute(f"ALTER DATABASE {shop.dbname} SET dynamic_library_path = '/nowhere'")
+    with pytest.raises(ReplicationError, match=r"refused .*could not access file.*each time.*on-lost-slot") as said:
+        shop.capture()
+    assert said.value.sqlstate == "58P01"
+    shop.execute(f"ALTER DATABASE {shop.dbname} RESET dynamic_library_path", ROWS.format(1, 10))
+    shop.capture()
+    assert committed_ids(shop.log()) == [*range(1, 11)]
+
+
 @pytest.mark.parametrize("running", [False, True], ids=["empty", "running"])
 def test_a_slot_that_cannot_be_decoded_and_a_new_log(either: Shop, tmp_path: Path, running: bool) -> None:
     """A log may also be empty when its slot cannot be decoded, or the capture run for long: the log then goes on."""
