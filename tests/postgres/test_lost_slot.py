@@ -89,6 +89,7 @@ def test_what_was_prepared_before_is_void(either: Shop) -> None:
     assert not len(either.log().open_transactions())
 
 
+@pytest.mark.parametrize("own_server", [18, 19], indirect=True, ids="pg{}".format)
 @pytest.mark.parametrize("running", [False, True], ids=["stopped", "running"])
 def test_a_slot_that_was_invalidated(shop: Shop, running: bool) -> None:
     """The server removed what the slot needs, also while it is read: a new one is made, and the log goes on."""
