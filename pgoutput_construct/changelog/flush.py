@@ -1,6 +1,6 @@
 """What the writer hands over becomes durable: a segment with its index, or a note where only the position moved."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pgoutput_construct.changelog.build import IndexBuilder
 from pgoutput_construct.changelog.claim import Claim, overtaken
@@ -76,14 +76,16 @@ class Flush:
                 ensure_id(self.store)
                 self._has_id = True
             segment = self._write_segment(handed, handed.options)
-        elif handed.position.complete_lsn > note.reached(handed.last):
+            note = note.including(handed.position.complete_lsn)
+        elif handed.position.complete_lsn and handed.position.complete_lsn not in note.told:
             note = self._write_note(handed)
         self.claim.check()  # else it went elsewhere, and may not be confirmed
         return Durable(handed.position, segment, note)
 
     def _write_note(self, handed: Handed) -> Note:
         next_seq = handed.last.last_seq + 1 if handed.last else 0
-        note = note_after(handed.position.complete_lsn, next_seq, handed.options)
+        note = note_after(max(handed.position.complete_lsn, handed.noted.confirmed_lsn), next_seq, handed.options)
+        note = replace(note, told=handed.noted.told).including(handed.position.complete_lsn)
         write_note(self.store, note)
         return note
 

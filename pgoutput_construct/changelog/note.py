@@ -1,7 +1,8 @@
 """The note beside the segments: how far the server was told that all is durable, where no segment says so."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Final, Self
 
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.options import LogOptions
@@ -12,6 +13,10 @@ from pgoutput_construct.wire import Lsn
 __all__ = ["NOTE_NAME", "Note", "note_after", "read_note", "write_note"]
 
 NOTE_NAME = ".confirmed.json"
+
+_TOLD: Final = 4096
+"""How many positions are kept: on an idle server those of eleven hours, at one each ten seconds. A crash puts a slot
+back to where a checkpoint saved it, by default five minutes before at most (checkpoint_timeout)."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,13 @@ class Note:
     """Where that timeline began (``LogOptions.timeline_origin``)."""
     slot: str | None = None
     """The slot that the capture of an empty log is about to create, or has created; None once the log has begun."""
+    told: tuple[int, ...] = ()
+    """The last positions that the server was told are durable: a slot that is at none of them was moved by another
+    one. Those of segments that followed the note are added as they are read."""
+
+    def including(self, lsn: int) -> Self:
+        """Return the note with a position that the server is told."""
+        return self if lsn in self.told else replace(self, told=(*self.told, int(lsn))[-_TOLD:])
 
     def reached(self, last: Segment | None) -> Lsn:
         """Return the highest position that was confirmed, by this note or with the newest segment."""
@@ -50,7 +62,9 @@ def read_note(store: LogStore) -> Note:
         content = json.loads(store.read(NOTE_NAME))
         timeline, seq = content.get("timeline"), int(content.get("next_seq", 0))
         names = {name: content.get(name) for name in ("timeline_origin", "slot")}
-        return Note(Lsn(content["confirmed_lsn"]), seq, None if timeline is None else int(timeline), **names)
+        told = tuple(map(int, content.get("told", ())))
+        confirmed, number = Lsn(content["confirmed_lsn"]), None if timeline is None else int(timeline)
+        return Note(confirmed, seq, number, **names, told=told).including(confirmed)
     except MissingFileError:
         return Note()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -61,7 +75,7 @@ def read_note(store: LogStore) -> Note:
 def note_after(position: Lsn, next_seq: int, options: LogOptions | None) -> Note:
     """Return the note of a position that was reached under some options, before the log's ``next_seq``."""
     timeline, origin = (options.timeline, options.timeline_origin) if options else (None, None)
-    return Note(position, next_seq, timeline, origin)
+    return Note(position, next_seq, timeline, origin).including(position)
 
 
 def write_note(store: LogStore, note: Note) -> None:

@@ -110,6 +110,11 @@ class LogWriter:
         return self._note.reached(self._last)
 
     @property
+    def told(self) -> tuple[int, ...]:
+        """The last positions that were confirmed: a slot at another one was moved, or created, by somebody else."""
+        return self._note.told
+
+    @property
     def noted_timeline(self) -> tuple[int | None, str | None]:
         """The server's timeline on which ``noted_lsn`` was reached, and its origin; None where the log has neither."""
         if self._note.confirmed_lsn > self.position.complete_lsn or self._last is None:
@@ -137,7 +142,7 @@ class LogWriter:
         if self._claim.is_taken:
             self._claim.check()
         elif not self._parts:
-            self._note = read_note(self.store)
+            self._note = self._read_note(self._last)
             if self._claim.is_overtaken(self._last):
                 self._recover()
 
@@ -261,14 +266,18 @@ class LogWriter:
 
     def _recover(self) -> None:
         self.store.sweep()
-        self._note = read_note(self.store)
         listing = list_log(self.store)
+        self._note = self._read_note(listing[-1] if listing else None)
         if listing:
             self._last = last = listing[-1]
             self.options = last.options
             self.next_seq = self._first_seq = last.last_seq + 1
         self._note.check_end(self.next_seq, self.store)
         self._flush = Flush(self.store, self._claim, ManifestKeeper(self.store, listing))
+
+    def _read_note(self, last: Segment | None) -> Note:
+        note = read_note(self.store)
+        return note.including(last.position.complete_lsn) if last else note
 
     def _take_back(self, handed: Handed) -> None:
         if handed.rows:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["serve_command"]
 
 _LOOK_SECONDS: Final = 1.0
+_LINES: Final = (".json", ".jsonl", ".ndjson")
+"""How the names of files with lines of JSON end."""
 _OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
@@ -98,7 +100,8 @@ def serve_command(
 
     A client gets what it asks for: protocol version, streaming, two_phase, binary and origin as in START_REPLICATION,
     from the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a
-    capture adds meanwhile is served, too; a log that has no segment yet is waited for. Initial table synchronization is
+    capture adds meanwhile is served, too; a log that has no segment yet, or whose directory is not there yet, is waited
+    for. Initial table synchronization is
     not served: subscribe WITH (copy_data = false).
 
     \b
@@ -126,7 +129,7 @@ def serve_command(
         user=user,
         password=password,
         tls=_tls(ssl_cert, ssl_key),
-        slots_file=slots or (beside(source) if is_log(source) or Path(source).is_file() else None),
+        slots_file=slots or (beside(source) if _may_be_log(source) or Path(source).is_file() else None),
         creates_slots=not strict_slots,
         replaces_rows=replace_rows,
         rate=rate,
@@ -200,7 +203,7 @@ def _feed(source: str, server_version: int, meaning: Path | None) -> "Feed | Non
     """Return what is to be served, None for a log that has no segment yet; raise PgoutputError for what cannot be."""
     if is_scenario(source):
         return scenario_feed(source, server_version, meaning)
-    if is_log(source):
+    if _may_be_log(source):
         return _log_feed(source)
     if source != "-" and not Path(source).exists():
         remedy = "give the directory of a change log, which pgoutput capture creates, or a file of JSON lines"
@@ -208,6 +211,13 @@ def _feed(source: str, server_version: int, meaning: Path | None) -> "Feed | Non
     from pgoutput_construct.cli.json_feed import json_feed
 
     return json_feed(source, server_version)
+
+
+def _may_be_log(source: str) -> bool:
+    """Return whether a source is a log, or may become one: a path without anything there, unless it names lines."""
+    path = Path(source)
+    is_awaited = source != "-" and not is_scenario(source) and not path.exists() and path.suffix not in _LINES
+    return is_log(source) or is_awaited
 
 
 def _log_feed(source: str) -> "Feed | None":

@@ -46,8 +46,10 @@ def tail_command(
 
     With --json each change is an object: commit_lsn, commit_time, xid, seq (the place in the transaction), op,
     table (schema and name, too, by themselves), new, old, and unchanged: the columns whose value was not sent.
-    Values are PostgreSQL's text, of either format in which they were captured, but integers, finite floating-point
-    numbers, booleans and NULL are JSON's own.
+    Values are PostgreSQL's text, of either format in which they were captured, but smallint, integer, bigint, oid,
+    finite real and double precision, boolean and NULL are JSON's own. So integers of all other types are strings, such
+    as of numeric, money, xid, xid8 and oid8, of arrays and ranges. A bigint may be beyond 2^53, which programs that
+    read all numbers as floating-point do not keep exactly.
 
     \b
     Examples:

@@ -35,7 +35,7 @@ _BINARY = (
 
 
 class DecodingError(ReplicationError):
-    """The server met an internal error while it decoded: the next attempt passes it, or meets it again."""
+    """The server met an internal error while it decoded, or began to: the next attempt passes it, or meets it again."""
 
 
 def server_error(result: Any, what: str) -> ReplicationError:
@@ -54,6 +54,6 @@ def server_error(result: Any, what: str) -> ReplicationError:
         text += f" ({_BINARY})"
     elif state in _REMEDIES:
         text += f" ({_REMEDIES[state]})"
-    elif state is not None and what == ENDED and _INTERNAL.fullmatch(state):
+    elif state is not None and _INTERNAL.fullmatch(state):
         return DecodingError(text, sqlstate=state, transient=True)  # for a few times: see Retry
     return ReplicationError(text, sqlstate=state, transient=transient)

@@ -1,12 +1,34 @@
-"""Where a log cannot go on with what its slot has: refused with the remedy, or (``on_lost_slot``) begun anew."""
+"""Where a log cannot go on with what its slot has: refused with the remedy, or (``on_lost_slot``) begun anew.
+
+**What of the log still counts then.** A slot that was dropped is mostly all that has happened: the server has each
+transaction of the log, and histories and reads as of an earlier moment need them. But the server may have been put back
+to before them, too, and without the slot nothing says how far (on one timeline PostgreSQL keeps no mark of its history
+but its WAL, which may be gone). Whatever happened, its new copies must not get ghosts: a transaction counts on top of a
+copy when its xid is not visible to the copy's snapshot, and xids of a lost history may still be to come.
+
+So the server's snapshot decides, by the rule with which copies are read (``Snapshot.invisible``). What it does not
+show has not ended on this server, although the log says that it has: it is of another history. So is all that ended
+after it, since WAL is written from one end to the other, and all that ended after the end of the server's WAL. These
+are void. All else is visible to each later snapshot, too: no copy has it twice, or lacks it. What a lost history had
+under xids that the server has used for others meanwhile stays in histories as what the log saw, until the new copies.
+A commit that still waits for a synchronous standby is not visible either: it is void, and the copies have it.
+"""
 
 import logging
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.events import BEGUN_ANEW
 from pgoutput_construct.changelog.footer import Position
+from pgoutput_construct.changelog.indexes import indexes_of
+from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.planning import committed, lost_ends
+from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres.announcements import announce
@@ -67,11 +89,28 @@ def begin_anew(
         drop_slot(connection, options.slot)
         found = []
     confirmed = found[0].confirmed_lsn if found else None
-    void_after = getattr(gap, "void_after", None)
-    if confirmed is not None and void_after is not None:  # what comes again is not to be there twice
-        void_after = min(void_after, confirmed)
     announce(writer, options)
     snapshot = read_snapshot(connection, current_lsn(connection))
+    void_after = _void_after(writer, snapshot, gap)
+    if confirmed is not None and void_after is not None:  # what comes again is not to be there twice
+        void_after = min(void_after, confirmed)
     told = {"reason": reason, "snapshot": [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]}
     writer.append_fact(BEGUN_ANEW, snapshot.lsn, **told, void_after=None if void_after is None else int(void_after))
     writer.begin_anew(Position(confirmed) if confirmed else Position())
+
+
+def _void_after(writer: LogWriter, snapshot: Snapshot, gap: LogGapError | LostSlotError) -> Lsn | None:
+    """Return the position after which nothing counts that the log has from before the gap; None where all does."""
+    found = [gap.void_after if isinstance(gap, LogGapError) else None, _first_unseen(writer.store, snapshot)]
+    if snapshot.lsn < writer.noted_lsn:
+        found.append(snapshot.lsn)
+    return min((lsn for lsn in found if lsn is not None), default=None)
+
+
+def _first_unseen(store: LogStore, snapshot: Snapshot) -> Lsn | None:
+    """Return the last position before all transactions of a log that ``snapshot`` does not show; None without any."""
+    index = indexes_of(list_log(store))
+    transactions = committed(index.transactions, lost_ends(index))
+    unseen = snapshot.invisible(transactions["xid"].to_numpy())
+    first = pc.min(transactions["end_lsn"].filter(pa.array(unseen))).as_py()
+    return None if first is None else Lsn(first - 1)

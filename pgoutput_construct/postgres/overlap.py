@@ -12,7 +12,11 @@ sent twice is that one and what followed it, whatever the slot has.
 
 - The witness must come. What comes with the same end must have the same xid and time. A commit that the log, complete
   up to its end, does not have belongs to another history.
-- A slot that is past the witness has proved it: the server had it when it was confirmed.
+- A slot that is past the witness has proved it: the server had it when it was confirmed. That holds for the slot that
+  was confirmed, not for one that was created, or advanced, by hand since, which PostgreSQL does not tell from it. So
+  the slot must be at a position that this log's capture has told it (``Note.told``). Else nothing shows which history
+  the server has, and it is refused. Not so before the position at which the log begins, or begins again after a gap or
+  a prune: what a slot was told by then the log need not know.
 - A transaction that ends before the position from which a server sends is not streamed (ReorderBufferCanStartStreaming
   compares what is being read with that position). What ends there or later may be streamed a second time: a prepared
   transaction, streams without a row, and the witness, too, at its own commit record, when that gives a new snapshot of
@@ -26,7 +30,7 @@ sent twice is that one and what followed it, whatever the slot has.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -136,15 +140,17 @@ class Overlap:
         )
 
 
-def find_overlap(store: LogStore, slot_lsn: Lsn, position: Position) -> Overlap | None:
+def find_overlap(store: LogStore, slot_lsn: Lsn, position: Position, told: Collection[int]) -> Overlap | None:
     """Return what a slot sends again of a log that is complete up to ``position``, None where it is not before that.
 
-    Raises ChangeLogError for a damaged segment.
+    ``told`` are the last positions that the slot's reader has confirmed. Raises LogGapError where nothing can be
+    compared and the slot is at none of them, ChangeLogError for a damaged segment.
     """
-    if slot_lsn >= position.complete_lsn:
+    if slot_lsn >= position.complete_lsn and slot_lsn in told:
         return None
     listing = list_log(store)
-    if not listing:
+    if slot_lsn >= position.complete_lsn or not listing:
+        _check_told(store, listing, slot_lsn, told)
         return None
     pruned_lsn = read_pruned(store).lsn if listing[0].first_seq else Lsn(0)
     walk = _Walk(listing, slot_lsn, pruned_lsn)
@@ -167,7 +173,21 @@ def find_overlap(store: LogStore, slot_lsn: Lsn, position: Position) -> Overlap 
         if end > start:
             known[end] = _Known(xid)
             streams.add(xid)
+    if witness is None and slot_lsn >= walk.begins:  # else the log need not know what the slot was told
+        _check_told(store, listing, slot_lsn, told)
     return Overlap(slot_lsn, Lsn(start), listing[-1].options, str(store), known, witness, frozenset(streams), listing)
+
+
+def _check_told(store: LogStore, listing: Listing, slot_lsn: Lsn, told: Collection[int]) -> None:
+    if slot_lsn in told or slot_lsn < min(told, default=0):
+        return
+    if all(slot_lsn != segment.position.complete_lsn for segment in listing):
+        raise LogGapError(
+            f"the slot is at {slot_lsn}, up to which the capture of the log in {store} has never confirmed: the slot "
+            "was re-created, or moved by another reader, and no transaction of the log comes after that with which the "
+            f"server's history could be compared; {REMEDY}",
+            void_after=slot_lsn,
+        )
 
 
 def is_sent_alike(one: LogOptions, other: LogOptions) -> bool:
@@ -199,6 +219,8 @@ class _Walk:
         self._listing = listing
         self.start_lsn = max(slot_lsn, pruned_lsn)
         """The position before which nothing can be compared."""
+        self.begins = pruned_lsn
+        """Where the log begins, as far as that is known."""
 
     def ended(self) -> Iterator[dict[str, Any]]:
         """Yield the transactions that ended, but for those that were streamed and rolled back; the last one first.
@@ -228,6 +250,7 @@ class _Walk:
             if begun >= 0:
                 break
         is_pruned = bool(self._listing[0].first_seq) and begun < 0
+        self.begins = max(self.begins, began)
         self.start_lsn = max(self.start_lsn, began or (Lsn(0) if is_pruned else last.position.complete_lsn))
 
 

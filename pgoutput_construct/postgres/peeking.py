@@ -7,8 +7,10 @@ from typing import Final
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.copying.tables import read_tables
-from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
+from pgoutput_construct.postgres.queries import fetch, fetch_row, run
+from pgoutput_construct.postgres.silence import is_at_work
 from pgoutput_construct.postgres.slots import check_slot
+from pgoutput_construct.postgres.waiting import Patience, PatientConnection
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Commit, Lsn, parse
 
@@ -30,7 +32,7 @@ _CHANGES: Final = 200_000
 class SlotPeek:
     """A slot, over an open connection; ``open_slot`` makes it."""
 
-    def __init__(self, connection: Connection, slot: str, publications: Sequence[str]) -> None:
+    def __init__(self, connection: PatientConnection, slot: str, publications: Sequence[str]) -> None:
         self._connection = connection
         self._slot = slot
         self.publications = publications
@@ -79,8 +81,12 @@ def open_slot(dsn: str, slot: str, publications: Sequence[str] = ()) -> Iterator
 
     Raises ReplicationError, without any secret in it, for a server that cannot be reached, a slot that is not there, of
     another plugin, or made for two-phase commit: what such a one sends at PREPARE may be rolled back.
+
+    The server decodes all that is peeked at before it sends any of it (pg_logical_slot_get_changes_guts() fills a
+    tuplestore). It is waited for as long as it is at work.
     """
     with connect(dsn, replication=False) as connection:
+        connection.patience = Patience(is_working=lambda: is_at_work(dsn, connection.pgconn.backend_pid))
         check_slot(connection, slot)
         if fetch_row(connection, _TWO_PHASE, [slot], doing="the slot cannot be read")[0]:
             raise ReplicationError(

@@ -43,6 +43,9 @@ class Patience:
     """Silence of the server after which the wait ends with psycopg.OperationalError."""
     asked: Asked | None = None
     """Asked ten times a second; a reason ends the wait with Stopped."""
+    is_working: Callable[[], bool] | None = None
+    """Asked when the time is over: whether the server is at work, as another connection shows; then the time begins
+    again. Without it silence alone counts."""
 
     def wait(self, fileno: int, wanted: Wait) -> Ready:
         """Wait until the socket can do what is wanted, with the GIL released."""
@@ -50,15 +53,18 @@ class Patience:
         poll = select.poll()
         poll.register(fileno, _EVENTS[wanted])
         while not (events := poll.poll(_SLICE * 1000)):
-            self.look_up(deadline)
+            deadline = self.look_up(deadline)
         return _ready(events[0][1], wanted)
 
-    def look_up(self, deadline: float) -> None:
-        """Raise Stopped or, after the deadline, psycopg.OperationalError."""
+    def look_up(self, deadline: float) -> float:
+        """Return the deadline, or the next one; raise Stopped or, after the last one, psycopg.OperationalError."""
         if self.asked is not None and (reason := self.asked()):
             raise Stopped(reason)
-        if time.monotonic() >= deadline:
+        if time.monotonic() < deadline:
+            return deadline
+        if self.is_working is None or not self.is_working():
             raise psycopg.OperationalError(f"the server has not answered for {self.seconds:g} seconds")
+        return time.monotonic() + self.seconds
 
 
 class PatientConnection(psycopg.Connection[Any]):
@@ -107,7 +113,7 @@ def in_background(function: Callable[[], Result], patience: Patience, discard: C
     deadline = time.monotonic() + patience.seconds
     try:
         while not wait_for_futures([outcome], _SLICE).done:
-            patience.look_up(deadline)
+            deadline = patience.look_up(deadline)
     except BaseException:
         outcome.add_done_callback(lambda late: late.exception() or discard(late.result()))
         raise

@@ -18,6 +18,7 @@ from pgoutput_construct.postgres.health import SlotHealth, slot_health
 from pgoutput_construct.postgres.notices import LostPublicationError
 from pgoutput_construct.postgres.publications import missing_publications
 from pgoutput_construct.postgres.queries import Connection, fetch
+from pgoutput_construct.postgres.silence import AT_WORK
 from pgoutput_construct.postgres.waiting import Patience, Stopped
 
 __all__ = ["HEARTBEAT_PREFIX", "Heartbeat", "Watch"]
@@ -26,10 +27,7 @@ _LOG = logging.getLogger("pgoutput_construct")
 
 _CATALOG_SECONDS = 1.0
 _PAUSES = 10  # times as long as a look took is paused after it: a catalog of many tables is not looked at all the time
-# Where it waits for its client or for WAL it could answer; all other waits, and none, are work. A process of another
-# role has no state here.
-_SENDER = """SELECT coalesce(r.sync_state IN ('sync', 'quorum'), false),
-        coalesce(a.state = 'active' AND coalesce(a.wait_event_type, '') NOT IN ('Activity', 'Client'), false)
+_SENDER = f"""SELECT coalesce(r.sync_state IN ('sync', 'quorum'), false), {AT_WORK}
     FROM pg_stat_activity a LEFT JOIN pg_stat_replication r USING (pid) WHERE a.pid = %s"""
 _SHORTEST = 0.02  # seconds between two looks, however much they are hurried
 

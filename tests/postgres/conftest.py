@@ -8,15 +8,35 @@ import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from tests.postgres.shop import Shop
+from tools.servers import missing_server, open_server
 
 _NUMBERS = itertools.count()
 
 
+_SETTINGS = {"wal_sender_timeout": "20s", "autovacuum": "off"}
+
+
 @pytest.fixture(scope="session")
-def own_server() -> Iterator[EmbeddedServer]:
+def own_server18() -> Iterator[EmbeddedServer]:
     """A PostgreSQL 18 that tests may restart and kill; slots are saved, since fsync off loses nothing then."""
-    with EmbeddedServer(18, {"wal_sender_timeout": "20s", "autovacuum": "off"}) as server:
+    with EmbeddedServer(18, _SETTINGS) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def own_server19() -> Iterator[EmbeddedServer]:
+    """A PostgreSQL 19 of that kind, where it was fetched."""
+    if problem := missing_server(19):
+        pytest.skip(problem)
+    with open_server(19, _SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture
+def own_server(request: pytest.FixtureRequest) -> EmbeddedServer:
+    """One of them: 18, unless a test asks for others (``parametrize("own_server", [18, 19], indirect=True)``)."""
+    started: EmbeddedServer = request.getfixturevalue(f"own_server{getattr(request, 'param', 18)}")
+    return started
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ def shop(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
+@pytest.mark.parametrize("own_server", [18, 19], indirect=True, ids="pg{}".format)
 def test_an_old_primary_ahead_of_its_standby_is_refused(shop: Shop) -> None:
     """What the log has and the promoted standby never had: the log's end is not in the new primary's history."""
     with Standby.of(shop.server) as standby:
@@ -81,6 +82,7 @@ def test_a_synchronized_slot_goes_on_after_a_failover(shop: Shop) -> None:
             shop.capture()
 
 
+@pytest.mark.parametrize("own_server", [18, 19], indirect=True, ids="pg{}".format)
 def test_two_standbys_that_take_the_same_timeline(shop: Shop) -> None:
     """Both were promoted to timeline 2, one after the other, and wrote: the log of one is not of the other."""
     with Standby.of(shop.server) as first, Standby.of(shop.server, "other") as second:

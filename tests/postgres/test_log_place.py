@@ -81,6 +81,7 @@ def test_an_empty_log_of_a_slot_that_was_read_is_refused(shop: Shop) -> None:
     assert committed_ids(shop.log()) == [2]
 
 
+@pytest.mark.parametrize("own_server", [18, 19], indirect=True, ids="pg{}".format)
 @pytest.mark.parametrize("forget", ["reset", "crash"])
 def test_the_statistics_of_a_slot_prove_nothing(shop: Shop, forget: str) -> None:
     """A slot that was read counts no transactions after its statistics were reset, or its server was killed."""

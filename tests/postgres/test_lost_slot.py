@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,11 +22,10 @@ from pgoutput_construct.postgres import (
     connect,
     create_slot,
     drop_slot,
-    slot_health,
 )
 from pgoutput_construct.postgres.copying.copier import Copier
 from pgoutput_construct.wire import Lsn
-from tests.postgres.lost import ids, oid_of
+from tests.postgres.lost import ids, invalidate, oid_of
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 from tools.faults.obstacles import break_decoding
 
@@ -89,6 +89,7 @@ def test_what_was_prepared_before_is_void(either: Shop) -> None:
     assert not len(either.log().open_transactions())
 
 
+@pytest.mark.parametrize("own_server", [18, 19], indirect=True, ids="pg{}".format)
 @pytest.mark.parametrize("running", [False, True], ids=["stopped", "running"])
 def test_a_slot_that_was_invalidated(shop: Shop, running: bool) -> None:
     """The server removed what the slot needs, also while it is read: a new one is made, and the log goes on."""
@@ -96,7 +97,7 @@ def test_a_slot_that_was_invalidated(shop: Shop, running: bool) -> None:
     shop.execute(ROWS.format(1, 10))
     shop.capture()
     if not running:
-        invalidate(shop)
+        invalidate(shop, 11)
         with pytest.raises(ReplicationError, match=r"is lost.*--on-lost-slot snapshot"):
             shop.capture()
         shop.capture(on_lost_slot="snapshot")
@@ -105,7 +106,7 @@ def test_a_slot_that_was_invalidated(shop: Shop, running: bool) -> None:
             wait_until(lambda: is_active(shop))
             with writer.transaction():  # the slot cannot move past its begin
                 writer.execute("INSERT INTO item VALUES (12, 'a')")
-                invalidate(shop)
+                invalidate(shop, 11)
             wait_until(lambda: outcome.done() or BEGUN_ANEW in [event.name for event in shop.log().events()])
         shop.capture(on_lost_slot="snapshot")
     shop.execute(ROWS.format(13 if running else 12, 20))
@@ -129,6 +130,17 @@ def test_a_slot_that_cannot_be_decoded(either: Shop) -> None:
     either.execute(ROWS.format(21, 30))
     either.capture()
     check(either, oid, 30)
+
+
+def test_a_stream_that_is_refused_with_an_internal_error(shop: Shop) -> None:
+    """The server does not find a file before the stream begins: like an error in it, after a few attempts."""
+    shop.execute(f"ALTER DATABASE {shop.dbname} SET dynamic_library_path = '/nowhere'")
+    with pytest.raises(ReplicationError, match=r"refused .*could not access file.*each time.*on-lost-slot") as said:
+        shop.capture()
+    assert said.value.sqlstate == "58P01"
+    shop.execute(f"ALTER DATABASE {shop.dbname} RESET dynamic_library_path", ROWS.format(1, 10))
+    shop.capture()
+    assert committed_ids(shop.log()) == [*range(1, 11)]
 
 
 @pytest.mark.parametrize("running", [False, True], ids=["empty", "running"])
@@ -186,23 +198,10 @@ def logged(shop: Shop, name: str) -> bool:
         return False
 
 
-def invalidate(shop: Shop) -> None:
-    """Let the server remove what the slot needs."""
-    shop.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'", "SELECT pg_reload_conf()")
-    try:
-        shop.execute("INSERT INTO item VALUES (11, 'b')")
-        for _ in range(3):
-            shop.execute("SELECT pg_logical_emit_message(true, 'a', 'b')", "SELECT pg_switch_wal()")
-        shop.execute("CHECKPOINT")
-        wait_until(lambda: any(slot.lost for slot in slot_health(shop.dsn, shop.slot)))
-    finally:
-        shop.execute("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
-
-
 def test_a_table_that_was_created_while_there_was_no_slot(shop: Shop) -> None:
     """All tables are published, and no publication had it before: still the log does not have its first rows."""
     shop.execute("CREATE PUBLICATION everything FOR ALL TABLES")
-    given = {"publications": ["everything"], "create_slot": True, "snapshot": False}
+    given: dict[str, Any] = {"publications": ["everything"], "create_slot": True, "snapshot": False}
     shop.capture(**given)
     shop.execute(ROWS.format(1, 10))
     shop.capture(**given)

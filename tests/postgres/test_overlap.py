@@ -1,25 +1,29 @@
 """What a slot sends again is compared with the log: a server that was put back is not the one that was captured."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.events import BEGUN_ANEW, OPTIONS_CHANGED
 from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.note import read_note
+from pgoutput_construct.changelog.planning import committed, lost_ends
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.postgres import SegmentLimits
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.postgres import SegmentLimits, create_slot, drop_slot
 from pgoutput_construct.postgres.overlap import Overlap, find_overlap
 from pgoutput_construct.wire import Lsn
-from tests.postgres.lost import ids, oid_of
-from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
+from tests.postgres.lost import ids, invalidate, oid_of
+from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 from tools.faults.lost_histories import Volume
+from tools.servers import missing_server, open_server
 
 pytestmark = pytest.mark.server
 
@@ -54,8 +58,14 @@ CERTAIN = [name for name in LAST if name != "streams of which nothing is left"]
 @pytest.fixture(scope="module", params=[16, 18], ids="pg{}".format)
 def volatile(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     """A server that is stopped, killed, and put back."""
-    with EmbeddedServer(request.param, {"autovacuum": "off", "wal_keep_size": "1GB"}) as server:
+    if problem := missing_server(request.param):
+        pytest.skip(problem)
+    with open_server(request.param, {"autovacuum": "off", "wal_keep_size": "1GB"}) as server:
         yield server
+
+
+on_19_too = pytest.mark.parametrize("volatile", [16, 18, 19], indirect=True, ids="pg{}".format)
+"""For one test of each kind: a server that was put back, one that crashed, one that lost its slot."""
 
 
 @pytest.fixture
@@ -103,7 +113,7 @@ def crash(shop: Shop, slot: bytes) -> None:
 def overlap(shop: Shop) -> Overlap:
     """Return what the slot is about to send again."""
     log = shop.log()
-    found = find_overlap(log.store, shop.confirmed(), log.segments[-1].position)
+    found = find_overlap(log.store, shop.confirmed(), log.segments[-1].position, read_note(log.store).told)
     assert found is not None
     return found
 
@@ -176,6 +186,122 @@ def test_a_server_that_was_put_back(shop: Shop, last: str) -> None:
         assert not lineage_of(log.index).stale and verify(log.store).problems == ()
 
 
+def _drop(shop: Shop) -> list[int]:
+    with shop.connect() as connection:
+        drop_slot(connection, shop.slot)
+    return []
+
+
+def _drop_past_the_end(shop: Shop) -> list[int]:
+    written = pass_the_end(shop)
+    return written + _drop(shop)
+
+
+def _create_past_the_end(shop: Shop) -> list[int]:
+    written = _drop_past_the_end(shop)
+    with shop.connect() as connection:
+        create_slot(connection, shop.slot, two_phase=True)
+    return written
+
+
+def _invalidate(shop: Shop) -> list[int]:
+    invalidate(shop, 90_001)
+    return [90_001]
+
+
+@pytest.mark.parametrize("lose", [_drop, _drop_past_the_end, _create_past_the_end, _invalidate])
+def test_a_server_that_was_put_back_and_lost_its_slot(shop: Shop, lose: Callable[[Shop], list[int]]) -> None:
+    """Nothing compares its history with the log's: still no row that it lost is on top of the new copies."""
+    with Volume.of(shop.server) as volume:
+        for number in range(11, 41):
+            shop.execute(ROWS.format(number, number))
+        shop.capture()
+        volume.put_back()
+        written = lose(shop)
+        with pytest.raises(PgoutputError, match="--on-lost-slot snapshot"):
+            shop.capture()
+        shop.capture(on_lost_slot="snapshot")
+        shop.execute(ROWS.format(11, 15))
+        shop.capture()
+        log = shop.log()
+        assert ids(log, oid_of(shop)) == sorted([*range(1, 16), *written])
+        assert not lineage_of(log.index).stale and verify(log.store).problems == ()
+
+
+@pytest.mark.parametrize("move", ["created", "advanced"])
+@pytest.mark.parametrize("is_noted", [False, True], ids=["segment", "note"])
+def test_a_slot_that_was_moved_to_where_nothing_is_compared(shop: Shop, move: str, is_noted: bool) -> None:
+    """It is past the last transaction of the log and before its end, on a server that was put back: refused.
+
+    So is one on a server that was not: nothing tells them apart.
+    """
+    with Volume.of(shop.server) as volume:
+        last = shop.execute(*(ROWS.format(number, number) for number in range(11, 41)))
+        shop.capture()
+        with shop.capturing(status_interval=0.1):
+            wait_until(lambda: is_active(shop))
+            end = shop.execute("SELECT pg_switch_wal()", "CREATE VIEW nothing AS SELECT 1")
+            wait_until(lambda: shop.confirmed() >= end)
+        if not is_noted:
+            shop.capture()
+            shop.capture(messages=False)  # a segment that says so
+        volume.put_back()
+        first = 100_001
+        while shop.execute(ROWS.format(first, first + 99)) <= last:
+            first += 100
+        with shop.connect() as connection:
+            if move == "created":
+                drop_slot(connection, shop.slot)
+                create_slot(connection, shop.slot, two_phase=True)
+            else:
+                connection.execute("SELECT pg_replication_slot_advance(%s, pg_current_wal_flush_lsn())", [shop.slot])
+        shop.execute("SELECT pg_switch_wal()", "CREATE VIEW nothing AS SELECT 1", ROWS.format(90_001, 90_010))
+        shop.execute("SELECT pg_switch_wal()", "CREATE VIEW other AS SELECT 1")
+        confirmed = shop.confirmed()
+        for _ in range(2):
+            with pytest.raises(ChangeLogError, match=r"re-created, or moved .* no transaction of the log comes after"):
+                shop.capture()
+        assert shop.confirmed() == confirmed
+        shop.capture(on_lost_slot="snapshot")
+        shop.execute(ROWS.format(11, 15))
+        shop.capture()
+        log = shop.log()
+        assert ids(log, oid_of(shop)) == [*range(1, 16), *range(90_001, 90_011), *range(100_001, first + 100)]
+        assert not lineage_of(log.index).stale and verify(log.store).problems == ()
+
+
+@on_19_too
+def test_a_crash_puts_a_slot_back_to_what_a_note_said(shop: Shop) -> None:
+    """No transaction of the log follows, but the capture has told the slot that position, and others since."""
+    shop.execute(ROWS.format(11, 20))
+    shop.capture()
+    with shop.capturing(status_interval=0.1):
+        wait_until(lambda: is_active(shop))
+        end = shop.execute("CREATE VIEW one AS SELECT 1")
+        wait_until(lambda: shop.confirmed() >= end)
+        slot = saved(shop)
+        later = shop.execute("CREATE VIEW two AS SELECT 1", "CREATE VIEW three AS SELECT 1")
+        wait_until(lambda: shop.confirmed() >= later)
+    crash(shop, slot)
+    shop.execute(ROWS.format(21, 30))
+    shop.capture()
+    assert committed_ids(shop.log()) == [*range(1, 31)]
+
+
+@on_19_too
+def test_a_slot_that_was_dropped_alone(shop: Shop) -> None:
+    """The server's history is the log's: all transactions of the log count as before, also once it goes on."""
+    shop.execute(ROWS.format(11, 20))
+    shop.capture()
+    before = shop.log().transactions()
+    _drop(shop)
+    shop.execute(ROWS.format(21, 30))
+    shop.capture(on_lost_slot="snapshot")
+    index = shop.log().index
+    assert len(before) and lost_ends(index) == []
+    assert committed(index.transactions, lost_ends(index))["seq"].to_pylist() == before["seq"].to_pylist()
+
+
 def test_only_what_is_new_differs(shop: Shop) -> None:
     """The log has nothing of the lost history but its position: the server has a transaction before that."""
     with Volume.of(shop.server) as volume:
@@ -191,6 +317,7 @@ def test_only_what_is_new_differs(shop: Shop) -> None:
             shop.capture()
 
 
+@on_19_too
 def test_put_back_under_a_capture(shop: Shop) -> None:
     """The same capture connects again, finds another history, and continues with copies of the tables."""
     with Volume.of(shop.server) as volume, shop.capturing(on_lost_slot="snapshot", status_interval=0.2) as outcome:
@@ -219,7 +346,7 @@ def test_under_other_options(shop: Shop, back: bool, caplog: pytest.LogCaptureFi
             pass_the_end(shop)
         else:
             crash(shop, slot)
-        given = {"publications": [PUBLICATION, "others"], "messages": False}
+        given: dict[str, Any] = {"publications": [PUBLICATION, "others"], "messages": False}
         if back:
             with pytest.raises(ChangeLogError, match=PUT_BACK):
                 shop.capture(**given)

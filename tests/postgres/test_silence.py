@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import psycopg
@@ -17,12 +18,14 @@ from pytest import LogCaptureFixture as Caplog
 
 from pgoutput_construct.changelog.options import StreamOptions
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.postgres import ReplicationError, ReplicationStream, capture, connect
-from pgoutput_construct.postgres.silence import Silence
+from pgoutput_construct.postgres import ReplicationError, ReplicationStream, capture, connect, create_slot
+from pgoutput_construct.postgres.peeking import open_slot
+from pgoutput_construct.postgres.silence import Silence, is_at_work
 from pgoutput_construct.postgres.waiting import Patience, Stopped
 from pgoutput_construct.wire import Lsn
 from tests.postgres.proxy import Proxy
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
+from tools.beside import beside
 
 pytestmark = pytest.mark.server
 
@@ -104,6 +107,40 @@ def test_a_statement_has_a_deadline(shop: Shop, proxy: Proxy) -> None:
     with pytest.raises(ReplicationError, match=r"has not answered for 0\.3 seconds") as caught:
         current_lsn(connection)
     assert caught.value.transient and connection.closed
+
+
+def test_a_peek_that_takes_long_is_waited_for(shop: Shop) -> None:
+    """The server sends nothing until all is decoded; it is waited for while it is at work, here for a lock."""
+    asked = Queue[bool]()
+    with shop.connect() as connection:
+        create_slot(connection, f"{shop.slot}_live")
+    shop.execute("INSERT INTO item VALUES (1, 'a')")
+    try:
+        with open_slot(shop.dsn, f"{shop.slot}_live", [PUBLICATION]) as peek, shop.connect() as blocking:
+            patience = peek._connection.patience
+            is_working, patience.seconds = patience.is_working, 0.2
+            assert is_working is not None
+
+            def is_seen() -> bool:
+                asked.put(is_working())
+                return True
+
+            patience.is_working = is_seen
+            with blocking.transaction():
+                blocking.execute("LOCK TABLE pg_publication IN ACCESS EXCLUSIVE MODE")
+                with beside(lambda _: peek.ends()) as (peeking,):
+                    assert [asked.get(timeout=30) for _ in range(3)] == [True] * 3
+                    blocking.execute("ROLLBACK")
+            assert len(peeking.result()) == 1
+    finally:
+        shop.execute(f"SELECT pg_drop_replication_slot('{shop.slot}_live')")
+
+
+def test_a_process_that_is_not_at_work(shop: Shop) -> None:
+    """One that waits for its client, or that there is not: a connection to it is dead, or its answer lost."""
+    with shop.connect() as idle:
+        assert not is_at_work(shop.dsn, idle.info.backend_pid)
+    assert not is_at_work(shop.dsn, 0) and not is_at_work(shop.dsn.replace(shop.dbname, "nowhere"), 1)
 
 
 def test_a_server_that_is_away_at_the_start_is_waited_for(shop: Shop, caplog: Caplog) -> None:

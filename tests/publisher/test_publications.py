@@ -82,6 +82,10 @@ def copied(shop: Shop) -> list[str]:
         return []
 
 
+by_19_too = pytest.mark.parametrize("subscribing", [15, 16, 18, 19], indirect=True, ids="by{}".format)
+"""For the tests of CREATE SUBSCRIPTION and REFRESH."""
+
+
 @contextmanager
 def subscribed(subscribing: EmbeddedServer, name: str, tables: str, log: Path) -> Iterator[Subscriber]:
     """Yield a subscriber of a log, in a database of its own with tables, that has not subscribed yet."""
@@ -112,6 +116,7 @@ def eventually_rows(subscriber: Subscriber, table: str, expected: list[Any]) -> 
     assert found == expected, subscriber.server.log[-3000:]
 
 
+@by_19_too
 def test_tables_that_are_published_now(source: Shop, subscribing: EmbeddedServer, tmp_path: Path) -> None:
     """Empty ones, roots without their leaves; not those that were dropped, or taken out of the publication."""
     source.execute(TABLES)
@@ -154,6 +159,7 @@ def test_an_archive(source: Shop, subscribing: EmbeddedServer) -> None:
             eventually_rows(subscriber, "written", [(1,), (2,), (3,), (4,)])
 
 
+@by_19_too
 def test_tables_that_are_added_later(source: Shop, subscribing: EmbeddedServer) -> None:
     """Rows that were sent before a subscription knew their table arrive when it does: copied ones, and changes."""
     source.execute("CREATE TABLE written (id int PRIMARY KEY)", "CREATE PUBLICATION tables FOR TABLE written")
@@ -285,6 +291,7 @@ def test_tables_that_are_altered_when_created(source: Shop, subscribing: Embedde
             assert {copy.name for copy in copies_of(index) if copy.seq in superfluous} == {"plain"}
 
 
+@by_19_too
 def test_what_is_asked_of_origins(source: Shop, subscribing: EmbeddedServer) -> None:
     """A subscription without what came from elsewhere asks whether copies might have that (since 16)."""
     source.execute("CREATE PUBLICATION tables FOR TABLE item")

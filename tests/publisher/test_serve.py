@@ -89,10 +89,12 @@ def waiting(log: Path) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
             process.kill()
 
 
-def test_a_log_without_a_segment(tmp_path: Path, server18: EmbeddedServer) -> None:
+@pytest.mark.parametrize("is_there", [True, False], ids=["empty", "not there"])
+def test_a_log_without_a_segment(tmp_path: Path, server18: EmbeddedServer, is_there: bool) -> None:
     """It is waited for; clients are refused meanwhile, as by a server that starts, and served when there is one."""
-    log = WrittenLog(tmp_path)
-    with waiting(log.directory) as (port, process):
+    log = WrittenLog(tmp_path) if is_there else None
+    with waiting(tmp_path / "log") as (port, process):
+        log = log or WrittenLog(tmp_path)
         dsn = f"host=127.0.0.1 port={port} user=me dbname=postgres"
         with pytest.raises(
             psycopg.OperationalError, match="the database system is starting up\nDETAIL:  The change log"
@@ -111,6 +113,15 @@ def test_a_log_without_a_segment(tmp_path: Path, server18: EmbeddedServer) -> No
             assert subscriber.rows("t1") == [("first",)]
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+
+
+def test_lines_that_are_not_there(tmp_path: Path) -> None:
+    """Nobody captures into a file of JSON: it is refused."""
+    lines = tmp_path / "changes.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-m", "pgoutput_construct.cli", "serve", lines], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "changes.jsonl: No such file or directory" in done.stderr
 
 
 def test_waiting_is_interrupted(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """python -m tools.faults: break a capture in every way that happens, and compare its log with what is true."""
 
 import argparse
+import itertools
 import random
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pgoutput_construct.demo.server import VERSIONS
@@ -76,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     directory = Path(tempfile.mkdtemp(prefix="faults-", dir=options.directory))
     print(f"seed {options.seed}, files in {directory}", flush=True)
     total, good, begun = Counts(), True, time.monotonic()
-    modes = _modes(options)
-    of = len(options.versions) * len(modes)
+    modes = {version: _modes(options, version) for version in options.versions}
+    of = sum(map(len, modes.values()))
     try:
         for number, report in enumerate(_rounds(options, modes, directory), 1):
             print(line(report, progress(number, of, time.monotonic() - begun)), flush=True)
@@ -96,18 +97,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if good else 1
 
 
-def _modes(options: argparse.Namespace) -> list[Mode]:
-    return [mode for mode in MODES if mode.name in (options.modes or [known.name for known in MODES])]
+def _modes(options: argparse.Namespace, version: int) -> list[Mode]:
+    """Return the modes that were asked for, as far as a server knows them; say which it does not know."""
+    asked = [mode for mode in MODES if options.modes is None or mode.name in options.modes]
+    known = [mode for mode in (mode.known_to(version) for mode in asked) if mode is not None]
+    if unknown := {mode.name for mode in asked} - {mode.name for mode in known}:
+        left_out = ", ".join(mode.name for mode in asked if mode.name in unknown)
+        print(f"PostgreSQL {version} does not know the modes {left_out}: left out there", flush=True)
+    return known
 
 
-def _rounds(options: argparse.Namespace, modes: Sequence[Mode], directory: Path) -> Iterator[RoundReport]:
+def _rounds(options: argparse.Namespace, modes: Mapping[int, Sequence[Mode]], directory: Path) -> Iterator[RoundReport]:
     faults = Faults(options.kills, options.stops, options.cuts, options.stalls, options.tidies, options.seconds)
-    chance = random.Random(options.seed)
-    parts = len(options.versions) * len(modes)
-    for index, version in enumerate(options.versions):
+    chance, places = random.Random(options.seed), itertools.count()
+    parts = sum(map(len, modes.values()))
+    for version, known in modes.items():
         with open_server(version, SERVER_SETTINGS) as server:
-            for place, mode in enumerate(modes):
-                share = faults.share(index * len(modes) + place, parts)
+            for mode in known:
+                share = faults.share(next(places), parts)
                 name = f"{version}-{mode.name}"
                 yield Round(server, mode, share, directory / name, chance.getrandbits(32)).run()
 
@@ -139,8 +146,8 @@ def _parser() -> argparse.ArgumentParser:
         "--versions",
         type=_versions,
         default=VERSIONS,
-        metavar="16,18,19",
-        help="PostgreSQL's, each attacked in each mode",
+        metavar="15,16,18,19",
+        help="PostgreSQL's, each attacked in each mode that it knows",
     )
     names = [mode.name for mode in MODES]
     add("--modes", nargs="+", choices=names, metavar="NAME", help=f"only these: {', '.join(names)}")

@@ -26,6 +26,7 @@ from pgoutput_construct.postgres import capture, create_slot, current_lsn
 from pgoutput_construct.wire import Insert, parse
 from tools.faults.errors import FaultsError
 from tools.faults.standby import Standby
+from tools.servers import RELEASES, open_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,17 +44,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.faults lost-histories", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="of each kind on each server (default 3)")
-    parser.add_argument("--versions", type=int, nargs="+", choices=VERSIONS, default=VERSIONS, help="PostgreSQL's")
+    parser.add_argument("--versions", type=int, nargs="+", choices=RELEASES, default=VERSIONS, help="PostgreSQL's")
+    parser.add_argument("--kinds", nargs="+", choices=_ROUNDS, default=[*_ROUNDS], metavar="KIND", help=_KINDS)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
     good = True
     for version in options.versions:
         for number in range(options.rounds):
-            for name, attack in _ROUNDS.items():
+            for name in options.kinds:
                 chance = random.Random(f"{options.seed} {version} {number} {name}")
-                with EmbeddedServer(version, {"autovacuum": "off"}) as server:
-                    said, problems = _Round(server, chance).run(attack)
+                with open_server(version, {"autovacuum": "off"}) as server:
+                    said, problems = _Round(server, chance).run(_ROUNDS[name])
                 found = "; ".join([said, *problems] if problems else [said, "lost 0, ghosts 0"])
                 print(f"PostgreSQL {version}, {name}, round {number}: {found}", flush=True)
                 good = good and not problems
@@ -165,6 +167,26 @@ def _put_back(run: _Round, log: Path) -> str:
     return f"{lost:,} rows undone, {own:,} written since: refused; then {_continue(run, run.server, log)}"
 
 
+def _before_the_slot(run: _Round, log: Path) -> str:
+    """The volume is put back to a snapshot from before the slot was created; somebody may have created it since."""
+    run.work(run.server)
+    with Volume.of(run.server) as volume:
+        run.capture(run.server, log, create_slot=True, snapshot=True)
+        lost = run.work(run.server, _LOST)
+        run.capture(run.server, log)
+        volume.put_back()
+        how, own, words = "no slot", 0, "any more"
+        if run.chance.random() < 0.5:
+            how, own, words = "a slot past the log's end", run.pass_the_end(run.server, log), "re-created, or moved"
+            with run.connect(run.server) as connection:
+                create_slot(connection, _SLOT, two_phase=True)
+        elif run.chance.random() < 0.5:
+            own = run.work(run.server, _OWN)
+        run.refused(run.server, log, words)
+        run.capture(run.server, log, on_lost_slot="snapshot")
+    return f"{how}, {lost:,} rows undone, {own:,} written since: refused; then {_continue(run, run.server, log)}"
+
+
 def _crashed(run: _Round, log: Path) -> str:
     """The server is killed again and again, and forgets how far its slot was: that is no other history."""
     run.capture(run.server, log, create_slot=True, snapshot=True)
@@ -234,10 +256,12 @@ def _forgotten(run: _Round, log: Path) -> str:
 
 _ROUNDS: Final[dict[str, Callable[[_Round, Path], str]]] = {
     "volume put back": _put_back,
+    "volume put back to before the slot": _before_the_slot,
     "server crashed": _crashed,
     "twin promotions": _twins,
     "statistics reset": _forgotten,
 }
+_KINDS: Final = f"only these: {', '.join(map(repr, _ROUNDS))}"
 
 
 def _continue(run: _Round, server: EmbeddedServer | Standby, log: Path) -> str:

@@ -1,8 +1,11 @@
 """The modes of a capture that are attacked: options of START_REPLICATION, and whether the slot has two phases."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.errors import ReplicationError
 
 __all__ = ["MODES", "Mode"]
 
@@ -22,9 +25,22 @@ class Mode:
         """Whether logical messages are captured."""
         return bool(self.options[0].get("messages"))
 
+    def known_to(self, version: int) -> "Mode | None":
+        """Return what a major version of PostgreSQL knows of this mode; None where that is nothing."""
+        known = tuple(options for options in self.options if _is_known(options, version))
+        return replace(self, options=known) if known else None
+
     def drawn(self, chance: random.Random) -> dict[str, Any]:
         """Return the keywords of the next process."""
         return chance.choice(self.options)
+
+
+def _is_known(options: dict[str, Any], version: int) -> bool:
+    try:
+        StreamOptions(slot="s", publications=("p",), **options).check_server(version * 10000)
+    except ReplicationError:
+        return False
+    return True
 
 
 def _mode(name: str, proto_version: int, streaming: str = "off", *, slot: bool = False, **options: Any) -> Mode:

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     for version in options.versions:
         with open_server(version, {"wal_sender_timeout": f"{options.timeout}s"}) as server:
             try:
-                seen, problems = starve(server, options.loops, options.rows, options.seconds)
+                seen, problems = starve(server, options.loops, options.rows, options.seconds, options.compiled)
             except PgoutputError as error:
                 seen, problems = Statuses(), [f"{type(error).__name__}: {error}"]
         words = "; ".join(problems) or "nothing lost"
@@ -53,10 +53,13 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if good else 1
 
 
-def starve(server: EmbeddedServer, loops: int, rows: int, seconds: float) -> tuple[Statuses, list[str]]:
+def starve(
+    server: EmbeddedServer, loops: int, rows: int, seconds: float, compiled: bool = False
+) -> tuple[Statuses, list[str]]:
     """Run a capture for some seconds from its first stream on; return what the server saw, and what is wrong."""
     with server.connect() as admin, tempfile.TemporaryDirectory() as folder:
         admin.execute(_SQL.format(rows=rows).encode())
+        environment = dict(os.environ) if compiled else _fresh(folder)
         written = 0
 
         def write(done: threading.Event) -> None:
@@ -67,7 +70,7 @@ def starve(server: EmbeddedServer, loops: int, rows: int, seconds: float) -> tup
                     connection.execute("INSERT INTO written VALUES (%s)", [written])
 
         with watched_statuses(server) as seen, busy_loops(loops), beside(write):
-            child = subprocess.Popen(_command(server, folder), env=_fresh(folder))
+            child = subprocess.Popen(_command(server, folder), env=environment)
             try:
                 while child.poll() is None and not seen.walsenders:
                     time.sleep(0.1)
@@ -76,7 +79,7 @@ def starve(server: EmbeddedServer, loops: int, rows: int, seconds: float) -> tup
                 child.terminate()
                 status = child.wait()
         [(end,)] = admin.execute("SELECT pg_current_wal_lsn()::text").fetchall()
-        subprocess.run(_command(server, folder, "--until-lsn", end), check=True, env=_fresh(folder))
+        subprocess.run(_command(server, folder, "--until-lsn", end), check=True, env=environment)
         problems = [*_problems(ChangeLog(Path(folder) / "log"), rows, written)]
     if status:
         problems.append(f"the capture ended with status {status}")
@@ -116,5 +119,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--loops", type=int, default=4, metavar="N", help="processes for each processor that never wait (default 4)")
     add("--timeout", type=int, default=10, metavar="S", help="wal_sender_timeout in seconds (default 10)")
     add("--rows", type=int, default=100_000, metavar="N", help="of the table that is copied (default 100000)")
+    add("--compiled", action="store_true", help="let the capture find kernels that were compiled before")
     add("--seconds", type=float, default=30.0, metavar="S", help="how long a capture reads (default 30)")
     return parser
