@@ -20,7 +20,7 @@ LONG = EXAMPLES > 1000
 """Whether the profile is tools/soak's."""
 
 
-@settings(max_examples=max(EXAMPLES // 20, 5))
+@settings(max_examples=max(EXAMPLES // 20, 50))
 @given(specifications(), st.data())
 def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataObject) -> None:
     """Definitions, codec, kernels, strategies and tables of fields agree on messages, and on bytes that are none."""

@@ -10,7 +10,6 @@ from tools.generate.text import COMMAND, GENERATED, snake_case
 from tools.generate.words import in_words
 from tools.language import Choice, Field, Message, Repeat, Spec, conditions
 from tools.language.elements import Alternative, Element, Structure
-from tools.language.errors import SpecError
 
 __all__ = ["emit_kaitai"]
 
@@ -76,8 +75,7 @@ class _File:
         doc = {"doc": _harmless(about)} if about else {}
         seq = [*checks, *(each for element in elements for each in self._element(name, structure, element))]
         entry = doc | self._parameters([structure]) | {"seq": seq} | self._instances(structure, elements)
-        if self.types.setdefault(name, entry) is not entry:
-            raise SpecError(f"Kaitai Struct would have two types {name!r}. Rename a part, or a branch of a choice.")
+        self.types[name] = entry
 
     def _instances(self, structure: Structure, elements: Iterable[Element]) -> Entry:
         """Return what tells the bits of flags from each other, and what a field is in any version."""
@@ -170,6 +168,8 @@ class _File:
             return {"valid": {"expr": f"(_ & {others:#x}) == 0"}}
         if not field.values:
             return {}
+        if max(field.codes) >= 1 << 63:  # no enum of its compiler has such numbers
+            return {"valid": {"any-of": list(field.codes)}}
         enum = self._free(f"{owner}_{field.name}")
         self.enums[enum] = dict(zip(field.codes, members(field.values.values()), strict=True))
         return {"enum": enum, "valid": {"in-enum": True}}

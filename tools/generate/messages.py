@@ -204,12 +204,13 @@ def _signatures(fields: Sequence[_Attribute]) -> Iterator[str]:
     named = [f"{name}: {hint} = None" for name, hint, default in fields if default == _BY_KEYWORD]
     last = max(number for number, each in enumerate(places) if each[2] == _REQUIRED)
     cuts = [number for number, each in enumerate(places[:last]) if each[2] == _ABSENT]
+    own = "self" if all(name != "self" for name, _, _ in fields) else "self_"
     for cut in (last + 1, *cuts):
         before = [f"{name}: {hint}" for name, hint, _ in places[:cut]]
         after = [f"{name}: {hint}{_ABSENT * (default == _ABSENT)}" for name, hint, default in places[cut:]]
         star = ["*"] * bool(named)
         arguments = [*before, *after, *star, *named] if cut > last else [*before, "*", *after, *named]
-        yield f"        @overload\n        def __init__(self, {', '.join(arguments)}) -> None: ..."
+        yield f"        @overload\n        def __init__({own}, {', '.join(arguments)}) -> None: ..."
     yield "        def __init__(self, *args: Any, **given: Any) -> None: ..."
 
 

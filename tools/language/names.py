@@ -15,7 +15,7 @@ MACHINERY = frozenset(
 """What the codec calls its own variables, and what it calls: a field of that name is written apart there."""
 
 RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswith("_")) | (
-    {"mro", "message"} | {"bytes", "field", "int", "property", "self", "str", "tuple"}
+    {"mro", "message"} | {"bytes", "field", "int", "property", "str", "tuple"}
 )
 """Names that a Container, a class or a JSON object already has, and those that the body of a class refers to."""
 
