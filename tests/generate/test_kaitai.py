@@ -10,7 +10,6 @@ from typing import Any
 
 import kaitaistruct
 import pytest
-import yaml
 
 import pgoutput_construct as pgo
 from pgoutput_construct.wire.engine import parse_frame
