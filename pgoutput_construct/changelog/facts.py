@@ -5,6 +5,7 @@ rename keeps, and the value that rows have which are older than the column (pg_a
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -128,6 +129,9 @@ class TableReading(Reading):
     """There is no such table any more; the names are those that it had."""
     replica_identity: str = ""
     """As pg_class.relreplident has it."""
+    identity: frozenset[int] = frozenset()
+    """The numbers of the columns of its key or index that is the replica identity, published or not; none where the
+    full row or nothing is, or in logs of before this was written down."""
     created: int = 0
     """The transaction or subtransaction (32 bits) that created it."""
     filenodes: Mapping[int, int] = field(default_factory=dict)
@@ -148,6 +152,13 @@ class TableReading(Reading):
     def is_partitioned(self) -> bool:
         """Whether its rows are in other tables, its leaves."""
         return self.oid not in self.filenodes
+
+    @property
+    def hides_identity(self) -> bool:
+        """Whether some columns of the replica identity are not published."""
+        published = self.columns.published
+        places = ((number, bisect_left(published, number)) for number in self.identity)
+        return any(published[place : place + 1] != (number,) for number, place in places)
 
     @property
     def title(self) -> str:
@@ -274,11 +285,12 @@ class TableFactsReader:
             name=details["name"],
             gone=details.get("gone", False),
             replica_identity=details.get("replica_identity", ""),
+            identity=frozenset(identity) if (identity := details.get("identity")) else _NO_NUMBERS,
             created=details.get("created", 0),
             filenodes=dict(details.get("filenodes", ())),
             joined=dict(details.get("joined", ())),
-            attached=frozenset(attached) if (attached := details.get("attached")) else _NO_LEAVES,
-            truncated=frozenset(truncated) if (truncated := details.get("truncated")) else _NO_LEAVES,
+            attached=frozenset(attached) if (attached := details.get("attached")) else _NO_NUMBERS,
+            truncated=frozenset(truncated) if (truncated := details.get("truncated")) else _NO_NUMBERS,
             columns=columns,
             types=tuple(map(ColumnType.of, details.get("types", ()))),
         )
@@ -297,7 +309,7 @@ class TableFactsReader:
         return details, SharedColumns(map(self._columns.shared, details.pop("columns", ())))
 
 
-_NO_LEAVES: Final[frozenset[int]] = frozenset()
+_NO_NUMBERS: Final[frozenset[int]] = frozenset()
 _BETWEEN_COLUMNS: Final = b'}, {"number": '
 """What stands between two columns (LogEvent.payload), and never within a text: quotes are escaped there."""
 _NEAR: Final = 4096

@@ -76,6 +76,8 @@ class Lineage:
     that are gone, are not among them."""
     _numbers: Mapping[int, tuple[int, ...]]
     _missing: Mapping[tuple[int, int], str]
+    _partial_keys: frozenset[int] = frozenset()
+    """The seqs of descriptions whose key is not published as a whole."""
 
     def numbers(self, description: Description) -> tuple[int, ...] | None:
         """Return the attribute number of each column of a description.
@@ -84,6 +86,10 @@ class Lineage:
         the log does not say: then columns are told apart by their names.
         """
         return self._numbers.get(description.seq)
+
+    def has_whole_key(self, description: Description) -> bool:
+        """Return whether the key that a description marks is the whole replica identity, as far as the log says."""
+        return description.seq not in self._partial_keys
 
     def missing(self, relation_oid: int, number: int) -> str | None:
         """Return the text that rows have in a column that was added after them; None for NULL."""
@@ -128,7 +134,7 @@ class LineageTracker:
             for table in self._tables.values():
                 if table.due and table.readings:
                     self._number(table, sent)
-        return Lineage(self._stale(), dict(self._numbers), dict(self._missing))
+        return Lineage(self._stale(), dict(self._numbers), dict(self._missing), frozenset(self._partial_keys))
 
     def _forget(self) -> None:
         self._first_seq = self._last_seq = self._first_reading = -1
@@ -141,6 +147,7 @@ class LineageTracker:
         self._uses = Uses(*np.empty((4, 0), np.int64))
         self._numbers: dict[int, tuple[int, ...]] = {}
         self._missing: dict[tuple[int, int], str] = {}
+        self._partial_keys: set[int] = set()
 
     def _table(self, oid: int) -> "_TableHistory":
         if oid not in self._tables:
@@ -187,6 +194,7 @@ class LineageTracker:
         if lost := {*uses.lost(self._uses)}:
             for table in self._tables.values():
                 table.forget(table.in_use & lost)
+            self._partial_keys -= lost
             for seq in lost:
                 self._numbers.pop(seq, None)
         for oid, some in sent.by_table(uses.since(self._uses)):
@@ -203,8 +211,11 @@ class LineageTracker:
             window, last, is_closed = table.window(seq, use.last)
             numbers = window.find(columns, use.precedes)
             table.unknowns.pop(seq, None)
+            self._partial_keys.discard(seq)
             if numbers is not None:
                 self._numbers[seq] = numbers
+                if not window.has_whole_key(columns, numbers):
+                    self._partial_keys.add(seq)
             else:
                 self._numbers.pop(seq, None)
                 if is_closed and (seq > table.readings[0].seq or not self._first_seq):

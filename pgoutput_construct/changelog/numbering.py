@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from pgoutput_construct.changelog.facts import Column, TableReading
 from pgoutput_construct.wire.messages import RelationColumn
+from pgoutput_construct.wire.protocol import RelationColumnFlags
 
 __all__ = ["ReadingWindow"]
 
@@ -50,6 +51,22 @@ class ReadingWindow:
             self._certain = columns, numbers
             return numbers
         return numbers if self._is_in_time(numbers, precedes) else None
+
+    def has_whole_key(self, columns: Sequence[RelationColumn], numbers: Numbers) -> bool:
+        """Return whether the columns that a description marks as key are the whole replica identity.
+
+        The server marks those of them that are published (logicalrep_write_attrs). Where others are not, it refuses
+        updates and deletes (check_publication_columns), and several rows may have what is marked in common.
+        """
+        if not self._hides_identity:
+            return True
+        pairs = zip(numbers, columns, strict=True)
+        marked = {number for number, column in pairs if column.flags & RelationColumnFlags.KEY}
+        return not all(marked < reading.identity for reading in self._readings if reading.identity)
+
+    @cached_property
+    def _hides_identity(self) -> bool:
+        return any(reading.hides_identity for reading in self._readings)
 
     def _find(self, columns: Sequence[RelationColumn]) -> Numbers | None:
         """Return the numbers that are possible, whenever columns were dropped."""

@@ -25,6 +25,8 @@ _DIGEST = """WITH tables AS (SELECT oid, xmin FROM pg_class
         (SELECT sum(hashtext(concat(attrelid, ' ', attnum, ' ', xmin))) FROM pg_attribute
          WHERE attnum > 0 AND attrelid IN (SELECT oid FROM tables)),
         (SELECT sum(hashtext(concat(inhrelid, ' ', inhparent, ' ', xmin))) FROM pg_inherits),
+        (SELECT sum(hashtext(concat(indexrelid, ' ', xmin))) FROM pg_index
+         WHERE (indisprimary OR indisreplident) AND indrelid IN (SELECT oid FROM tables)),
         (SELECT sum(hashtext(concat(oid, ' ', xmin))) FROM pg_namespace),
         (SELECT sum(hashtext(concat(pubname, ' ', xmin))) FROM pg_publication){more})"""
 _MORE = ",\n        (SELECT sum(hashtext(concat(oid, ' ', xmin))) FROM {table})"
@@ -74,6 +76,10 @@ _TABLES = """WITH RECURSIVE tree AS (
         FROM tree JOIN pg_class c USING (oid)
         JOIN pg_attribute a ON attrelid = c.oid AND attnum = -1 WHERE relkind <> 'p' GROUP BY root)
     SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident,
+    (SELECT json_agg(key.number ORDER BY key.number)
+     FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS key (number, place)
+     WHERE i.indrelid = c.oid AND i.indisvalid AND key.place <= i.indnkeyatts
+     AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END),
     (SELECT xmin::text::bigint FROM pg_attribute WHERE attrelid = c.oid AND attnum = -1),
     coalesce(leaves.filenodes, '[]'), coalesce(leaves.attached, '[]'), coalesce(leaves.joined, '[]'),
     coalesce(leaves.truncated, '[]'),
@@ -196,6 +202,7 @@ def _read_tables(connection: Connection, slot: str, numbers: Mapping[int, set[in
         "schema",
         "name",
         "replica_identity",
+        "identity",
         "created",
         "filenodes",
         "attached",
@@ -206,6 +213,7 @@ def _read_tables(connection: Connection, slot: str, numbers: Mapping[int, set[in
     rows = fetch(connection, _TABLES, [wanted, slot, wanted], doing="the tables cannot be read in the catalog")
     found = {row[0]: dict(zip(names, row, strict=True)) for row in rows}
     for oid, facts in found.items():
+        facts["identity"] = facts["identity"] or []
         facts["columns"] = [_column(column, numbers[oid]) for column in facts["columns"] or ()]
     multirange = " OR rngmultitypid = t.oid" if connection.info.server_version >= _MULTIRANGES_SINCE else ""
     query = _TYPES.format(multirange=multirange)

@@ -25,6 +25,9 @@ class Numbering(Protocol):
     def numbers(self, description: Description) -> tuple[int, ...] | None:
         """Return the attribute number of each column, None where they are not known."""
 
+    def has_whole_key(self, description: Description) -> bool:
+        """Return whether the key that a description marks is the whole replica identity."""
+
     def missing(self, relation_oid: int, number: int) -> str | None:
         """Return the text of what a column has in rows that are older than it; None for NULL."""
 

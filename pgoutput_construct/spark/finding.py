@@ -13,7 +13,6 @@ from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, r
 from pgoutput_construct.spark.tables import Base, Identity, Place, Refused, Shape, Table, Usage
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
-from pgoutput_construct.wire.messages import Relation
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
 __all__ = ["BY_NAME", "find_tables"]
@@ -24,6 +23,10 @@ class _ByName:
 
     def numbers(self, description: Description) -> None:
         """Know no attribute number."""
+
+    def has_whole_key(self, description: Description) -> bool:
+        """Take every key for a whole one."""
+        return True
 
     def missing(self, relation_oid: int, number: int) -> None:
         """Know no default."""
@@ -62,11 +65,10 @@ def find_tables(
     newer: dict[int, TableReading] = {}
     for oid, indexes in by_oid.items():
         last = max(indexes, key=latest.__getitem__)
-        named: Relation | TableReading = history.descriptions[last].relation
         # What was read of the catalog after the last rows is how the table is now.
         if oid in readings and readings[oid].snapshot.lsn >= latest[last][0]:
-            named = newer[oid] = readings[oid]
-        by_name[full_name(named)].update(indexes)
+            newer[oid] = readings[oid]
+        by_name[full_name(newer.get(oid) or history.descriptions[last].relation)].update(indexes)
     tables = {}
     for name in sorted(by_name):
         order = sorted(by_name[name], key=latest.__getitem__, reverse=True)
@@ -112,15 +114,16 @@ def _table(
     if reading is not None and _tells_columns(reading):
         used.insert(0, read_one(reading, used))
     columns = find_columns(used, numbering, choices)
-    relation = history.descriptions[order[0]].relation
+    latest = history.descriptions[order[0]]
+    relation = latest.relation
     return Table(
         namespace=(reading or relation).namespace,
         name=(reading or relation).name,
         columns=columns.schema,
         current=columns.current,
-        key_columns=_key_columns(relation, columns.names[order[0]]),
+        key_columns=_key_columns(latest, columns.names[order[0]], numbering),
         replica_identity=relation.replica_identity,
-        identities=_identities(history, mine, columns),
+        identities=_identities(history, mine, columns, numbering),
         shapes=_shapes(mine, columns),
         relation_oid=relation.relation_oid,
         base=_base(copied.get(relation.relation_oid, ()), _of_oid(history, relation.relation_oid, mine), columns),
@@ -139,13 +142,19 @@ def _tells_columns(reading: TableReading) -> bool:
     return has_none or any(column.published for column in reading.columns)
 
 
-def _key_columns(relation: Relation, names: Sequence[str]) -> tuple[str, ...]:
+def _key_columns(description: Description, names: Sequence[str], numbering: Numbering) -> tuple[str, ...]:
+    """Return the columns that tell rows apart: none where the key is not published as a whole, or is the full row."""
+    relation = description.relation
+    if not numbering.has_whole_key(description):
+        return ()
     pairs = zip(relation.columns, names, strict=True)
     marked = tuple(name for column, name in pairs if column.flags & RelationColumnFlags.KEY)
     return () if relation.replica_identity == RelationReplicaIdentity.FULL else marked
 
 
-def _identities(history: RelationHistory, usages: Iterable[Usage], columns: Columns) -> tuple[Identity, ...]:
+def _identities(
+    history: RelationHistory, usages: Iterable[Usage], columns: Columns, numbering: Numbering
+) -> tuple[Identity, ...]:
     by_description: dict[int, list[Usage]] = defaultdict(list)
     for usage in usages:
         if not usage.copied:
@@ -153,7 +162,7 @@ def _identities(history: RelationHistory, usages: Iterable[Usage], columns: Colu
     found = []
     for index, used in by_description.items():
         relation = history.descriptions[index].relation
-        keys = _key_columns(relation, columns.names[index])
+        keys = _key_columns(history.descriptions[index], columns.names[index], numbering)
         first, last = min(usage.first for usage in used), max(usage.last for usage in used)
         found.append(Identity(relation.relation_oid, relation.replica_identity, keys, first, last))
     return tuple(sorted(found, key=lambda identity: identity.first))

@@ -1,14 +1,18 @@
-"""Keys that Spark takes for equal, and PostgreSQL's stream for two: each format has the rows that the server has."""
+"""Keys that are not what they seem: each format has the rows that the server has.
+
+Some Spark takes for equal and PostgreSQL for two, of others not all columns are published.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg import sql
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.spark.warehouse import batches, read_current, replicate
-from tests.postgres.shop import Shop
+from tests.postgres.shop import PUBLICATION, Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -74,3 +78,27 @@ def test_zeros_and_nan(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None
                 expected = connection.execute(query.encode()).fetchall()
             # repr: 0.0 == -0.0, and no NaN is equal to another
             assert sorted(repr(tuple(row)) for row in found.collect()) == sorted(map(repr, expected))
+
+
+def test_a_key_that_is_not_published_as_a_whole(lake: Any, server18: EmbeddedServer, into: str, tmp_path: Path) -> None:
+    """Rows that have the published part of their key in common are all there; then the whole key is published."""
+    with Shop.create(server18, "partial_keys", tmp_path / "log") as shop:
+        name = sql.Identifier(PUBLICATION).as_string()
+        shop.execute(
+            "CREATE TABLE t (a int, b int, c text, PRIMARY KEY (a, b))",
+            f"DROP PUBLICATION {name}",
+            f"CREATE PUBLICATION {name} FOR TABLE t (a, c)",
+            "INSERT INTO t VALUES (1, 1, 'one')",
+        )
+        shop.capture(snapshot=True)
+        replicate(lake, shop.directory, tmp_path / "wh", into)
+        shop.execute("INSERT INTO t VALUES (1, 2, 'two'), (2, 1, 'three')", "INSERT INTO t VALUES (1, 3, 'one')")
+        shop.capture()
+        replicate(lake, shop.directory, tmp_path / "wh", into)
+        found = read_current(lake, tmp_path / "wh", "public.t").select("a", "c")
+        assert sorted(map(tuple, found.collect())) == [(1, "one"), (1, "one"), (1, "two"), (2, "three")]
+        shop.execute(f"ALTER PUBLICATION {name} SET TABLE t", "UPDATE t SET c = 'zwei' WHERE b = 2")
+        shop.capture(snapshot=True)
+        replicate(lake, shop.directory, tmp_path / "wh", into)
+        found = read_current(lake, tmp_path / "wh", "public.t").select("a", "b", "c")
+        assert sorted(map(tuple, found.collect())) == [(1, 1, "one"), (1, 2, "zwei"), (1, 3, "one"), (2, 1, "three")]
