@@ -168,7 +168,7 @@ types:
     - id: relation_oid
       type: u4
       doc: OID of the table.
-    - id: namespace
+    - id: namespace_field
       type: text
       doc: Schema of the table, empty for pg_catalog.
     - id: name
@@ -205,7 +205,7 @@ types:
     - id: type_oid
       type: u4
       doc: OID of the type.
-    - id: namespace
+    - id: namespace_field
       type: text
       doc: Schema of the type, empty for pg_catalog.
     - id: name
@@ -232,7 +232,7 @@ types:
       contents:
       - 78
       doc: Announces the new row.
-    - id: new
+    - id: new_field
       type: tuple_data
       doc: Values of the new row, in the order of the Relation's columns.
   update:
@@ -269,7 +269,7 @@ types:
       - 78
       if: old_kind != update_old_kind::new_tag
       doc: Announces the new row.
-    - id: new
+    - id: new_field
       type: tuple_data
       doc: Values of the new row, in the order of the Relation's columns.
   delete:

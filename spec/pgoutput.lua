@@ -327,8 +327,7 @@ MESSAGES = {
         abbr = "pgoutput.xid",
         type = "uint32",
         size = 4,
-        when = "in_stream",
-        since = 2,
+        only = {is = "all", terms = {{is = "since", version = 2}, {is = "set", name = "in_stream"}}},
       },
       {
         kind = "number",
@@ -458,8 +457,7 @@ MESSAGES = {
         abbr = "pgoutput.xid",
         type = "uint32",
         size = 4,
-        when = "in_stream",
-        since = 2,
+        only = {is = "all", terms = {{is = "since", version = 2}, {is = "set", name = "in_stream"}}},
       },
       {
         kind = "number",
@@ -555,8 +553,7 @@ MESSAGES = {
         abbr = "pgoutput.xid",
         type = "uint32",
         size = 4,
-        when = "in_stream",
-        since = 2,
+        only = {is = "all", terms = {{is = "since", version = 2}, {is = "set", name = "in_stream"}}},
       },
       {
         kind = "number",
@@ -603,8 +600,7 @@ MESSAGES = {
         abbr = "pgoutput.xid",
         type = "uint32",
         size = 4,
-        when = "in_stream",
-        since = 2,
+        only = {is = "all", terms = {{is = "since", version = 2}, {is = "set", name = "in_stream"}}},
       },
       {
         kind = "number",
@@ -655,8 +651,7 @@ MESSAGES = {
         abbr = "pgoutput.xid",
         type = "uint32",
         size = 4,
-        when = "in_stream",
-        since = 2,
+        only = {is = "all", terms = {{is = "since", version = 2}, {is = "set", name = "in_stream"}}},
       },
       {
         kind = "number",
@@ -720,8 +715,7 @@ MESSAGES = {
         abbr = "pgoutput.xid",
         type = "uint32",
         size = 4,
-        when = "in_stream",
-        since = 2,
+        only = {is = "all", terms = {{is = "since", version = 2}, {is = "set", name = "in_stream"}}},
       },
       {
         kind = "number",
@@ -768,8 +762,7 @@ MESSAGES = {
         abbr = "pgoutput.xid",
         type = "uint32",
         size = 4,
-        when = "in_stream",
-        since = 2,
+        only = {is = "all", terms = {{is = "since", version = 2}, {is = "set", name = "in_stream"}}},
       },
       {
         kind = "number",
@@ -966,8 +959,7 @@ MESSAGES = {
         abbr = "pgoutput.abort_lsn",
         type = "lsn",
         size = 8,
-        when = "parallel",
-        since = 4,
+        only = {is = "all", terms = {{is = "since", version = 4}, {is = "set", name = "parallel"}}},
       },
       {
         kind = "time",
@@ -975,8 +967,7 @@ MESSAGES = {
         about = "Time of the abort, in microseconds since 2000-01-01 UTC.",
         abbr = "pgoutput.abort_time",
         size = 8,
-        when = "parallel",
-        since = 4,
+        only = {is = "all", terms = {{is = "since", version = 4}, {is = "set", name = "parallel"}}},
       },
     },
   },
@@ -1512,9 +1503,53 @@ local READ = {} -- each returns the item that it has added, and what it is where
 
 local with_descriptions = false
 
+-- Tell whether a condition holds, by the parameters and by the fields read before beside it.
+local HOLDS = {}
+
+local function holds(cursor, only)
+  return only == nil or HOLDS[only.is](cursor, only)
+end
+
+function HOLDS.set(cursor, only)
+  return cursor.parameters[only.name] == true
+end
+
+HOLDS["since"] = function(cursor, only)
+  return cursor.parameters.proto_version >= only.version
+end
+
+HOLDS["until"] = function(cursor, only)
+  return cursor.parameters.proto_version <= only.version
+end
+
+function HOLDS.bit(cursor, only)
+  return math.floor((cursor.sizes[only.name] or 0) / only.mask) % 2 == 1
+end
+
+HOLDS["not"] = function(cursor, only)
+  return not holds(cursor, only.terms[1])
+end
+
+function HOLDS.all(cursor, only)
+  for _, term in ipairs(only.terms) do
+    if not holds(cursor, term) then
+      return false
+    end
+  end
+  return true
+end
+
+function HOLDS.any(cursor, only)
+  for _, term in ipairs(only.terms) do
+    if holds(cursor, term) then
+      return true
+    end
+  end
+  return false
+end
+
 local function read_element(cursor, element, path, label, tree)
-  local absent = element.when and not cursor.parameters[element.when]
-  if absent or cursor.parameters.proto_version < (element.since or 0) then
+  if not holds(cursor, element.only) then
     return
   end
   local item, row = READ[element.kind](cursor, element, path, label, tree)
@@ -1639,10 +1674,10 @@ local function preview(range)
 end
 
 function READ.bytes(cursor, element, path, _, tree)
-  local size = element.length and cursor.sizes[element.length] or cursor:left()
+  local size = element.size or element.length and cursor.sizes[element.length] or cursor:left()
   local range = cursor:take(size, path)
   local item = add(tree, element.field, range)
-  cursor.payload = not element.length and range or nil
+  cursor.payload = not element.length and not element.size and range or nil
   if item then
     local shown, readable = preview(range)
     cursor.preview = " " .. shown
@@ -1657,10 +1692,12 @@ end
 
 READ["repeat"] = function(cursor, element, path, _, tree)
   local relation = element.name == "columns" and cursor.relation
-  for i = 0, cursor.sizes[element.count] - 1 do
+  local i, count = 0, element.count and cursor.sizes[element.count]
+  while count and i < count or not count and cursor:left() > 0 do
     local column = relation and relation.columns[i + 1]
     local label = string.format("%s[%d]%s", element.name, i, column and " (" .. column .. ")" or "")
     read_inside(cursor, element.item, element.field, string.format("%s[%d]", path, i), label, tree)
+    i = i + 1
   end
 end
 
@@ -1675,7 +1712,7 @@ function READ.choice(cursor, element, path, label, tree)
   local alternative = element.alternatives[tag]
   if tag == element.before then
     return
-  elseif not alternative or cursor.parameters.proto_version < (alternative.since or 0) then
+  elseif not alternative or not holds(cursor, alternative.only) then
     cursor:refuse(tag_path, "has no tag %d", tag)
   end
   local item = add(tree, element.tag, cursor:take(1, tag_path))

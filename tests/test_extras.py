@@ -1,5 +1,6 @@
 """Extras: what the package says of them is what pyproject.toml installs."""
 
+import os
 import re
 import subprocess
 import sys
@@ -43,7 +44,8 @@ def test_every_extra_of_users_is_known() -> None:
         ("import pgoutput_construct.postgres", "postgres", "pyarrow"),
         ("import pgoutput_construct.changelog", "changelog", "pyarrow"),
         ("import pgoutput_construct.changelog", "changelog", "numba"),
-        ("import pgoutput_construct.testing", "testing", "hypothesis"),
+        ("from pgoutput_construct.testing import streams", "testing", "hypothesis"),
+        ("from pgoutput_construct.testing import publisher", "publisher", "numba"),
         ("import pgoutput_construct.spark", "spark", "pyspark"),
         ("import pgoutput_construct.spark", "spark", "pyarrow"),
         ("import pgoutput_construct.columnar", "columnar", "pyarrow"),
@@ -72,3 +74,13 @@ def test_tools_without_their_extra(tool: str) -> None:
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True)
     assert result.returncode == 1
     assert result.stderr == "Error: not installed: jsonschema, yaml; run: pip install '.[maintain]'\n"
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_each_extra_alone(extra: str) -> None:
+    """With the modules of one extra alone, and what these need, works what README says of it."""
+    script = [sys.executable, str(ROOT / "tests" / "alone.py"), extra]
+    done = subprocess.run(
+        script, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -15,14 +15,15 @@ import yaml
 
 from tools.environments import FOLDER
 
-__all__ = ["compiled", "missing_compiler"]
+__all__ = ["PACKAGE", "compiled", "missing_compiler"]
 
 VERSION: Final = "0.11.0"
 """The version of the compiler; ``kaitaistruct``, which runs the readers in Python, has the same."""
 
 _SPEC: Final = Path(__file__).parents[1] / "spec"
 _HOME: Final = FOLDER / f"kaitai-{VERSION}"
-_PACKAGE: Final = _HOME / "node_modules" / "kaitai-struct-compiler"
+PACKAGE: Final = _HOME / "node_modules" / "kaitai-struct-compiler"
+"""Where the compiler is, once it was fetched."""
 _INSTALL: Final = ("install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts")
 _PROGRAM: Final = """
 const compiler = require(process.argv[1]);
@@ -39,12 +40,12 @@ def missing_compiler() -> str:
     """Say what to do where the compiler, or node that runs it, is not there; "" where both are."""
     if not shutil.which("node"):
         return "the compiler of Kaitai Struct needs node on the PATH"
-    return "" if _PACKAGE.exists() else "no compiler of Kaitai Struct: fetch it: python -m tools.kaitai"
+    return "" if PACKAGE.exists() else "no compiler of Kaitai Struct: fetch it: python -m tools.kaitai"
 
 
 def compiled(ksy: Path, language: str) -> Mapping[str, str]:
     """Return the sources of a reader by file name; raise ValueError with what the compiler says against it."""
-    command = ["node", "-e", _PROGRAM, str(_PACKAGE), language]
+    command = ["node", "-e", _PROGRAM, str(PACKAGE), language]
     given = json.dumps(yaml.safe_load(ksy.read_text("utf-8")))
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -52,8 +52,8 @@ class Column:
     """Its name; of a column that was dropped nothing is known."""
     type: int = 0
     """The OID of its type; 0 for a column that was dropped."""
-    modifier: int = -1
-    """The modifier of its type."""
+    modifier: int = 0
+    """The modifier of its type; of 0 the facts say nothing."""
     missing: str | None = None
     """The text of the value that rows have which are older than the column (attmissingval); None: NULL."""
     default: bool = False
@@ -134,6 +134,9 @@ class TableReading(Reading):
     """The file of the table, or of each of its leaves, by OID: another one after each rewrite."""
     attached: frozenset[int] = frozenset()
     """The leaves that were tables before they became partitions."""
+    joined: Mapping[int, str] = field(default_factory=dict)
+    """For each of these, and for those below one, what names its being a partition: another text each time that it is
+    attached. Not in older logs."""
     truncated: frozenset[int] = frozenset()
     """The leaves that nobody has written into or looked at since their file is there."""
     columns: SharedColumns[Column] = field(default_factory=SharedColumns)
@@ -169,6 +172,9 @@ class PublishedTable:
     tables, or those of a schema."""
     ancestors: frozenset[int] = frozenset()
     """The OIDs of the tables that it is a partition of; none in logs of before this was written down."""
+    joined: str | None = None
+    """What names its being a partition of the tables that are in the publication, another text each time that it, or
+    one between, is attached; None where it is in it with all tables, or those of a schema, and in older logs."""
 
 
 @dataclass(frozen=True)
@@ -270,6 +276,7 @@ class TableFactsReader:
             replica_identity=details.get("replica_identity", ""),
             created=details.get("created", 0),
             filenodes=dict(details.get("filenodes", ())),
+            joined=dict(details.get("joined", ())),
             attached=frozenset(attached) if (attached := details.get("attached")) else _NO_LEAVES,
             truncated=frozenset(truncated) if (truncated := details.get("truncated")) else _NO_LEAVES,
             columns=columns,
@@ -383,4 +390,5 @@ def _published(table: Mapping[str, Any]) -> PublishedTable:
     columns = table.get("columns")
     numbers = None if columns is None else frozenset(columns)
     ancestors = frozenset(table.get("ancestors") or ())
-    return PublishedTable(table["schema"], table["name"], numbers, table.get("filter"), table.get("member"), ancestors)
+    names = table["schema"], table["name"]
+    return PublishedTable(*names, numbers, table.get("filter"), table.get("member"), ancestors, table.get("joined"))

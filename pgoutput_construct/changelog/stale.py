@@ -119,7 +119,9 @@ def partition_change(before: TableReading, after: TableReading) -> Stale | None:
     emptied = {leaf for leaf in old & new & after.truncated if before.filenodes[leaf] != after.filenodes[leaf]}
     if old - new:
         return stale_table(after, (after.namespace, after.name), "lost a partition (DETACH or DROP)")
-    if (new - old) & after.attached:
+    # A log of before they were written down has leaves that were attached, and not when.
+    known = {leaf for leaf in old & new if leaf in before.joined or leaf not in before.attached}
+    if (new - old) & after.attached or any(after.joined.get(leaf) != before.joined.get(leaf) for leaf in known):
         return stale_table(after, (after.namespace, after.name), "was given a table as a partition (ATTACH)")
     if emptied and emptied != old & new:  # or else the whole table was, which the stream says
         return stale_table(after, (after.namespace, after.name), "has a partition that was truncated by itself")
@@ -173,6 +175,7 @@ class _Published:
     columns: frozenset[int] | None
     filters: frozenset[str] | None
     members: frozenset[int | None]
+    joined: frozenset[str | None]
     unsent: frozenset[int]
     """Its partitions of which nothing is sent."""
 
@@ -189,6 +192,7 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
                 table.columns,
                 filters,
                 frozenset({table.member}),
+                frozenset({table.joined}),
                 unsent,
             )
             found[oid] = _together(found[oid], own) if oid in found else own
@@ -198,8 +202,8 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
 def _together(one: _Published, other: _Published) -> _Published:
     columns = None if one.columns is None or other.columns is None else one.columns | other.columns
     filters = None if one.filters is None or other.filters is None else one.filters | other.filters
-    members, unsent = one.members | other.members, one.unsent | other.unsent
-    return _Published(one.table, one.operations | other.operations, columns, filters, members, unsent)
+    members, joined, unsent = one.members | other.members, one.joined | other.joined, one.unsent | other.unsent
+    return _Published(one.table, one.operations | other.operations, columns, filters, members, joined, unsent)
 
 
 def _difference(before: _Published, after: _Published) -> str | None:
@@ -212,6 +216,8 @@ def _difference(before: _Published, after: _Published) -> str | None:
         "has more columns in the publication's list": before.columns is not None
         and (after.columns is None or after.columns - before.columns),
         "was taken out of the publication and added again": not before.members & after.members,
+        "was detached from a published table and attached again": None not in before.joined | after.joined
+        and not before.joined & after.joined,
         "has a partition that is only sent from now on": before.unsent - after.unsent,
     }
     return next((reason for reason, happened in reasons.items() if happened), None)

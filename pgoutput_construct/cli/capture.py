@@ -134,7 +134,7 @@ def capture_command(
     again. Ctrl-C or SIGTERM finishes the segment, confirms it and ends; a second one ends at once, and loses nothing
     either, since the server sends again what was not confirmed.
 
-    With --snapshot LOG holds every published table from its first row: rows that are there already are copied beside
+    With --snapshot LOG holds every published table from its first row: rows that are there already are copied alongside
     the stream, and so are tables that are published later; --until-lsn and --until-idle wait for that.
 
     \b

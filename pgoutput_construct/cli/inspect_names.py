@@ -1,4 +1,4 @@
-"""The names of tables and columns beside the bytes, where a Relation before them tells."""
+"""The names of tables and columns next to the bytes, where a Relation before them tells."""
 
 import re
 from collections.abc import Iterator, Mapping

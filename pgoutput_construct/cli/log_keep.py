@@ -25,7 +25,7 @@ __all__ = ["compact_command", "prune_command"]
     "--grace",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="How long the small segments stay beside the large ones, for readers that have them open.  [default: 10]",
+    help="How long the small segments stay next to the large ones, for readers that have them open.  [default: 10]",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 def compact_command(log: str, dry_run: bool, **given: Any) -> None:

@@ -52,7 +52,7 @@ def describe_log(log: "ChangeLog") -> dict[str, Any]:
 
 
 def describe_segments(log: "ChangeLog", last: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the segments, or only so many of the last: name, ranges of seq, LSN and time, size."""
+    """Yield the segments, or only a number of the last ones: name, ranges of seq, LSN and time, size."""
     sizes = log.store.files()
     for place in range(max(len(log.segments) - last, 0) if last is not None else 0, len(log.segments)):
         segment = log.segments[place]

@@ -63,7 +63,7 @@ def _recognize(source: ByteSource) -> str:
 
 
 def _tells(first: bytes) -> bool:
-    """Tell whether these bytes are enough: a complete line, or something that no line of digits has."""
+    """Return whether these bytes are enough: a complete line, or something that no line of digits has."""
     text = first.lstrip()
     return b"\n" in text or not _PRINTABLE.issuperset(text) or text[:1] in (b"{", b"#") or len(text) >= _LONGEST_DOUBT
 

@@ -89,7 +89,7 @@ class _Front:
                 raise PgoutputError(f"{self.place(number)}: the file ends inside this message: {missing}")
 
     def pass_over(self, size: int, name: str, number: int) -> None:
-        """Leave the message behind, with the newline that must follow it."""
+        """Print the message, with the newline that must follow it."""
         end = self._start + size
         if end == len(self._data) and not self._more():
             raise PgoutputError(f"{self.place(number)}: the file ends without the newline after this {name}")

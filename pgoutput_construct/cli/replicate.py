@@ -80,7 +80,7 @@ _NAMED: Final = 8
     default=1 << 30,
     show_default="1 GiB",
     metavar="BYTES",
-    help="About how much of LOG a batch has, and DIR beside its tables; one transaction, or table, may be more.",
+    help="About how much of LOG a batch has, and DIR besides its tables; one transaction, or table, may be more.",
 )
 @click.option(
     "--adopt",
@@ -114,7 +114,7 @@ def replicate_command(
     table of it is one in DIR, schema.table, with the columns that it has now, _untyped (what Spark's types cannot
     hold), _commit_lsn and _seq. All changes of a transaction become visible together in each table.
 
-    The position stands with the data: what was interrupted, however, goes on where it was, and nothing is done twice.
+    The position stands with the data: what was interrupted, however, resumes where it was, and nothing is done twice.
     Tables are altered, renamed, copied again and removed as they are at their source.
 
     DIR is registered with LOG as a reader, so that pgoutput log prune retains what it has not applied yet. The log that
@@ -123,7 +123,7 @@ def replicate_command(
     Delta Lake and Iceberg need jars, which Spark fetches from Maven Central, once. Iceberg's catalog is DIR itself.
 
     An update or delete of a row that must be there, and is not, is an error of its table, which stays as it is; with
-    --on-missing report all goes on, and DIR/missing/schema.table has these changes as Parquet.
+    --on-missing report all continues, and DIR/missing/schema.table has these changes as Parquet.
 
     What is wrong with one table is that table's: it stays as it was, the reason is said, and the others are kept up to
     date. --continuous tries it again, after pauses that grow. _warehouse.json in DIR names such tables, too. --resync

@@ -55,7 +55,7 @@ _OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 @click.option(
     "--slots",
     metavar="FILE",
-    help="The file of the slots' positions, a path or a URI.  [default: beside SOURCE, with the suffix .slots.json]",
+    help="The file of the slots' positions, a path or a URI.  [default: next to SOURCE, with the suffix .slots.json]",
 )
 @click.option("--strict-slots", is_flag=True, help="Refuse a slot that was not created before.")
 @click.option("--replace-rows", is_flag=True, help=REPLACE_ROWS)
@@ -65,7 +65,7 @@ _OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
     type=SECONDS,
     default=60.0,
     show_default=True,
-    help="After so many silent seconds a client is disconnected.",
+    help="Seconds of silence after which a client is disconnected.",
 )
 @click.option("--max-connections", type=click.IntRange(min=1), default=100, show_default=True, help="Clients at once.")
 @click.option("--server-version", default=18, show_default=True, help="The PostgreSQL that lines of JSON stand for.")
@@ -96,7 +96,7 @@ def serve_command(
 ) -> None:
     """Serve SOURCE, a change log or lines of pgoutput decode, to subscriptions and other clients of replication.
 
-    The SOURCE scenario:SEED is invented: transactions of all kinds, and what tables must hold behind them.
+    The SOURCE scenario:SEED is invented: transactions of all kinds, and what tables must hold after them.
 
     A client gets what it asks for: protocol version, streaming, two_phase, binary and origin as in START_REPLICATION,
     from the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a

@@ -1,4 +1,4 @@
-"""``pgoutput snapshot``: tables as they are now into a change log, beside its capture."""
+"""``pgoutput snapshot``: tables as they are now into a change log, alongside its capture."""
 
 import click
 

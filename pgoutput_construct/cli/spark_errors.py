@@ -39,7 +39,7 @@ def spark_reason(error: BaseException) -> str | None:
 
 
 def _cause(text: str) -> str | None:
-    """Return what an executor's Python raised, which Spark puts behind its own words; None for nothing."""
+    """Return what an executor's Python raised, which Spark puts after its own words; None for nothing."""
     raised = _RAISED.findall(text.partition("JVM stacktrace")[0]) if "Traceback (most recent call last)" in text else []
     lacking = _LACKING.search(raised[-1] if raised else text)
     if lacking is not None:

@@ -13,6 +13,7 @@ from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.rows import RowChange
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.messages import Message
+from pgoutput_construct.wire.types import Marker
 
 __all__ = ["PRINTERS", "Header", "Printer"]
 
@@ -87,12 +88,12 @@ class _TextPrinter(Printer):
         self._header = header
 
     def _pairs(self, change: RowChange, new: Mapping[str, Any] | None, old: Mapping[str, Any]) -> Iterable[str]:
-        row = old if new is None else {**dict.fromkeys(change.unchanged, ABSENT), **new}
+        row = old if new is None else {**change.unsent, **new}
         for column in change.relation.columns:
             if column.name in row:
                 value, before = row[column.name], old.get(column.name, ABSENT)
                 was = "" if before is ABSENT or before == value or new is None else f"{self._quoted(before)} -> "
-                yield f"{printable(column.name)}={was if value is not ABSENT else ''}{self._quoted(value)}"
+                yield f"{printable(column.name)}={was if not isinstance(value, Marker) else ''}{self._quoted(value)}"
 
     def _quoted(self, value: Any) -> str:
         return quoted(value, self.everything)

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from pgoutput_construct.cli.words import printable
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.stream.values import base_oid
+from pgoutput_construct.stream.values import FORMATS, base_oid, kind_text
 from pgoutput_construct.wire import UNCHANGED
 from pgoutput_construct.wire.messages import Binary, Type
+from pgoutput_construct.wire.types import Marker
 
 __all__ = ["ABSENT", "Values", "quoted", "told"]
 
@@ -36,9 +37,11 @@ class Values:
         """Types that are not built in, by OID: whoever reads the messages fills it."""
 
     def plain(self, value: Any, type_oid: int) -> Any:
-        """Return a value of a tuple; ABSENT stays what it is."""
+        """Return a value of a tuple; ABSENT stays what it is, and what is of an unknown kind has the kind's name."""
         if not isinstance(value, bytes):
             return value
+        if type(value) not in FORMATS:
+            return kind_text(value)
         builtin = BUILTIN_TYPES.get(base_oid(type_oid, self.types))
         kind = builtin.arrow if builtin is not None else "string"
         if isinstance(value, Binary):
@@ -71,8 +74,8 @@ def _from_text(text: str, kind: str) -> Any:
 
 def quoted(value: Any, everything: bool = False) -> str:
     """Return a plain value as people read it: NULL, numbers, quoted text; long text cut unless ``everything``."""
-    if value is ABSENT:
-        return "(unchanged)"
+    if isinstance(value, Marker):
+        return f"({kind_text(value)})"
     if value is None:
         return "NULL"
     if isinstance(value, Numeral) or not isinstance(value, str):

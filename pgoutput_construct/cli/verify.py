@@ -48,7 +48,7 @@ def verify_command(
 
     Nothing is locked, and all may go on: writers, the capture of LOG (which must run), and replicate. Each table is
     compared under a snapshot of the server, by checksums of ranges of its key; only ranges that differ are read row by
-    row. What was interrupted goes on where it was: that is noted in the warehouse, or in the file given as --resume.
+    row. What was interrupted resumes where it was: that is noted in the warehouse, or in the file given as --resume.
 
     \b
     Examples:
@@ -131,5 +131,5 @@ def _remedy(wrong: "list[TableVerdict]") -> str:
 
     return (
         f"{counted(len(wrong), 'table')} differ from the server: {snapshot_command(*differ)} copies them again, "
-        "and pgoutput replicate then writes them anew"
+        "and pgoutput replicate then writes them again"
     )

@@ -15,7 +15,7 @@ from pgoutput_construct.columnar.forms.form import CANNOT, hexadecimal, utf8
 from pgoutput_construct.columnar.forms.own import writer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.stream.values import FORMATS, ValueLoader, base_oid, pieces
+from pgoutput_construct.stream.values import FORMATS, ValueLoader, base_oid, kind_text, pieces
 from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
 
 __all__ = ["CannotHold", "ColumnReader", "holds"]
@@ -97,8 +97,8 @@ class ColumnReader:
 
     def load(self, value: bytes) -> Any:
         """Return a value (bytes for text format, Binary for binary) for the Arrow type; raise CannotHold."""
-        if type(value) not in FORMATS and not pa.types.is_string(self._target):
-            raise CannotHold  # text may come in any format that keeps it as it is
+        if type(value) not in FORMATS:
+            raise CannotHold  # what its bytes mean is not known
         try:
             loaded = self._load(value)
         except PgoutputError:  # a ValueError too: psycopg is missing
@@ -111,9 +111,14 @@ class ColumnReader:
         return _exact(fitted)
 
     def text(self, value: bytes) -> str:
-        """Return PostgreSQL's text, ``\\x`` and hexadecimal digits where it is not known."""
+        """Return PostgreSQL's text, ``\\x`` and hexadecimal digits where it is not known.
+
+        Before those of another kind of value than text and binary stands the kind's name.
+        """
+        if type(value) not in FORMATS:
+            return kind_text(value)
         try:
-            return self._text(value, self._oid) if type(value) in FORMATS else hexadecimal(value)
+            return self._text(value, self._oid)
         except CANNOT:
             return hexadecimal(value)
 

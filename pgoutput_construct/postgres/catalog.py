@@ -43,7 +43,7 @@ _PUBLICATIONS = """WITH RECURSIVE {published}
         CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL),
     via_root, puballtables, with_generated,
     (SELECT json_agg(json_build_object('oid', c.oid::bigint, 'schema', n.nspname, 'name', c.relname,
-        'member', m.member::bigint, 'filter', {filter}, 'columns', to_jsonb({columns}), 'ancestors',
+        'member', m.member::bigint, 'joined', m.joined, 'filter', {filter}, 'columns', to_jsonb({columns}), 'ancestors',
         (SELECT json_agg(relid::oid::bigint) FROM pg_partition_ancestors(c.oid) WHERE relid <> c.oid), 'published',
         (SELECT json_agg(attnum ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND {is_published}))
         ORDER BY c.oid)
@@ -61,17 +61,22 @@ _LISTS_SINCE = 150000
 # ctid's row of pg_attribute is written with the table, and never again. A partitioned table has no rows of its own,
 # and so no missing values: its leaves have. reltuples is -1 until somebody looked at a file that is new.
 _TABLES = """WITH RECURSIVE tree AS (
-        SELECT oid AS root, oid, NULL::xid AS attached FROM unnest(%s::oid[]) AS wanted (oid)
-        UNION ALL SELECT tree.root, i.inhrelid, i.xmin FROM tree JOIN pg_inherits i ON i.inhparent = tree.oid
-        JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition),
+        SELECT oid AS root, oid, NULL::xid AS attached, '' AS joined FROM unnest(%s::oid[]) AS wanted (oid)
+        UNION ALL SELECT tree.root, i.inhrelid, i.xmin,
+            concat(joined, CASE WHEN i.xmin <> a.xmin THEN i.xmin || ' ' END)
+        FROM tree JOIN pg_inherits i ON i.inhparent = tree.oid
+        JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition
+        JOIN pg_attribute a ON a.attrelid = i.inhrelid AND a.attnum = -1),
     leaves AS (SELECT root, json_agg(json_build_array(oid::bigint, relfilenode::bigint) ORDER BY oid) AS filenodes,
         json_agg(oid::bigint ORDER BY oid) FILTER (WHERE tree.attached <> a.xmin) AS attached,
+        json_agg(json_build_array(oid::bigint, joined) ORDER BY oid) FILTER (WHERE joined <> '') AS joined,
         json_agg(oid::bigint ORDER BY oid) FILTER (WHERE reltuples < 0) AS truncated
         FROM tree JOIN pg_class c USING (oid)
         JOIN pg_attribute a ON attrelid = c.oid AND attnum = -1 WHERE relkind <> 'p' GROUP BY root)
     SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident,
     (SELECT xmin::text::bigint FROM pg_attribute WHERE attrelid = c.oid AND attnum = -1),
-    coalesce(leaves.filenodes, '[]'), coalesce(leaves.attached, '[]'), coalesce(leaves.truncated, '[]'),
+    coalesce(leaves.filenodes, '[]'), coalesce(leaves.attached, '[]'), coalesce(leaves.joined, '[]'),
+    coalesce(leaves.truncated, '[]'),
     (SELECT json_agg(json_build_object('number', attnum, 'name', attname, 'type', atttypid::bigint,
         'modifier', atttypmod, 'xmin', a.xmin::text::bigint, 'dropped', attisdropped,
         'generated', nullif(attgenerated, ''),
@@ -186,7 +191,18 @@ def _read_publications(connection: Connection, publications: Sequence[str]) -> d
 
 def _read_tables(connection: Connection, slot: str, numbers: Mapping[int, set[int]]) -> dict[int, Facts]:
     wanted = sorted(numbers)
-    names = ("oid", "schema", "name", "replica_identity", "created", "filenodes", "attached", "truncated", "columns")
+    names = (
+        "oid",
+        "schema",
+        "name",
+        "replica_identity",
+        "created",
+        "filenodes",
+        "attached",
+        "joined",
+        "truncated",
+        "columns",
+    )
     rows = fetch(connection, _TABLES, [wanted, slot, wanted], doing="the tables cannot be read in the catalog")
     found = {row[0]: dict(zip(names, row, strict=True)) for row in rows}
     for oid, facts in found.items():

@@ -27,11 +27,12 @@ _PUBLISHED = """wanted AS (SELECT p.*, {via_root} AS via_root,
         AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND c.oid >= 16384
         AND NOT EXISTS (SELECT FROM listed e WHERE e.excluded AND (e.publication, e.oid) = (p.oid, c.oid)){schemas}),
     branches AS (
-        SELECT publication, oid, member, oid AS top FROM members
-        UNION ALL SELECT b.publication, i.inhrelid, b.member, b.top FROM branches b
+        SELECT publication, oid, member, oid AS top, '' AS joined FROM members
+        UNION ALL SELECT b.publication, i.inhrelid, b.member, b.top, concat_ws(' ', b.joined, i.xmin) FROM branches b
         JOIN pg_inherits i ON i.inhparent = b.oid JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition),
     published AS (
-        SELECT b.publication, b.oid, min(b.member) AS member, bool_or(b.member IS NULL AND b.oid = b.top) AS as_it_is
+        SELECT b.publication, b.oid, min(b.member) AS member, bool_or(b.member IS NULL AND b.oid = b.top) AS as_it_is,
+            CASE WHEN bool_and(b.member IS NOT NULL) THEN min(b.joined) END AS joined
         FROM branches b JOIN wanted p ON p.oid = b.publication JOIN pg_class c ON c.oid = b.oid
         WHERE c.relkind = 'p' OR (c.relkind = 'r' AND c.relpersistence = 'p')
         GROUP BY b.publication, b.oid, p.via_root, c.relkind
@@ -59,7 +60,8 @@ def published_tables(connection: Connection) -> str:
     It has the tables ``wanted`` (rows of pg_publication), ``listed`` (those of pg_publication_rel, also what a
     publication of all tables has ``excluded``) and ``published`` (the OIDs of a publication and of a table,
     and ``member``: the OID of its, or its partitioned table's, row in pg_publication_rel, null where it has none;
-    ``as_it_is``: it is published with its schema, or all tables, without a filter or a list of columns), and
+    ``as_it_is``: it is published with its schema, or all tables, without a filter or a list of columns; ``joined``: the
+    transactions that made it a partition of what is listed there, null where its schema, or all tables, are), and
     ``unsent``: partitions that a publication takes without a word, though nothing of them is ever sent, since they are
     foreign tables (``relkind``) or unlogged; ``root`` is the table that is published with them.
     """

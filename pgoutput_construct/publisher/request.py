@@ -2,13 +2,17 @@
 
 from typing import Any, Final
 
+from pgoutput_construct.errors import EncodeError
 from pgoutput_construct.publisher.commands import StartReplication
 from pgoutput_construct.publisher.feed import About
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.switches import OFF_WORDS, ON_WORDS
-from pgoutput_construct.wire.options import problems
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.engine import build
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, problems
 from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions
 from pgoutput_construct.wire.tables import Option
+from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["asked", "named_publications", "unknown_publications"]
 
@@ -35,7 +39,9 @@ def asked(command: StartReplication, about: About) -> ReplicationOptions:
     if len(unknown := _unknown(names, about)) == len(names):
         hint = f"What is served was published by {', '.join(about.publications)}."
         raise Refusal("42704", f'publication "{unknown[0]}" does not exist', hint=hint)
-    return ReplicationOptions(**given)
+    options = ReplicationOptions(**given)
+    _check_made(options, about)
+    return options
 
 
 def named_publications(command: StartReplication) -> list[str]:
@@ -90,6 +96,37 @@ def _check_version(version: int, major: int) -> None:
     if version < min(known):
         problem = f"client sent proto_version={version} but server only supports protocol {min(known)} or higher"
         raise Refusal("0A000", problem)
+
+
+def _check_made(options: ReplicationOptions, about: About) -> None:
+    """Refuse options under which messages have fields that nothing here says, before the first one is sent."""
+    layout: dict[str, Any] = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
+    outside: dict[str, Any] = dict.fromkeys(STATE_PARAMETERS, False)
+    made = [*_MADE, *(_STREAMED if options.streaming != "off" else ())]
+    if layout != {name: about.layout.get(name, OPTIONS[name].default) for name in LAYOUT_OPTIONS}:
+        made += _CONVERTED
+    for message in made:
+        try:
+            build(message, **layout, **outside)
+        except EncodeError as error:
+            problem = (
+                f"this publisher does not say what {type(message).__name__} has under these options: {error.reason}"
+            )
+            hint = "Ask for an older protocol version, or leave the newer options out."
+            raise Refusal("0A000", problem, hint=hint) from error
+
+
+_LSN: Final = Lsn(1)
+_TIME: Final = Timestamp(0)
+_MADE: Final = (m.Begin(_LSN, _TIME, 3), m.Commit(_LSN, _LSN, _TIME))
+_STREAMED: Final = (m.StreamStart(3, 1), m.StreamStop(), m.StreamCommit(3, _LSN, _LSN, _TIME))
+"""What a publisher makes, whatever it serves."""
+_CONVERTED: Final = (
+    m.Relation(None, 1, "", "t", "d", (m.RelationColumn(0, "c", 23, -1),)),
+    m.Insert(None, 1, (None,)),
+    m.Truncate(None, 0, (1,)),
+)
+"""What it sends on as other options have it."""
 
 
 def _names(text: str) -> list[str]:

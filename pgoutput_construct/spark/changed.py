@@ -1,6 +1,12 @@
-"""The changes of a table in Arrow, replayed: which rows they make, and until when."""
+"""The changes of a table in Arrow, replayed: which rows they make, and until when.
 
-from collections.abc import Mapping, Sequence
+Rows are told apart by *codes*, numbers for their values. Two values have one number where PostgreSQL writes the same of
+them: that is how its messages name a row. Days and times count to the microsecond, and what their types cannot hold by
+its text (``_untyped``); -0.0 is another value than 0.0; NaN is one, whatever its bits; numbers of one scale count by
+value; null is a value. In Spark's words the same is ``values.exact``, which groups and joins by it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -8,21 +14,22 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from pgoutput_construct.changelog.block import Flags, Numbers
-from pgoutput_construct.spark.codes import codes_of, combined
 from pgoutput_construct.spark.intervals import OPEN, Alike, Events, Intervals, find_intervals, truncate_of
 from pgoutput_construct.spark.schemas import CARRIED, CHANGED, EPOCH, SHAPE, SIDE, TURN
 from pgoutput_construct.spark.survey import CAME, GONE
 from pgoutput_construct.spark.tables import Place
 from pgoutput_construct.spark.texts import Texts, untyped_of
 
-__all__ = ["BOTH", "COMES", "GOES", "Replay", "Replayed"]
+__all__ = ["BOTH", "COMES", "GOES", "Replay", "Replayed", "codes_of"]
 
 BOTH, GOES, COMES = 0, 1, 2
 """Of a change its old row and its new one, or one of them: they may be in different partitions."""
 
 _PLACE: Final = ("_commit_lsn", "_seq")
+_BEFORE: Final = "_before"
 
 
 class _Side(NamedTuple):
@@ -69,8 +76,9 @@ class Replay:
         """Replay changes in their order, rows before them first; truncates are not among them.
 
         Those of rows that may be the same must all be there. Columns are those of changes, ``__turn``, ``__side`` and
-        ``__shape``; a row before them may have any ``_op``, and has in ``_unchanged`` what nobody said of it. Where
-        more of them come (not ``is_end``), truncates behind the last of these are left for later.
+        ``__shape``; without ``_before`` each change has one row, new or old, in its columns. A row before them may have
+        any ``_op``, and has in ``_unchanged`` what nobody said of it. Where more of them come (not ``is_end``),
+        truncates after the last of these are left for later.
         """
         changes = changes.combine_chunks()
         events, old, new = self._events(changes)
@@ -94,7 +102,7 @@ class Replay:
         intervals = find_intervals(_with_assumed(events, codes), self.alike, 0)
         assumed = len(codes)
         old_at, new_at = (np.searchsorted(codes, each) for each in (events.old[0][goes], events.new[0][comes]))
-        # Where each key stands among the old rows, and behind these the new ones; and what changed it last.
+        # Where each key stands among the old rows, and after these the new ones; and what changed it last.
         known, last = np.zeros(assumed, np.int64), np.full(assumed, -1)
         known[old_at], known[new_at] = goes, count + comes
         np.maximum.at(last, old_at, goes)
@@ -137,7 +145,8 @@ class Replay:
     def _events(self, changes: pa.Table) -> tuple[Events, _Side, _Side]:
         """Return changes as events, and their old and new rows."""
         op, turn, side = changes["_op"], _numbers(changes, TURN), _numbers(changes, SIDE)
-        is_stored, has_old = turn < CHANGED, _flags(changes["_before"].is_valid())
+        is_stored, has_before = turn < CHANGED, _BEFORE in changes.column_names
+        has_old = _flags(changes[_BEFORE].is_valid()) if has_before else np.ones(len(changes), np.bool_)
         is_new = _flags(pc.equal(op, CAME)) | is_stored
         comes = ~_flags(pc.equal(op, GONE)) & (side != GOES)
         goes = ~is_new & (side != COMES)
@@ -145,24 +154,31 @@ class Replay:
             goes &= has_old
         elif self.keys == ():
             goes &= False
-        new, old = self._sides(changes, has_old)
+        new, old = self._sides(changes, has_old) if has_before else self._rows(changes)
         codes = self._codes(changes, old, new)
         unsent = [comes & _names(changes, name) for name in self.open_ones]
         events = Events(
             goes,
             comes,
             codes[:, : len(changes)],
-            codes[:, len(changes) :],
+            codes[:, -len(changes) :] if len(changes) else codes,
             _numbers(changes, SHAPE) if self.keys is None else np.zeros(len(changes), np.int64),
             self._epochs(changes, is_stored),
             np.array(unsent, np.bool_).reshape(len(unsent), len(changes)),
         )
         return events, old, new
 
+    def _rows(self, changes: pa.Table) -> tuple[_Side, _Side]:
+        """Return the rows of changes of which each has either: its new row, or its old one."""
+        texts = Texts(changes["_untyped"])
+        values = {name: _array(changes[name]) for name in self.columns}
+        rows = _Side(values, {name: texts.of(name) for name in self.columns})
+        return rows, rows
+
     def _sides(self, changes: pa.Table, has_old: Flags) -> tuple[_Side, _Side]:
         """Return the new rows, and of the old ones the columns of the identity; each of these is in one of both."""
-        texts, fields = Texts(changes["_untyped"]), changes.schema.field("_before").type
-        before = changes["_before"].combine_chunks()
+        texts, fields = Texts(changes["_untyped"]), changes.schema.field(_BEFORE).type
+        before = changes[_BEFORE].combine_chunks()
         new, old = _Side({}, {}), _Side({}, {})
         for name in self.columns:
             value, text = _array(changes[name]), texts.of(name)
@@ -177,17 +193,18 @@ class Replay:
         return new, old
 
     def _codes(self, changes: pa.Table, old: _Side, new: _Side) -> Numbers:
-        """Return the codes of old rows and, behind them, of new ones, for each comparison."""
-        rows, found = 2 * len(changes), dict[str, list[Numbers]]()
+        """Return the codes of old rows and, after them, of new ones, for each comparison; once where they are one."""
+        sides, found = [new] if old is new else [old, new], dict[str, list[Numbers]]()
+        rows = len(sides) * len(changes)
         if self.keys == ():
             return np.arange(rows).reshape(1, rows)
         for name in self.identity:
-            both = [pa.concat_arrays([old.values[name], new.values[name]])]
-            if old.texts[name].null_count + new.texts[name].null_count < rows:
-                both.append(pa.concat_arrays([old.texts[name], new.texts[name]]))
+            both = [pa.concat_arrays([side.values[name] for side in sides])]
+            if sum(side.texts[name].null_count for side in sides) < rows:
+                both.append(pa.concat_arrays([side.texts[name] for side in sides]))
             found[name] = [codes_of(each) for each in both]
         each_of = [[code for name in self.identity if name in names for code in found[name]] for names in self.alike[0]]
-        return np.array([combined(rows, codes) for codes in each_of], np.int64)
+        return np.array([_combined(rows, codes) for codes in each_of], np.int64)
 
     def _epochs(self, changes: pa.Table, is_stored: Flags) -> Numbers:
         epochs = np.zeros(len(changes), np.int64)
@@ -310,3 +327,43 @@ def _lists_of(flags: Mapping[str, Flags], rows: int) -> pa.Array:
     names = pa.array(flags, pa.string()).take(pa.array(np.nonzero(has)[1]))
     starts = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32), mask=np.append(counts == 0, False))
     return pa.ListArray.from_arrays(starts, names)
+
+
+def _combined(rows: int, codes: Iterable[Numbers]) -> Numbers:
+    """Return a number for each of ``rows`` rows, the same for those that have the same in all ``codes``."""
+    found = np.zeros(rows, np.int64)
+    for each in codes:
+        # Codes are fewer than rows, so that the product of two fits.
+        found = _numbered(pa.array(found * (each.max(initial=0) + 1) + each))
+    return found
+
+
+def codes_of(values: pa.Array) -> Numbers:
+    """Return a number for each value, from 0 on, the same for the same ones."""
+    return _numbered(_exact(values))
+
+
+def _exact(values: pa.Array) -> pa.Array:
+    """Return values that are equal where these are the same."""
+    if pt.is_list(values.type):
+        return _bytes_of(values)
+    if not pt.is_floating(values.type):
+        return values
+    floats = values.fill_null(0).to_numpy(zero_copy_only=False)
+    bits = np.where(np.isnan(floats), floats.dtype.type(np.nan), floats).view(f"i{floats.itemsize}")
+    return pa.array(bits, mask=values.is_null().to_numpy(zero_copy_only=False))
+
+
+def _bytes_of(lists: pa.Array) -> pa.Array:
+    """Return each list as the bytes of the codes of its items: Arrow numbers no lists."""
+    items = codes_of(pc.list_flatten(lists))
+    lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    offsets = np.append(0, np.cumsum(lengths)) * items.itemsize
+    buffers = [None, pa.py_buffer(offsets.astype(np.int64)), pa.py_buffer(items)]
+    found = pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)
+    return pc.if_else(lists.is_valid(), found, pa.scalar(None, pa.large_binary()))
+
+
+def _numbered(values: pa.Array) -> Numbers:
+    indices = values.dictionary_encode(null_encoding="encode").indices
+    return np.asarray(indices.to_numpy(zero_copy_only=False), np.int64)

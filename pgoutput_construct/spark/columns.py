@@ -20,7 +20,7 @@ Identity: TypeAlias = int | str
 
 
 class Numbering(Protocol):
-    """What is known of columns beside their names (changelog/lineage.py)."""
+    """What is known of columns besides their names (changelog/lineage.py)."""
 
     def numbers(self, description: Description) -> tuple[int, ...] | None:
         """Return the attribute number of each column, None where they are not known."""

@@ -7,10 +7,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.spark.leaves import as_leaf
+
 __all__ = ["FEW", "connect"]
 
 FEW: Final = 200_000
-"""So many links the driver takes; in Spark each of them costs less, and the first one some seconds."""
+"""The most links that the driver takes; in Spark each of them costs less, and the first one some seconds."""
 
 
 def connect(links: DataFrame, few: int = FEW) -> DataFrame:
@@ -26,12 +28,12 @@ def connect(links: DataFrame, few: int = FEW) -> DataFrame:
         labels = _united(zip(pairs["_old"].to_pylist(), pairs["_new"].to_pylist(), strict=True))
         columns = {"_key": pa.array(labels.keys(), pa.int64()), "_label": pa.array(labels.values(), pa.int64())}
         return links.sparkSession.createDataFrame(pa.table(columns))
-    links = links.localCheckpoint()
+    links = as_leaf(links)
     back = links.select(F.col("_new").alias("_old"), F.col("_old").alias("_new"))
     both = links.unionAll(back).distinct()
-    labels = both.select(F.col("_old").alias("_key"), F.col("_old").alias("_label")).distinct().localCheckpoint()
+    labels = as_leaf(both.select(F.col("_old").alias("_key"), F.col("_old").alias("_label")).distinct())
     while True:
-        better = _round(both, labels).localCheckpoint()
+        better = as_leaf(_round(both, labels))
         if better.join(labels, ["_key", "_label"], "left_anti").isEmpty():
             return better
         labels = better

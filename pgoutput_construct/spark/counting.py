@@ -1,4 +1,4 @@
-"""Which changes of a table count beside its latest copy: those of transactions that the copy's snapshot did not see."""
+"""Which changes of a table count after its latest copy: those of transactions that its snapshot did not see."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -27,7 +27,7 @@ _HALF: Final = _XIDS // 2
 
 
 def counting(changes: DataFrame, base: Base | None, reach: tuple[int, int] | None) -> DataFrame:
-    """Return the rows of the latest copy, as inserts before everything, and the changes that count beside them.
+    """Return the rows of the latest copy, as inserts before everything, and the changes that count in addition to them.
 
     Without a copy all changes count. ``reach`` is as ``near`` returns it.
     """
@@ -100,7 +100,7 @@ def _walk(index: LogIndex, place: int, lost: Sequence[LostEnd]) -> tuple[Numbers
 
 
 def _invisible(snapshot: Snapshot, reach: tuple[int, int] | None) -> Column:
-    """Tell whether the snapshot has nothing of the transaction of a change: ``Snapshot.invisible`` in Spark."""
+    """Return whether the snapshot has nothing of the transaction of a change: ``Snapshot.invisible`` in Spark."""
     xid, lsn = F.col("_xid"), F.col("_commit_lsn")
     found = F.pmod(xid - snapshot.xmax % _XIDS, F.lit(_XIDS)) < _XIDS // 2
     if snapshot.xip:

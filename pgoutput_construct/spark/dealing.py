@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 __all__ = ["deal"]
 
 _FEW: Final = 32
-"""More tasks than this are dealt out one by one, so that none waits behind another that takes long."""
+"""More tasks than this are dealt out one by one, so that none waits for another that takes long."""
 
 
 def deal(

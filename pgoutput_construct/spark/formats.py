@@ -1,4 +1,4 @@
-"""The formats of tables that Spark writes with jars of others: which jars, and what a session needs beside them."""
+"""The formats of tables that Spark writes with jars of others: which jars, and which settings of a session."""
 
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple

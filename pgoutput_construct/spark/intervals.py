@@ -13,7 +13,7 @@ its place. Rows that were there before are events, too, by which they come. Even
 them: by the position of their transactions' commits, and in a transaction as they were sent. PostgreSQL itself changed
 the rows in another order across transactions, but never those of one row: its lock lasts until the commit.
 
-Which row goes is found by a *code*, a number for the values by which rows are told apart (``codes.py``):
+Which row goes is found by a *code*, a number for the values by which rows are told apart (``changed.py``):
 
 - With a key, it is the key. At most one row has it at any event: an index that can be a replica identity is unique and
   not deferrable (RelationGetIndexAttrBitmap, RelationGetReplicaIndex), so PostgreSQL looks for another row of the key
@@ -93,7 +93,7 @@ class Alike(NamedTuple):
     lists: Numbers
     """For a shape of events, and one of rows: the number of the list in which the events look for the rows."""
     order: Numbers
-    """For a shape of events: the lists in which they look, one after the other; -1 behind the last."""
+    """For a shape of events: the lists in which they look, one after the other; -1 after the last."""
     of_list: Numbers
     """The number of the comparison for each list."""
     sizes: Numbers
@@ -125,7 +125,7 @@ class Alike(NamedTuple):
 
 
 def find_intervals(events: Events, alike: Alike, truncates: int) -> Intervals:
-    """Replay events, among so many truncates."""
+    """Replay events, among a number of truncates."""
     count, lists = len(events.goes), len(alike.of_list)
     codes = 1 + max(events.old.max(initial=-1), events.new.max(initial=-1))
     ended, found = np.full(count, OPEN, np.int64), np.full(count, -1, np.int64)

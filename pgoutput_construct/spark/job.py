@@ -64,7 +64,7 @@ class OpenLog:
 
     @cached_property
     def lacks(self) -> tuple[Lack, ...]:
-        """The tables that the log does not hold from their first row on, and such that changed behind its back.
+        """The tables that the log does not hold from their first row on, and such that changed outside of the stream.
 
         Each says so as text, with the remedy; ``state`` of such a table warns with it.
         """
@@ -87,7 +87,7 @@ class OpenLog:
     def changes(self, name: str, after: int | None = None) -> DataFrame:
         """Return the committed changes of the table ``name``: ``changes_schema``, rows in no particular order.
 
-        With ``after`` only those of transactions, and the copies, that ended behind this seq of the log.
+        With ``after`` only those of transactions, and the copies, that ended after this seq of the log.
 
         Order is ``(_commit_lsn, _seq)``. Among them are the rows of all complete copies of the table, ``_op``
         ``snapshot``: their ``_commit_lsn`` is that of the snapshot, their ``_seq`` the position in the log, ``_xid``
@@ -154,7 +154,7 @@ class OpenLog:
         return table, changes.where("false") if table.dropped else changes
 
     def is_whole(self, table: Table) -> bool:
-        """Tell whether the log has all rows of a table: a change of one that it does not have cannot be right.
+        """Return whether the log has all rows of a table: a change of one that it does not have cannot be right.
 
         So it is of a table that is not among ``lacks`` while its publications publish inserts and updates.
         """
@@ -220,7 +220,7 @@ def write_tables(
     """Write one Parquet dataset per table of ``log`` into ``directory``, named ``schema.table`` (``directory_name``).
 
     ``directory`` must be on a file system that executors share. ``tables`` None means all; ``mode`` is Spark's, for
-    datasets that exist: ``overwrite`` writes beside the one that is there and then puts it in its place, so that nobody
+    datasets that exist: ``overwrite`` writes next to the existing one and then puts it in its place, so that nobody
     reads half of it. Returns the counts by table. Raises ChangeLogError as ``open_log`` does.
     """
     return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
@@ -236,8 +236,8 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     table.check_names(log.spark.conf.get("spark.sql.caseSensitive") == "true")
     with plain_errors():
         if mode == "overwrite":
-            with replacing(path) as beside:
-                counts = write_changes(log.spark, log.opened, table, beside)
+            with replacing(path) as written:
+                counts = write_changes(log.spark, log.opened, table, written)
         elif not path.exists():
             counts = write_changes(log.spark, log.opened, table, path)
         else:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pgoutput_construct.spark.changed import Replay
 from pgoutput_construct.spark.demands import Demand
 from pgoutput_construct.spark.layout import Layout
+from pgoutput_construct.spark.leaves import as_leaf
 from pgoutput_construct.spark.netting import net_of, touching
 from pgoutput_construct.spark.outcomes import followed
 from pgoutput_construct.spark.schemas import CHANGE, column
@@ -59,7 +60,7 @@ def advanced(
     if before is None or is_small:
         all_changes = changes if before is None else changes.unionByName(_as_inserts(before, changes))
         return _rows(netted(all_changes, layout, found), layout, demand)
-    net = netted(changes, layout, found)
+    net = as_leaf(netted(changes, layout, found))  # it is joined with the rows before from several sides
     few = F.broadcast if found.changes <= _FEW else _as_they_are
     stored = before.select(
         F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
@@ -95,7 +96,7 @@ def _keys(rows: DataFrame, layout: Layout, prefix: str, *others: str | Column) -
 
 
 def _same(layout: Layout, prefix: str) -> Column:
-    """Tell whether a key is one of ``_keys``. It is null only where a text says more."""
+    """Return whether a key is one of ``_keys``. It is null only where a text says more."""
     pairs = [(F.col(prefix + name), F.col(f"net_{name}")) for name in layout.key]
     return reduce(and_, (a.eqNullSafe(b) if layout.has_texts else a == b for a, b in pairs))
 

@@ -25,7 +25,9 @@ _Each = Callable[[pa.Table, bool], tuple[pa.Table, pa.Table]]
 """Gives the result of events, and the rows that are carried on where more of their component comes (False)."""
 
 _ORDER: Final = (COMPONENT, TURN, "_commit_lsn", "_seq", SIDE)
-_OF_CHANGES: Final = ("_op", "_commit_lsn", "_seq", "_commit_time", "_unchanged", "_untyped")
+_OF_CHANGES: Final = ("_op", "_commit_lsn", "_seq", "_commit_time", "_unchanged")
+_OLD: Final = "_before."
+"""How the names of old values begin in ``_untyped``."""
 _MOST: Final = 1 << 18
 """Changes of one component that are held at once, unless its rows are more."""
 
@@ -136,18 +138,40 @@ def _routed(changes: DataFrame, replay: Replay, moved: bool, chained: bool) -> D
         old = new = F.xxhash64("_commit_lsn", "_seq")
     events = changes.withColumn(SIDE, F.explode(sides))
     is_old = (op == GONE) | (F.col(SIDE) == GOES)
-    before = F.struct(*(BEFORE.value(name).alias(name) for name in replay.identity), F.lit(True).alias("__is"))
-    needed = F.col("_before").isNotNull() & ((F.col(SIDE) != COMES) | (F.size("_unchanged") > 0))
+    if replay.keys is None and replay.columns:
+        events = events.where(~is_old | F.col("_before").isNotNull())
     return events.select(
-        *(F.when(~is_old, column(name)).alias(name) for name in replay.columns),
+        *(_rows_of(events, replay, is_old)),
         *_OF_CHANGES,
-        F.when(needed, before).alias("_before"),
         F.col(SHAPE) if SHAPE in changes.columns else F.lit(0).alias(SHAPE),
         SIDE,
         F.when(is_old, old).otherwise(new).alias(COMPONENT),
         F.lit(CHANGED).alias(TURN),
         F.lit(None).cast("bigint").alias(EPOCH),
     )
+
+
+def _rows_of(events: DataFrame, replay: Replay, is_old: Column) -> list[Column]:
+    """Return the rows of events: new ones, and what is needed of ``_before``; of full rows each event has one.
+
+    What no event has is not there: it would cost as much as what is on the way into Python.
+    """
+    new = _new(replay)
+    if replay.keys is not None or not replay.columns:
+        before = F.struct(*(BEFORE.value(name).alias(name) for name in replay.identity), F.lit(True).alias("__is"))
+        # Of a table that never had columns there is no ``_before``.
+        has_old = F.col("_before").isNotNull() if "_before" in events.columns else F.lit(False)
+        needed = has_old & ((F.col(SIDE) != COMES) | (F.size("_unchanged") > 0))
+        values = [F.when(~is_old, column(name)).alias(name) for name in replay.columns]
+        return [*values, "_untyped", F.when(needed, before).alias("_before")]
+    values = [F.when(is_old, BEFORE.value(name)).otherwise(new(name)).alias(name) for name in replay.columns]
+    olds = F.map_filter("_untyped", lambda name, _: name.startswith(_OLD))
+    texts = F.transform_keys(olds, lambda name, _: F.substr(name, F.lit(len(_OLD) + 1)))
+    kept = F.map_concat(
+        F.map_filter("_untyped", lambda name, _: ~name.startswith(_OLD)),
+        F.map_filter(texts, lambda name, _: F.array_contains("_unchanged", name)),
+    )
+    return [*values, F.when(is_old, texts).otherwise(kept).alias("_untyped")]
 
 
 def _stored(before: DataFrame, events: DataFrame, replay: Replay) -> DataFrame:

@@ -13,6 +13,7 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.demands import AS_IT_COMES, Demand, refuse
 from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.leaves import as_leaf
 from pgoutput_construct.spark.outcomes import unfound
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.shapes import shapes_of, stored_rows, with_shapes
@@ -62,7 +63,7 @@ def advance(
     The last two are of the change that a row is from; of a copied row, the snapshot's LSN and its position in the log.
     ``before`` are the rows before, as this function returns them, None for no row; ``changes`` are then those that
     came since. Rows that they do not touch are not shuffled where the changes are few. A column that was added has
-    its default in the rows before. What else happened to the table must be begun anew, without ``before``: a new
+    its default in the rows before. Anything else needs a start from scratch, without ``before``: a new
     copy, other types, renamed columns.
 
     Without ``before`` the rows are those of the latest copy, and what the changes that count made of them. Changes
@@ -102,7 +103,7 @@ def missing_rows(
     """
     _, steps = _walk(before, changes, table, reach, None, AS_IT_COMES)
     found = (unfound(step.stored, step.counted, step.replay(), step.survey) for step in steps)
-    return reduce(DataFrame.unionAll, found)
+    return reduce(lambda one, other: as_leaf(one).unionAll(other), found)
 
 
 def _walk(
@@ -123,22 +124,12 @@ def _walk(
     left, steps = None if before is None or is_new else stored_rows(before, table, events), list[Step]()
     for number, (phase, mine) in enumerate(phases, 1):
         rows = None if left is None else with_keys(left, table, phase)
-        columns = table.current if number == len(phases) else tuple(table.columns.names)
-        steps.append(
-            # Each other way reads the rows before more than once: a plan would double with each phase.
-            Step(
-                rows,
-                mine,
-                phase.key_columns,
-                phase.replica_identity,
-                columns,
-                tuple(shapes),
-                seen,
-                is_small or len(phases) > 1,
-            )
-        )
+        is_last = number == len(phases)
+        columns = table.current if is_last else tuple(table.columns.names)
+        keys, identity = phase.key_columns, phase.replica_identity
+        steps.append(Step(rows, mine, keys, identity, columns, tuple(shapes), seen, is_small))
         left = stepped(steps[-1], demand)
-        left = left if number == len(phases) else with_shapes(left, table)
+        left = left if is_last else as_leaf(with_shapes(left, table))
     assert left is not None
     return placed(left, table), steps
 
@@ -206,9 +197,11 @@ def _by_what(identity: Identity) -> tuple[int, frozenset[str]]:
 
 
 def _between(changes: DataFrame, first: Place | None, end: Place | None) -> DataFrame:
+    # Positions are asked for by themselves, too: Parquet is read by these, not by structs.
+    lsn = F.col("_commit_lsn")
     if first is not None:
-        changes = changes.where(place() >= at_place(first))
-    return changes if end is None else changes.where(place() < at_place(end))
+        changes = changes.where((lsn >= first[0]) & (place() >= at_place(first)))
+    return changes if end is None else changes.where((lsn <= end[0]) & (place() < at_place(end)))
 
 
 def with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
@@ -216,7 +209,7 @@ def with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
 
     As columns, not as a filter: that would be asked of rows, too, which a join removes. And as columns that Spark
     takes for random: of others it infers from a join that they are not null, and asks that of rows that went, before
-    (FilterExec.generatePredicateCode() tests that a field of a struct is there behind all else).
+    (FilterExec.generatePredicateCode() tests that a field of a struct is there after all else).
     """
     is_always = F.monotonically_increasing_id() >= 0
     kinds = {field.name: field.dataType for field in rows.schema}

@@ -33,7 +33,7 @@ come before; and what all changes of rows that may be the same have in common.""
 STORED, CARRIED, CHANGED = 0, 1, 2
 """Rows before all changes, rows that an earlier part of these changes made, and changes."""
 WORK: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, "__left", "__given")
-"""Columns that stand beside the table's own while a state is rebuilt."""
+"""Columns that stand next to the table's own while a state is rebuilt."""
 
 
 def column(*path: str) -> Column:

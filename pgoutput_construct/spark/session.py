@@ -32,7 +32,9 @@ _LOCAL: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",  # a machine's own name need not resolve
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
-    "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+    "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} "
+    # Spark's ArrowWriter makes room before it writes; that Arrow checks each value again is most of what it takes.
+    "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false",
 }
 
 _ONE_PROCESS: Final[Mapping[str, str]] = {"spark.python.daemon.module": "pgoutput_construct.spark.daemon"}

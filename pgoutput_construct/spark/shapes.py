@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.missing import default_row
@@ -62,7 +63,9 @@ def with_defaults(before: DataFrame, table: Table) -> DataFrame:
     defaults = default_row(table.columns, _added(table, before))
     if defaults is None:
         return before
-    row = before.sparkSession.createDataFrame(pa.Table.from_batches([defaults])).select(F.struct("*").alias("__given"))
+    schema = from_arrow_schema(defaults.schema, prefer_timestamp_ntz=True)  # Spark takes all times for instants
+    row = before.sparkSession.createDataFrame(pa.Table.from_batches([defaults]), schema)
+    row = row.select(F.struct("*").alias("__given"))
     names = [name for name in defaults.schema.names if name != "_untyped"]
     values = [column("__given", name).alias(name) for name in names]
     nothing = F.create_map().cast("map<string,string>")

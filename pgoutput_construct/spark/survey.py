@@ -115,12 +115,12 @@ def at_place(found: Place) -> Column:
 
 
 def is_unsent(name: str) -> Column:
-    """Tell whether an update left a column out."""
+    """Return whether an update left a column out."""
     return F.coalesce(F.array_contains("_unchanged", name), F.lit(False))
 
 
 def moves(changes: DataFrame, key_columns: Sequence[str]) -> Column:
-    """Tell whether a change gave its row another key, as an update may; one that was left out is the same."""
+    """Return whether a change gave its row another key, as an update may; one that was left out is the same."""
     same = F.lit(True)
     for name in key_columns:
         kind = changes.schema[name].dataType

@@ -1,4 +1,4 @@
-"""A directory written beside another one, and put in its place at once."""
+"""A directory written next to another one, and put in its place at once."""
 
 import ctypes
 import os
@@ -24,15 +24,15 @@ def replacing(path: Path) -> Iterator[Path]:
     step, elsewhere nothing is there for a moment.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"_{uuid4().hex}")  # Spark sees no such names
+    written = path.with_name(f"_{uuid4().hex}")  # Spark sees no such names
     try:
-        yield beside
+        yield written
         if path.exists():
-            _exchange(beside, path)
+            _exchange(written, path)
         else:
-            beside.rename(path)
+            written.rename(path)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(written, ignore_errors=True)
 
 
 def _exchange(one: Path, other: Path) -> None:
@@ -44,7 +44,7 @@ def _exchange(one: Path, other: Path) -> None:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Exchange two names at once; tell whether the system, and the file system, can do that."""
+    """Exchange two names at once; return whether the system, and the file system, can do that."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     if rename is None:
         return False

@@ -132,7 +132,7 @@ class Table:
         return len({name.lower() for name in self.columns.names}) < len(self.columns.names)
 
     def check_names(self, case_sensitive: bool) -> None:
-        """Raise ChangeLogError when a column's name cannot stand beside the others in a DataFrame."""
+        """Raise ChangeLogError when a column's name cannot stand next to the others in a DataFrame."""
         remedy = "rename it, or publish the table with a column list that leaves it out"
         for name in self.columns.names:
             if name in CHANGE or name.startswith("_before."):

@@ -61,9 +61,9 @@ def write_changes(spark: SparkSession, opened: Opened, table: Table, path: Path)
     tasks = table_pieces(opened, table, wanted, table.columns, schema)
     path.mkdir(parents=True)
     try:
-        with tempfile.TemporaryDirectory(prefix="_temporary-", dir=path) as beside:  # Spark sees no such names
-            writer = _Writer(beside, schema, codec_of(spark))
-            return _moved(_written(spark, writer, tasks), Path(beside), path)
+        with tempfile.TemporaryDirectory(prefix="_temporary-", dir=path) as directory:  # Spark sees no such names
+            writer = _Writer(directory, schema, codec_of(spark))
+            return _moved(_written(spark, writer, tasks), Path(directory), path)
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
@@ -87,10 +87,10 @@ def _written(spark: SparkSession, writer: "_Writer", tasks: list[TableRows]) -> 
     return [(row["file"], row["op"], row["rows"]) for row in deal(spark, tasks, writer.done, _RESULT)]
 
 
-def _moved(written: list[tuple[str, str, int]], beside: Path, path: Path) -> dict[str, int]:
+def _moved(written: list[tuple[str, str, int]], directory: Path, path: Path) -> dict[str, int]:
     """Let those files be seen that count: a task that was done twice, or given up, may have left another one."""
     for number, file in enumerate(dict.fromkeys(file for file, *_ in written)):
-        (beside / file).rename(path / f"part-{number:05d}-{file}")
+        (directory / file).rename(path / f"part-{number:05d}-{file}")
     (path / "_SUCCESS").touch()
     counts = Counter[str]()
     for _, op, rows in written:

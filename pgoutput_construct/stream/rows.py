@@ -1,7 +1,7 @@
 """Inserts, updates, deletes and truncates as rows of Python values, in the order of the stream."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from pgoutput_construct.errors import PgoutputError, ProtocolError
@@ -38,10 +38,18 @@ class RowChange:
     """The old row, or only its key columns, by column name; None where it was not sent."""
     unchanged: tuple[str, ...]
     """The columns of the new row whose value was not sent, such as a TOASTed one that is unchanged."""
+    unsent: Mapping[str, Marker] = field(default_factory=dict)
+    """What was sent in place of these, by column name: UNCHANGED, or what a later version brought."""
 
 
 class RowReader:
-    """Turns messages into rows; feed it every message of the stream in order, as Session parses them."""
+    """Turns messages into rows; feed it every message of the stream in order, as Session parses them.
+
+    Rows come as they are sent. With streaming on or two-phase decoding that is before their transaction has committed:
+    a Stream Abort or a Rollback Prepared takes rows back that were returned, those with the ``xid`` that it names as
+    ``subxid``, or all of the transaction. Keep them until its Stream Commit or Commit Prepared; a change log and the
+    tables made of it do that (``pgoutput_construct.changelog``).
+    """
 
     def __init__(self, relations: RelationCache | None = None, values: Literal["python", "raw"] = "python") -> None:
         """``values`` says what rows hold: Python objects, or the values as they came, bytes and Binary.
@@ -74,9 +82,9 @@ class RowReader:
     def _change(self, op: str, message: Any, relation: Relation) -> RowChange:
         new = self._row(relation, message.new) if getattr(message, "new", None) is not None else None
         old = self._old(relation, message) if getattr(message, "old", None) is not None else None
-        unchanged = tuple(name for name, value in (new or {}).items() if isinstance(value, Marker))
+        unsent = {name: value for name, value in (new or {}).items() if isinstance(value, Marker)}
         sent = None if new is None else {name: value for name, value in new.items() if not isinstance(value, Marker)}
-        return RowChange(op, relation, getattr(message, "xid", None), sent, old, unchanged)
+        return RowChange(op, relation, getattr(message, "xid", None), sent, old, tuple(unsent), unsent)
 
     def _old(self, relation: Relation, message: Any) -> dict[str, Any]:
         row = self._row(relation, message.old)

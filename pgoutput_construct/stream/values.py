@@ -7,12 +7,15 @@ from typing import Any, Final, Protocol
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.wire.messages import Binary, Type, Unchanged
+from pgoutput_construct.wire.messages import VALUES, Binary, Type, Unchanged
+from pgoutput_construct.wire.types import Marker
 
-__all__ = ["FORMATS", "MAX_DIMENSIONS", "ValueLoader", "base_oid", "pieces"]
+__all__ = ["FORMATS", "MAX_DIMENSIONS", "ValueLoader", "base_oid", "kind_text", "pieces"]
 
 FORMATS: Final = (bytes, Binary)
 """The classes of values that are read, text and binary format; values of any other class stay as they came."""
+
+_KINDS: Final[Mapping[object, str]] = {value: name for name, value in VALUES.items()}
 
 MAX_DIMENSIONS: Final = 6
 """MAXDIM in PostgreSQL's array.h."""
@@ -69,6 +72,13 @@ class ValueLoader:
         if key not in self._loaders:
             self._loaders[key] = self._transformer.get_loader(type_oid, Format.BINARY if binary else Format.TEXT)
         return self._loaders[key]
+
+
+def kind_text(value: bytes | Marker) -> str:
+    """Return a value that is of none of FORMATS as people read it: the name of its kind, and its bytes."""
+    if isinstance(value, bytes):
+        return f"{_KINDS[type(value)]} \\x{value.hex()}"
+    return _KINDS[value]
 
 
 def _alike(type_oid: int, binary: bool) -> int:

@@ -1,8 +1,17 @@
-"""For tests of consumers of pgoutput: strategies of messages, of streams and what they mean, and a publisher."""
+"""For tests of consumers of pgoutput: strategies of messages, of streams and what they mean, and a publisher.
 
-from pgoutput_construct.extras import needing
+Strategies need the extra ``testing`` alone, the publisher ``publisher`` alone: each asks for its own when it is used.
+"""
 
-with needing("testing"):
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from pgoutput_construct.extras import needing, require
+
+if TYPE_CHECKING:
+    from pgoutput_construct.testing.publishing import TestPublisher, publisher
+
+if TYPE_CHECKING or find_spec("hypothesis"):
     from pgoutput_construct.testing.payloads import (
         ParseOptions,
         damaged,
@@ -12,7 +21,6 @@ with needing("testing"):
         options_and_messages,
         payloads,
     )
-    from pgoutput_construct.testing.publisher import TestPublisher, publisher
     from pgoutput_construct.testing.scenarios import Scenario, scenarios
     from pgoutput_construct.testing.streams import Sent, streams
 
@@ -31,3 +39,14 @@ __all__ = [
     "scenarios",
     "streams",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return what serves streams; raise MissingExtraError where the extra of a name is not installed."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in ("TestPublisher", "publisher"):
+        require("testing")
+    with needing("publisher"):
+        from pgoutput_construct.testing import publishing
+    return getattr(publishing, name)

@@ -1,7 +1,10 @@
 """Invented tables and their changes, in rows of Python values, as the messages that a server would send."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from pgoutput_construct.errors import PgoutputError
@@ -120,13 +123,22 @@ class InventedTable:
 def text_of(value: Any) -> m.Unchanged | bytes | None:
     """Return a Python value as a message has it; raise PgoutputError.
 
-    It is in text format, as psycopg dumps it; a ``Binary`` is in binary format already.
+    It is in text format, as psycopg dumps it, which is needed for all but numbers, text,
+    bytes, booleans and dates; a ``Binary`` is in binary format already.
     """
     if value is None or value is m.UNCHANGED or isinstance(value, m.Binary):
         return value
     if isinstance(value, bytes):
         return b"\\x" + value.hex().encode("ascii")
-    if isinstance(value, str | int) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        return b"t" if value else b"f"
+    if isinstance(value, float) and not math.isfinite(value):
+        return b"NaN" if math.isnan(value) else b"Infinity" if value > 0 else b"-Infinity"
+    if (
+        isinstance(value, str | int | float)
+        or type(value) is date
+        or (isinstance(value, Decimal) and value.is_finite())
+    ):
         return str(value).encode("utf-8", "surrogateescape")
     return _dumped(value)
 

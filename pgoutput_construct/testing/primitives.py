@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-__all__ = ["Branch", "blobs", "branches", "record", "several", "strings"]
+__all__ = ["After", "Branch", "blobs", "branches", "record", "several", "strings"]
 
 T = TypeVar("T")
 
@@ -16,6 +16,12 @@ class Branch(NamedTuple):
 
     kind: str | None
     value: Any
+
+
+class After(NamedTuple):
+    """A strategy that depends on the values of earlier fields."""
+
+    of: Callable[[Mapping[str, Any]], SearchStrategy[Any]]
 
 
 def strings() -> SearchStrategy[str]:
@@ -42,11 +48,11 @@ def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -
 
 
 @st.composite
-def record(draw: st.DrawFn, cls: Callable[..., T], /, **fields: SearchStrategy[Any]) -> T:
+def record(draw: st.DrawFn, cls: Callable[..., T], /, **fields: SearchStrategy[Any] | After) -> T:
     """Return objects of a message class; a field that is a Branch also sets the field of its kind."""
     values: dict[str, Any] = {}
     for name, strategy in fields.items():
-        value = draw(strategy)
+        value = draw(strategy.of(values) if isinstance(strategy, After) else strategy)
         if isinstance(value, Branch):
             values[f"{name}_kind"] = value.kind
         values[name] = value.value if isinstance(value, Branch) else value

@@ -1,17 +1,31 @@
 """Hypothesis strategies of whatever a definition describes: the definitions parse, build, and say what there can be."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from construct import Construct, Default, FocusedSeq, IfThenElse, Renamed, Struct, Switch
+from construct.expr import BinExpr, UniExpr
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.testing.primitives import blobs, branches, record, several, strings
-from pgoutput_construct.wire.composites import Counted, Extending, Kind, Record, SizeOf, Terminated, Valued
+from pgoutput_construct.testing.primitives import After, blobs, branches, record, several, strings
+from pgoutput_construct.wire.composites import (
+    Composed,
+    Counted,
+    Extending,
+    HasBit,
+    Kind,
+    Record,
+    Reserved,
+    SizeOf,
+    Terminated,
+    ToEnd,
+    Valued,
+)
 from pgoutput_construct.wire.framing import Closed, Length
 from pgoutput_construct.wire.primitives import Absent, Bits, Constant, Data, Letter, Number, OneOf, String
+from pgoutput_construct.wire.types import FieldedBytes
 
 __all__ = ["any_of"]
 
@@ -26,9 +40,12 @@ def any_of(cls: type, definition: Struct, parameters: Mapping[str, Any], complet
     return record(cls, **_fields(definition, {"_params": parameters, "complete": complete}))
 
 
-def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Strategy]:
-    """Return the strategies of what an object holds: neither constants nor counts and lengths."""
-    found: dict[str, Strategy] = {}
+def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the strategies of what an object holds: neither constants nor counts and lengths.
+
+    What is there by a bit has one that depends on the values before it.
+    """
+    found: dict[str, Any] = {}
     kind: Any = None
     for each in struct.subcons:
         content = _content(each)
@@ -36,10 +53,41 @@ def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Strategy]:
             kind = content  # the Switch over it follows
         elif isinstance(content, Switch):
             optional = kind.before is not None and not context["complete"]
-            found[each.name] = branches(_cases(kind, content.cases, context), optional)
-        elif each.name and not isinstance(content, Constant | SizeOf | Length | Closed):
-            found[each.name] = _strategy(each, context)
+            cases = _cases(kind, content.cases, context)
+            holding = {tag: cases[tag] for tag in cases if content.cases.get(tag, Absent) is not Absent}
+            found[each.name] = branches(holding if context["complete"] and holding else cases, optional)
+        elif each.name and not all(isinstance(leaf, Constant | SizeOf | Length | Closed) for leaf in _leaves(each)):
+            found[each.name] = _after(each, context) if _is_by_bit(each) else _strategy(each, context)
     return found
+
+
+def _after(construct: Any, context: Mapping[str, Any]) -> After:
+    return After(lambda values: _strategy(construct, {**context, **values}))
+
+
+def _leaves(construct: Any) -> Iterator[Construct]:
+    """Yield what can stand in a field under any parameters."""
+    match construct:
+        case Renamed(subcon=inner) | Default(subcon=inner):
+            yield from _leaves(inner)
+        case IfThenElse(thensubcon=one, elsesubcon=other):
+            yield from _leaves(one)
+            yield from () if other is Absent else _leaves(other)
+        case _:
+            yield construct
+
+
+def _is_by_bit(construct: Any) -> bool:
+    """Return whether a bit of an earlier field decides if a field is there."""
+    parts: tuple[Any, ...] = ()
+    match construct:
+        case Renamed(subcon=inner) | Default(subcon=inner) | UniExpr(operand=inner):
+            parts = (inner,)
+        case IfThenElse(condfunc=condition, thensubcon=one, elsesubcon=other):
+            parts = (condition, one, other)
+        case BinExpr(lhs=one, rhs=other):
+            parts = (one, other)
+    return isinstance(construct, HasBit) or any(map(_is_by_bit, parts))
 
 
 def _content(construct: Any, context: Mapping[str, Any] | None = None) -> Construct:
@@ -54,25 +102,32 @@ def _content(construct: Any, context: Mapping[str, Any] | None = None) -> Constr
 
 
 def _cases(kind: Kind, cases: Mapping[str, Construct], context: Mapping[str, Any]) -> dict[str, Strategy]:
-    """Return the strategies of what follows each tag that the protocol version has."""
-    params = context["_params"]
-    known = [tag for tag in kind.letters if tag not in kind.since or params["proto_version"] >= kind.since[tag]]
+    """Return the strategies of what follows each tag that can come under the parameters."""
+    known = [tag for tag in kind.letters if kind.problem(tag, context) is None]
     return {tag: _strategy(cases[tag], context) if tag in cases else st.none() for tag in known}
 
 
 def _strategy(construct: Any, context: Mapping[str, Any]) -> Strategy:
     content = _content(construct, context)
+    if isinstance(content, Composed):
+        return st.fixed_dictionaries(_fields(content.subcon, context)).map(content.made)
+    return _held(content, context)
+
+
+def _held(content: Construct, context: Mapping[str, Any]) -> Strategy:
     match content:
-        case Counted(subcon=item) | Terminated(subcon=item):
+        case Counted(subcon=item) | Terminated(subcon=item) | ToEnd(subcon=item):
             items = _strategy(item, context)
             ended = isinstance(content, Terminated)
             return several(items.filter(_begins_above_zero) if ended else items, least=int(context["complete"]))
         case Extending(condition=extended, principal=principal) if not extended(context):
-            return _fields(content.subcon, context)[principal]
+            alone: Strategy = _fields(content.subcon, context)[principal]
+            return alone
         case Record(cls=cls, subcon=struct):
             return record(cls, **_fields(struct, context))
         case FocusedSeq(parsebuildfrom=name):
-            return _fields(content, context)[name]
+            focused: Strategy = _fields(content, context)[name]
+            return focused
         case Valued(kind=kind, cases=cases, values=values):
             contents = _cases(kind, cases, context)
             return st.one_of([_value(values[tag], tag in cases, contents[tag]) for tag in contents])
@@ -83,7 +138,7 @@ def _value(value: Any, has_content: bool, content: Strategy) -> Strategy:
     """Return a value of a tuple: a constant, bytes, or bytes of a class that names their format."""
     if not has_content:
         return st.just(value)
-    return content if value is bytes else content.map(value)
+    return content if value is bytes or issubclass(value, FieldedBytes) else content.map(value)
 
 
 def _begins_above_zero(item: Any) -> bool:
@@ -101,7 +156,9 @@ def _primitive(construct: Any) -> Strategy:
             return st.sampled_from(values)
         case Number(range=(low, high), convert=convert):
             return st.integers(low, high).map(convert) if convert else st.integers(low, high)
+        case Data(fixed_size=int(size)):
+            return st.binary(min_size=size, max_size=size)
         case Data(absent=absent):
             return blobs() if absent is None else st.none() | blobs()
-    assert construct in (String, Absent), construct
+    assert construct in (String, Absent) or isinstance(construct, Reserved), construct
     return strings() if construct is String else st.none()

@@ -6,17 +6,22 @@ from io import SEEK_CUR, SEEK_END
 from typing import IO, Any
 
 from construct import Array, Construct, Container, Default, IfThenElse, Subconstruct
+from construct.expr import ExprMixin
 
-from pgoutput_construct.wire.primitives import Absent, FieldError, Letter, Number, shown, take
-from pgoutput_construct.wire.types import Extended
+from pgoutput_construct.wire.primitives import Absent, FieldError, Letter, Number, as_int, shown, take
+from pgoutput_construct.wire.types import Extended, FieldedBytes
 
 __all__ = [
+    "Composed",
     "Counted",
     "Extending",
+    "HasBit",
     "Kind",
     "Record",
+    "Reserved",
     "SizeOf",
     "Terminated",
+    "ToEnd",
     "Valued",
     "record",
     "when",
@@ -27,9 +32,28 @@ Reference = Callable[[Any], Any]
 """A name of an earlier field or a parameter, written as construct's ``this.name``."""
 
 
-def when(condition: Reference, subcon: Construct) -> Construct:
-    """Return a field that is there when the condition holds, and None otherwise."""
-    return Default(IfThenElse(condition, subcon, Absent), None)
+def when(condition: Reference, subcon: Construct, otherwise: Construct = Absent) -> Construct:
+    """Return a field that is there when the condition holds, and otherwise another one, or None."""
+    return Default(IfThenElse(condition, subcon, otherwise), None)
+
+
+class HasBit(ExprMixin):
+    """A condition: a bit is set in an earlier field of the same structure."""
+
+    def __init__(self, name: str, mask: int) -> None:
+        self.name = name
+        self.mask = mask
+
+    def __call__(self, context: Any, *others: Any) -> bool:
+        """Return whether it is set; it is not where the field is absent."""
+        return bool((as_int(context.get(self.name)) or 0) & self.mask)
+
+
+class Reserved(Subconstruct):
+    """A constant where another version of the protocol has a field: it is checked, and None in Python."""
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
+        self.subcon._parsereport(stream, context, path)
 
 
 class SizeOf(Subconstruct):
@@ -90,19 +114,50 @@ class Terminated(Subconstruct):
         return obj
 
 
+class ToEnd(Subconstruct):
+    """A repeat whose items follow each other up to the end of the message."""
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> tuple[Any, ...]:
+        items: list[Any] = []
+        while stream.read(1):
+            stream.seek(-1, SEEK_CUR)
+            items.append(self.subcon._parsereport(stream, context, f"{path} -> [{len(items)}]"))
+        return tuple(items)
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        if not isinstance(obj, tuple | list):
+            raise FieldError(f"must be a tuple, not {shown(obj)}", path, stream.tell())
+        for i, item in enumerate(obj):
+            self.subcon._build(item, stream, context, f"{path} -> [{i}]")
+        return obj
+
+
 class Kind(Letter):
     """The tag of a choice; None where the choice is optional and what follows it (``before``) comes at once."""
 
     def __init__(
-        self, tags: Iterable[str], before: bytes | None = None, since: Mapping[str, int] | None = None
+        self,
+        tags: Iterable[str],
+        before: bytes | None = None,
+        since: Mapping[str, int] | None = None,
+        only: Mapping[str, tuple[Reference, str]] | None = None,
     ) -> None:
         super().__init__(tags)
         self.before = before
         self.since = since or {}
+        self.only = only or {}
         if before is not None:
             self.choices += f" or {before!r}"
             self.flagbuildnone = True
             self.fixed_size = None
+
+    def problem(self, tag: str, context: Any) -> str | None:
+        """Return why a tag cannot come under the parameters, None where it can."""
+        if tag in self.since and context["_params"].get("proto_version", 1) < self.since[tag]:
+            return f"{tag!r} belongs to protocol version {self.since[tag]} and newer"
+        if tag in self.only and not self.only[tag][0](context):
+            return f"{tag!r} comes only where this holds: {self.only[tag][1]}"
+        return None
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> str | None:
         offset = stream.tell()
@@ -115,8 +170,8 @@ class Kind(Letter):
 
     def _checked(self, letter: Any, context: Any, path: str, offset: int) -> str:
         tag = super()._checked(letter, context, path, offset)
-        if tag in self.since and context._params.get("proto_version", 1) < self.since[tag]:
-            raise FieldError(f"{tag!r} belongs to protocol version {self.since[tag]} and newer", path, offset)
+        if problem := self.problem(tag, context):
+            raise FieldError(problem, path, offset)
         return tag
 
 
@@ -131,11 +186,12 @@ class Valued(Construct):
         values: Mapping[str, Any],
         cases: Mapping[str, Construct],
         since: Mapping[str, int] | None = None,
+        only: Mapping[str, tuple[Reference, str]] | None = None,
     ) -> None:
         super().__init__()
         self.values = values
         self.cases = cases
-        self.kind = Kind(values, since=since)
+        self.kind = Kind(values, since=since, only=only)
         self.flagbuildnone = None in values.values()
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
@@ -154,6 +210,28 @@ class Valued(Construct):
         self.kind._build(tag, stream, context, path)
         if tag in self.cases:
             self.cases[tag]._build(obj, stream, context, path)
+        return obj
+
+
+class Composed(Subconstruct):
+    """A value that is bytes with more fields: an object of its class, made of what a Struct reads."""
+
+    def __init__(self, cls: type[FieldedBytes], content: str, subcon: Construct) -> None:
+        super().__init__(subcon)
+        self.cls = cls
+        self.content = content
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
+        found = self.subcon._parsereport(stream, context, path)
+        return self.made(found)
+
+    def made(self, found: Mapping[str, Any]) -> Any:
+        """Return the value that has these fields."""
+        return self.cls(found[self.content], **{name: found[name] for name in self.cls.FIELDS})
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        given = {name: getattr(obj, name) for name in self.cls.FIELDS}
+        self.subcon._build({**given, self.content: bytes(obj)}, stream, context, path)
         return obj
 
 

@@ -11,7 +11,12 @@ from typing import Final
 from construct import FocusedSeq, Struct, this
 
 from pgoutput_construct.wire import connection_messages as m
-from pgoutput_construct.wire.composites import Counted, Record, SizeOf, Terminated
+from pgoutput_construct.wire.composites import (
+    Counted,
+    Record,
+    SizeOf,
+    Terminated,
+)
 from pgoutput_construct.wire.framing import Closed, Length
 from pgoutput_construct.wire.given import Given
 from pgoutput_construct.wire.primitives import (

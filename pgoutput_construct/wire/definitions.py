@@ -12,7 +12,14 @@ from typing import Final
 from construct import FocusedSeq, Struct, Switch, this
 
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.composites import Counted, Kind, Record, SizeOf, Valued, when
+from pgoutput_construct.wire.composites import (
+    Counted,
+    Kind,
+    Record,
+    SizeOf,
+    Valued,
+    when,
+)
 from pgoutput_construct.wire.given import Given
 from pgoutput_construct.wire.primitives import (
     Absent,

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from pgoutput_construct.wire.types import Lsn, Timestamp
+from pgoutput_construct.wire.types import (
+    Lsn,
+    Timestamp,
+)
 
 __all__ = [
     "Frame",

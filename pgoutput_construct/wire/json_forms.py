@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_type_hints
 
 from pgoutput_construct.errors import EncodeError
 from pgoutput_construct.wire.messages import VALUES
-from pgoutput_construct.wire.types import Lsn, Timestamp
+from pgoutput_construct.wire.types import FieldedBytes, Lsn, Timestamp
 
 __all__ = ["LEAVES", "VALUE", "Form", "items", "one_of", "optional", "refuse"]
 
@@ -53,7 +53,7 @@ def _write_lsn(value: Any) -> str:
     return str(Lsn(value))
 
 
-def _hex(key: str, cls: type[bytes]) -> Form:
+def _hex(key: str, cls: Any) -> Form:
     """Return the form of bytes of one class: an object of one key with hexadecimal digits."""
     return _plain(
         cls.__name__,
@@ -105,7 +105,33 @@ LEAVES: Final[Mapping[Any, Form]] = {
 """The forms of the types that have no parts; text that is not UTF-8 is written as the digits of its bytes."""
 
 
-_FORMATTED: Final = {kind: _hex(kind, value) for kind, value in VALUES.items() if isinstance(value, type)}
+def _fielded(key: str, cls: Any) -> Form:
+    """Return the form of bytes with more fields: an object of one key, with their digits as data and the fields."""
+    hints = get_type_hints(cls)
+    forms = {name: LEAVES[hints[name]] for name in cls.FIELDS}
+
+    def to_json(value: Any, path: str) -> Any:
+        fields = {name: form.to_json(getattr(value, name), f"{path}.{name}") for name, form in forms.items()}
+        return {key: {"data": _only(cls, value).hex(), **fields}}
+
+    def from_json(value: Any, path: str) -> Any:
+        inside = value.get(key) if isinstance(value, Mapping) else None
+        if not isinstance(inside, Mapping) or {*inside} != {"data", *forms}:
+            raise refuse(path, f'{{"{key}": an object of data and {", ".join(forms)}}}', value)
+        fields = {name: form.from_json(inside[name], f"{path}.{name}") for name, form in forms.items()}
+        try:
+            return cls(bytes.fromhex(inside["data"]), **fields)
+        except (TypeError, ValueError):
+            raise refuse(path, "hexadecimal digits under data", value) from None
+
+    return Form(to_json, from_json)
+
+
+_FORMATTED: Final = {
+    kind: _fielded(kind, value) if issubclass(value, FieldedBytes) else _hex(kind, value)
+    for kind, value in VALUES.items()
+    if isinstance(value, type)
+}
 """The kinds of values that are bytes."""
 
 

@@ -12,6 +12,7 @@ from types import UnionType
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 from pgoutput_construct.errors import EncodeError
+from pgoutput_construct.wire.former import of_today
 from pgoutput_construct.wire.json_forms import LEAVES, VALUE, Form, items, one_of, optional, refuse
 from pgoutput_construct.wire.messages import BY_TAG, VALUES, PgoutputMessage
 from pgoutput_construct.wire.types import Extended
@@ -58,6 +59,7 @@ def _object(cls: type) -> Form:
     def from_json(value: Any, path: str) -> Any:
         if not isinstance(value, Mapping):
             raise refuse(path, "an object", value)
+        value = of_today(cls, value)
         for unknown in (key for key in value if key not in forms):
             raise _misfit(path, f"has no key {unknown!r:.80}: the keys are {', '.join(forms) or 'none'}")
         for missing in (key for key in forms if key not in value and key not in absent):

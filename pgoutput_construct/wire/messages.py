@@ -8,9 +8,16 @@ Source: PostgreSQL's documentation, protocol-logicalrep-message-formats.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
-from pgoutput_construct.wire.types import REQUIRED, FormattedBytes, Lsn, Marker, Timestamp, require
+from pgoutput_construct.wire.types import (
+    REQUIRED,
+    FormattedBytes,
+    Lsn,
+    Marker,
+    Timestamp,
+    require,
+)
 
 __all__ = [
     "UNCHANGED",
@@ -132,6 +139,14 @@ class Message:
     def __post_init__(self) -> None:
         require(self, "flags", "lsn", "prefix", "content")
 
+    if TYPE_CHECKING:  # what a default would hide: these fields have none
+
+        @overload
+        def __init__(self, xid: int | None, flags: int, lsn: Lsn, prefix: str, content: bytes) -> None: ...
+        @overload
+        def __init__(self, *, xid: int | None = None, flags: int, lsn: Lsn, prefix: str, content: bytes) -> None: ...
+        def __init__(self, *args: Any, **given: Any) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
@@ -199,6 +214,31 @@ class Relation:
     def __post_init__(self) -> None:
         require(self, "relation_oid", "namespace", "name", "replica_identity", "columns")
 
+    if TYPE_CHECKING:  # what a default would hide: these fields have none
+
+        @overload
+        def __init__(
+            self,
+            xid: int | None,
+            relation_oid: int,
+            namespace: str,
+            name: str,
+            replica_identity: str,
+            columns: tuple[RelationColumn, ...],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            *,
+            xid: int | None = None,
+            relation_oid: int,
+            namespace: str,
+            name: str,
+            replica_identity: str,
+            columns: tuple[RelationColumn, ...],
+        ) -> None: ...
+        def __init__(self, *args: Any, **given: Any) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Type:
@@ -224,6 +264,14 @@ class Type:
     def __post_init__(self) -> None:
         require(self, "type_oid", "namespace", "name")
 
+    if TYPE_CHECKING:  # what a default would hide: these fields have none
+
+        @overload
+        def __init__(self, xid: int | None, type_oid: int, namespace: str, name: str) -> None: ...
+        @overload
+        def __init__(self, *, xid: int | None = None, type_oid: int, namespace: str, name: str) -> None: ...
+        def __init__(self, *args: Any, **given: Any) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Insert:
@@ -246,6 +294,14 @@ class Insert:
 
     def __post_init__(self) -> None:
         require(self, "relation_oid", "new")
+
+    if TYPE_CHECKING:  # what a default would hide: these fields have none
+
+        @overload
+        def __init__(self, xid: int | None, relation_oid: int, new: TupleData) -> None: ...
+        @overload
+        def __init__(self, *, xid: int | None = None, relation_oid: int, new: TupleData) -> None: ...
+        def __init__(self, *args: Any, **given: Any) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +330,44 @@ class Update:
     def __post_init__(self) -> None:
         require(self, "relation_oid", "new")
 
+    if TYPE_CHECKING:  # what a default would hide: these fields have none
+
+        @overload
+        def __init__(
+            self, xid: int | None, relation_oid: int, old_kind: str | None, old: TupleData | None, new: TupleData
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            *,
+            xid: int | None = None,
+            relation_oid: int,
+            old_kind: str | None = None,
+            old: TupleData | None = None,
+            new: TupleData,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            xid: int | None,
+            relation_oid: int,
+            *,
+            old_kind: str | None = None,
+            old: TupleData | None = None,
+            new: TupleData,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            xid: int | None,
+            relation_oid: int,
+            old_kind: str | None,
+            *,
+            old: TupleData | None = None,
+            new: TupleData,
+        ) -> None: ...
+        def __init__(self, *args: Any, **given: Any) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Delete:
@@ -299,6 +393,14 @@ class Delete:
     def __post_init__(self) -> None:
         require(self, "relation_oid", "old_kind", "old")
 
+    if TYPE_CHECKING:  # what a default would hide: these fields have none
+
+        @overload
+        def __init__(self, xid: int | None, relation_oid: int, old_kind: str, old: TupleData) -> None: ...
+        @overload
+        def __init__(self, *, xid: int | None = None, relation_oid: int, old_kind: str, old: TupleData) -> None: ...
+        def __init__(self, *args: Any, **given: Any) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
@@ -321,6 +423,14 @@ class Truncate:
 
     def __post_init__(self) -> None:
         require(self, "options", "relation_oids")
+
+    if TYPE_CHECKING:  # what a default would hide: these fields have none
+
+        @overload
+        def __init__(self, xid: int | None, options: int, relation_oids: tuple[int, ...]) -> None: ...
+        @overload
+        def __init__(self, *, xid: int | None = None, options: int, relation_oids: tuple[int, ...]) -> None: ...
+        def __init__(self, *args: Any, **given: Any) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ __all__ = [
     "UInt64",
     "XLogRecPtr",
     "Xid",
+    "as_int",
     "shown",
     "take",
 ]
@@ -257,10 +258,11 @@ String = _String()
 
 
 class Data(Primitive):
-    """As many bytes as an earlier field says, or all that are left; None where that field is ``absent``."""
+    """As many bytes as an earlier field says, or always so many, or all that are left; None where it is ``absent``."""
 
-    def __init__(self, length: Callable[[Any], int] | None = None, absent: int | None = None) -> None:
+    def __init__(self, length: Callable[[Any], int] | int | None = None, absent: int | None = None) -> None:
         super().__init__()
+        self.fixed_size = length if isinstance(length, int) else None
         self.length = length
         self.absent = absent
         self.flagbuildnone = absent is not None
@@ -268,7 +270,7 @@ class Data(Primitive):
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> bytes | None:
         if self.length is None:
             return stream.read()
-        length = self.length(context)
+        length = self.length if isinstance(self.length, int) else self.length(context)
         if self.absent is not None and length < 0:
             if length != self.absent:
                 problem = f"has the length {length}: it is {self.absent}, or from 0 on"
@@ -281,6 +283,8 @@ class Data(Primitive):
             return None
         if not isinstance(obj, bytes):
             raise FieldError(f"must be bytes, not {shown(obj)}", path, stream.tell())
+        if self.fixed_size is not None and len(obj) != self.fixed_size:
+            raise FieldError(f"must be {_plural(self.fixed_size)}, not {len(obj)}", path, stream.tell())
         stream.write(obj)
         return obj
 

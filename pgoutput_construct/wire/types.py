@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 from pgoutput_construct.errors import PgoutputError
 
@@ -12,6 +12,7 @@ __all__ = [
     "REQUIRED",
     "UNIX_TO_POSTGRES",
     "Extended",
+    "FieldedBytes",
     "FormattedBytes",
     "Lsn",
     "Marker",
@@ -135,6 +136,36 @@ class FormattedBytes(bytes):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({bytes(self)!r})"
+
+
+class FieldedBytes(FormattedBytes):
+    """The base of bytes that have more fields, as attributes: they are part of the value."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    """The names of what it has beside its bytes."""
+
+    @classmethod
+    def _made(cls, data: bytes, **fields: Any) -> Self:
+        """Return bytes with attributes."""
+        made = bytes.__new__(cls, data)
+        vars(made).update(fields)
+        return made
+
+    def __getnewargs_ex__(self) -> tuple[tuple[bytes], dict[str, Any]]:
+        return (bytes(self),), {name: getattr(self, name) for name in self.FIELDS}
+
+    def __eq__(self, other: object) -> bool:
+        alike = type(other) is not type(self) or vars(self) == vars(other)
+        return alike and bytes.__eq__(self, other) is True
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = bytes.__hash__
+
+    def __repr__(self) -> str:
+        fields = "".join(f", {name}={getattr(self, name)!r}" for name in self.FIELDS)
+        return f"{type(self).__name__}({bytes(self)!r}{fields})"
 
 
 class Extended:

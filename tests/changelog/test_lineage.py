@@ -400,9 +400,8 @@ def connections(tables: int, count: int, altered: int = 0) -> list[SegmentIndex]
     for connection in range(count):
         for number, table in enumerate(log.tables):
             if number < altered or not connection:
-                table.columns.append(
-                    {"number": connection + 1, "name": f"c{connection}", "type": INT4, "published": True}
-                )
+                column = {"number": connection + 1, "name": f"c{connection}", "type": INT4, "modifier": -1}
+                table.columns.append({**column, "published": True})
                 facts = {"oid": table.oid, "schema": "public", "name": "t", "columns": table.columns}
                 log._event(TABLE_FACTS, facts | {"since": log.seq, "unchanged": -1, "snapshot": [3, 9, []]})
             log.sent(table)

@@ -21,6 +21,13 @@ def test_a_small_history(server18: EmbeddedServer, spark: Any, tmp_path: Path) -
     assert outcome.tables >= 2 and outcome.comparisons >= 8 and outcome.executed > 10 * outcome.refused
 
 
+def test_any_name_draws_a_history() -> None:
+    """Each has the tables that were asked for, whatever is dropped on the way."""
+    for number in range(100):
+        history = generated(f"503 18 {number}", 18, 25, notes=50, batches=1)
+        assert sum(step.feature == "note" for step in history.steps) == 50
+
+
 def test_a_difference_is_found(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
     """Rows of a file that somebody has changed are not those of the server; a statement that fails ends its step."""
     from tools.faults import history_runs

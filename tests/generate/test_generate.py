@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pgoutput_construct import SpecError
 from tools.generate.__main__ import main
 from tools.generate.outputs import OUTPUTS, render
 
@@ -101,3 +102,13 @@ def test_generator_runs_without_the_generated_modules(project: Path) -> None:
         (project / output.path).unlink()
     subprocess.run([sys.executable, "-m", "tools.generate"], cwd=project, check=True, capture_output=True)
     assert run(project, "--check") == 0
+
+
+def test_an_envelope_with_versions_is_refused(tmp_path: Path) -> None:
+    """Nobody tells a reader of frames which version holds."""
+    shutil.copytree(ROOT / "spec", tmp_path / "spec")
+    path = tmp_path / "spec" / "replication.yaml"
+    text = path.read_text("utf-8").replace("messages:", "versions: [{version: 1, server: 10}]\n\nmessages:", 1)
+    path.write_text(text, "utf-8")
+    with pytest.raises(SpecError, match=r"replication\.yaml:1: the envelope has versions"):
+        render(tmp_path / "spec")

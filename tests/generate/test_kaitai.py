@@ -49,7 +49,8 @@ def read(readers: Mapping[str, ModuleType], data: bytes, given: Mapping[str, Any
 def difference(ours: Any, theirs: Any, path: str = "") -> str | None:
     """Return where what Kaitai has read is not what parse gives, None where it is the same."""
     if is_dataclass(ours):
-        pairs = ((getattr(ours, f.name), getattr(theirs, f.name, None), f"{path}.{f.name}") for f in fields(ours))
+        named = ((f.name, f"{f.name}_field" if hasattr(theirs, f"{f.name}_field") else f.name) for f in fields(ours))
+        pairs = ((getattr(ours, one), getattr(theirs, other, None), f"{path}.{one}") for one, other in named)
         return next((found for pair in pairs if (found := difference(*pair))), None)
     if isinstance(ours, tuple):
         items = theirs if isinstance(theirs, list) else getattr(theirs, "columns", [])

@@ -43,7 +43,7 @@ messages:
           - {field: Nested, name: nested}
           - {field: Nested, name: more, when: wide}
           - {field: Int8, signed: true, name: cls, values: {1: one, 2: two}}
-          - {field: Int16, signed: true, name: self, bits: {1: one, 2: two}}
+          - {field: Int16, signed: true, name: this, bits: {1: one, 2: two}}
       - type: choice_1
         name: either
         alternatives:

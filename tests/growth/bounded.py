@@ -10,6 +10,7 @@ from pathlib import Path
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position
 from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.postgres.intake import Intake
 from pgoutput_construct.stream.rows import RowReader
@@ -18,27 +19,38 @@ from pgoutput_construct.stream.transactions import TransactionReader
 
 OPTIONS = {"proto_version": 5, "streaming": "on"}
 TIME = pgo.Timestamp(800_000_000_000_000)
-COLUMNS = (pgo.RelationColumn(1, "id", 23, -1),)
+COLUMNS = (
+    pgo.RelationColumn(1, "id", 23, -1),
+    *(pgo.RelationColumn(0, name, oid, -1) for name, oid in (("gauge", 9998), ("gauges", 9997), ("dial", 9996))),
+)
+
+
+def row(number: int) -> tuple[bytes, ...]:
+    """Return the values of a row: text, but for the last, which is binary."""
+    text = str(number).encode()
+    return text, b"-" + text, b"{" + text + b",NULL}", pgo.Binary(number.to_bytes(4, "big"))
+
+
 STREAM = [
     pgo.Begin(pgo.Lsn(16), TIME, 700),
     pgo.Relation(None, 7, "public", "t", "d", COLUMNS),
-    pgo.Insert(None, 7, (b"1",)),
+    pgo.Insert(None, 7, row(1)),
     pgo.StepStart(),
-    pgo.Insert(None, 7, (b"2",)),
+    pgo.Insert(None, 7, row(2)),
     pgo.StepStop(),
     pgo.Commit(pgo.Lsn(16), pgo.Lsn(32), TIME),
     pgo.LoadStart(701),
-    pgo.Insert(None, 7, (b"3",)),
+    pgo.Insert(None, 7, row(3)),
     pgo.LoadStop(pgo.Lsn(40), TIME),
     pgo.StreamStart(702, 1),
     pgo.Relation(702, 7, "public", "t", "d", COLUMNS),
-    pgo.Insert(702, 7, (b"4",)),
-    pgo.Insert(703, 7, (b"5",)),
+    pgo.Insert(702, 7, row(4)),
+    pgo.Insert(703, 7, row(5)),
     pgo.StreamStop(),
     pgo.StreamAbort(702, 703),
     pgo.StreamStart(702, 0),
     pgo.Relation(702, 7, "public", "t", "d", COLUMNS),
-    pgo.Insert(702, 7, (b"6",)),
+    pgo.Insert(702, 7, row(6)),
     pgo.StreamStop(),
     pgo.StreamCommit(702, pgo.Lsn(48), pgo.Lsn(64), TIME),
 ]
@@ -116,11 +128,25 @@ def check_tracker() -> None:
     assert kept < len(STREAM)
 
 
+def typed(number: int) -> tuple[int, list[int | None], int]:
+    """Return what the values of a row are in Arrow."""
+    return -number, [number, None], number
+
+
 def check_rows() -> None:
     """Rows come with their table, whatever is around them."""
     reader = RowReader()
     found = [change.new for message in STREAM for change in reader.read(message)]
-    assert [row and row["id"] for row in found] == [1, 2, 3, 4, 5, 6]
+    assert [new and new["id"] for new in found] == [1, 2, 3, 4, 5, 6]
+    assert [new and (new["gauge"], new["dial"]) for new in found] == [(-n, n) for n in range(1, 7)]
+    for size in (1, len(STREAM)):
+        decoder, lines = BatchDecoder(**OPTIONS), []
+        for start in range(0, len(STREAM), size):
+            decoded = decoder.decode(payloads()[start : start + size])
+            assert not decoded.errors, decoded.errors
+            lines += [line for table in decoded.tables for line in table.batch.to_pylist()]
+        found = {line["id"]: (line["gauge"], line["gauges"], line["dial"]) for line in lines}
+        assert found == {number: typed(number) for number in range(1, 7)}, found
 
 
 def spark_ids() -> list[int]:
@@ -130,7 +156,8 @@ def spark_ids() -> list[int]:
     spark = spark_session("local[1]", {"spark.sql.shuffle.partitions": "1", "spark.ui.enabled": "false"}, "growth")
     try:
         changes = open_log(spark, "log").changes("public.t").orderBy("_commit_lsn", "_seq").collect()
-        return [row["id"] for row in changes]
+        assert all((each["gauge"], each["gauges"], each["dial"]) == typed(each["id"]) for each in changes), changes
+        return [each["id"] for each in changes]
     finally:
         spark.stop()
 

@@ -176,8 +176,8 @@ INSERTED: Final = [
     ("upsert", 5, "e"),
     ("insert", 6, ""),
 ]
-READ: Final = [*INSERTED[:2], ("insert", 2, "b"), *INSERTED[3:]]
-"""The same in Arrow, where a column of text holds what comes in a new format, too."""
+UNTYPED: Final = [None, None, [("note", "packed \\x62")], *[None] * 7]
+"""What the columns of the same in Arrow cannot hold: values of a kind that nothing is known of."""
 BEFORE: Final = [None, None, None, 1, None, None, None, 3, 4, None]
 STATE: Final = [(2, "B"), (5, "e"), (6, "")]
 """The table after all: row 1 became 3, which was deleted; row 4 became 5."""

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from grown import (
     BEFORE,
+    INSERTED,
     OPTIONS,
     PAYLOADS,
-    READ,
     STATE,
     STREAM,
     TIME,
@@ -70,7 +70,8 @@ def check_spark() -> None:
     try:
         log = open_log(spark, "spark-log")
         changes = log.changes("public.t").orderBy("_commit_lsn", "_seq").collect()
-        assert [(line["_op"], line["id"], line["note"]) for line in changes] == READ, changes
+        assert [(line["_op"], line["id"], line["note"]) for line in changes] == INSERTED, changes
+        assert changes[2]["_untyped"] == {"note": "packed \\x62"}
         assert [line["_before"] and line["_before"]["id"] for line in changes] == BEFORE
         state = log.state("public.t").orderBy("id").collect()
         assert [(line["id"], line["note"]) for line in state] == STATE, state

@@ -12,9 +12,9 @@ from grown import (
     NOTE,
     OPTIONS,
     PAYLOADS,
-    READ,
     STREAM,
     TIME,
+    UNTYPED,
 )
 from recorded import digest_of
 
@@ -68,8 +68,8 @@ def check_tables() -> None:
             for table in decoded.tables:
                 states = {STREAM[start + row].in_stream for row in table.rows.tolist()}
                 assert states == {table.description.relation.xid is not None}
-        assert [(line["_op"], line["id"], line["note"]) for line in rows] == READ, rows
-        assert [line["_untyped"] for line in rows] == [None] * 10
+        assert [(line["_op"], line["id"], line["note"]) for line in rows] == INSERTED, rows
+        assert [line["_untyped"] for line in rows] == UNTYPED
         assert [line["_before"] and line["_before"]["id"] for line in rows] == BEFORE, rows
         assert [place for place, line in enumerate(rows) if line["_unchanged"] == ["note"]] == [3, 5]
 

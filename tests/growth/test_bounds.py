@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).with_name("bounded.py")
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Return a copy of the project with the change, and a log in it."""
-    project = grow(tmp_path_factory.mktemp("bounded"), "transactions")
+    project = grow(tmp_path_factory.mktemp("bounded"), "transactions", "types")
     done = project.run(SCRIPT)
     assert done.returncode == 0, done.stderr
     return project
@@ -25,6 +25,7 @@ def test_log_and_tail_have_all_rows(bounded: Project) -> None:
     assert log["tables"][0]["rows"]["insert"] == 6, log  # one is of a subtransaction that was rolled back
     lines = [json.loads(line) for line in bounded.pgoutput("tail", "log", "--json", "--from-lsn", "0/0").splitlines()]
     assert [line["new"]["id"] for line in lines] == [1, 2, 3, 4, 6], lines
+    assert [(line["new"]["gauge"], line["new"]["dial"]) for line in lines[:2]] == [(-1, 1), (-2, 2)]
 
 
 @pytest.mark.spark
@@ -33,3 +34,9 @@ def test_spark_has_all_rows(bounded: Project) -> None:
     done = bounded.run(SCRIPT, "--spark", environment={"PATH": "/usr/bin:/bin"})
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [1, 2, 3, 4, 6]
+
+
+def test_kinds_that_hold_nothing(tmp_path: Path) -> None:
+    """Streams are drawn with them; a publisher that cannot make a message of the new version refuses at the start."""
+    done = grow(tmp_path, "kinds").run(SCRIPT.with_name("kinds.py"))
+    assert done.returncode == 0, done.stderr

@@ -101,6 +101,14 @@ def test_inspect(grown: Project, failed: dict[str, str], source: tuple[object, .
     assert [line.split()[-1] for line in shown.splitlines() if " compression " in line] == ["lz4", "lz4"]
 
 
+def test_tail(grown: Project, failed: dict[str, str]) -> None:
+    """Values of a kind that nothing is known of have its name, and their bytes."""
+    assert "check_log" not in failed, failed["check_log"]
+    lines = [json.loads(line) for line in grown.pgoutput("tail", "log", "--json", "--from-lsn", "0/0").splitlines()]
+    assert [line["new"] and line["new"].get("note") for line in lines][:3] == [None, "a", "packed \\x62"]
+    assert "note=(external)" in grown.pgoutput("tail", "log", "--from-lsn", "0/0")
+
+
 def test_help_and_reference(grown: Project) -> None:
     """Choices stand in the help, new layouts in the reference pages."""
     shown = grown.pgoutput("decode", "--help")

@@ -16,7 +16,7 @@ BROKEN = {
     "an optional choice before its own tag": ("Byte1('N')", "Byte1('K')", "one of its own tags"),
     "a count that is nowhere": ("count: row_count", "count: row_total", "no earlier field"),
     "a count that is a flag": ("count: row_count", "count: flags", "not a plain unsigned integer"),
-    "a count that may be absent": ("count: row_count", "count: xid", "not a plain unsigned integer"),
+    "a count that may be absent": ("count: row_count", "count: xid", "which is there under another condition"),
     "a length on a number": (
         "name: flags, bits: {1: one}}",
         "name: size}\n          - {field: Int8, name: flags, length: size}",
@@ -65,7 +65,7 @@ BROKEN = {
     "a value that gains a field": (
         "length: length}]",
         "length: length}, {field: Int8, name: more, since: 2}]",
-        "has several fields",
+        "has more than bytes, and the python value bytes",
     ),
     "a value that is no bytes": (
         "then: [{field: Int32, name: length}, {field: Byten, name: data, length: length}]",
@@ -91,12 +91,23 @@ BROKEN = {
         "field: Int8(256), name: flags",
         "does not fit",
     ),
-    "a conditional constant": (
+    "a conditional tag behind an optional choice": (
         "Byte1('N'), name: new_tag",
         "Byte1('N'), name: new_tag, when: in_stream",
-        "is conditional",
+        "which has a condition",
     ),
     "a positional field that is always there": ("name: label", "name: label, positional: true", "is positional"),
+    "a count to the end": ("count: row_count", "count: row_count\n        to: end", "count and to are both there"),
+    "bytes of no length": (
+        "field: Int16, name: row_count",
+        "field: Byte0, name: row_count",
+        "unknown notation 'Byte0'",
+    ),
+    "a length of bytes that have one": (
+        "{field: Byten, name: data, length: length}",
+        "{field: Byte4, name: data, length: length}",
+        "is no Byten",
+    ),
     "a wrong position": ("field: Int8, name: flags", "field: 1_2_Int8, name: flags", "stands at position 1_3"),
     "python for some": ('name: "null", python: None', 'name: "null"', "only some alternatives"),
     "python that cannot be": ("python: None", "python: bytes", "python"),
@@ -152,3 +163,10 @@ def test_a_field_of_a_part_is_there_where_one_of_its_messages_is() -> None:
     assert load_text(part).parts[0].extended
     with pytest.raises(SpecError, match="more can never be there"):
         load_text(part.replace("{field: Row, name: row}", "{field: Int8, name: row}"))
+
+
+def test_repeat_to_the_end_is_the_last() -> None:
+    """What goes to the end of the message has nothing behind it."""
+    more = "              - {field: Row, name: row}\n"
+    sound = SOUND.replace(more, f"{more}      - {{type: body, fields: [{{field: Int8, name: more}}]}}\n")
+    assert_refused("count: row_count", "to: end", "rows goes to the end, and something follows it", sound)

@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from tools.language import SPEC, Choice, Field, Repeat, Spec, load, load_text
+from tools.language.conditions import text
 from tools.language.elements import Structure
 
 HEAD = """\
@@ -71,7 +72,7 @@ def test_structure_known_by_its_principal() -> None:
     record = structure("field: Int32, name: a", "field: Int8, name: b")
     assert (alone.single, alone.principal, alone.extended) == (alone.elements[0], alone.elements[0], False)
     assert extended.single is None and extended.principal is extended.elements[1] and extended.extended
-    assert extended.extension == "proto_version >= 2 or inside"
+    assert text(extended.extension) == "(proto_version >= 2 or inside)"
     assert (record.single, record.principal, record.extended) == (None, None, False)
     assert extended.field_names == ("b", "a", "c")
 

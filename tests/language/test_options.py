@@ -62,6 +62,11 @@ options:
 """
 
 BROKEN = {
+    "an option with values called like a parameter": (
+        "- name: streams",
+        "- name: wide",
+        "has values, and a parameter has its name",
+    ),
     "a parameter that nothing sets": ("  deep:", "  lost: {type: bool}\n  deep:", "nothing sets the parameter 'lost'"),
     "a parameter set from two sides": ("sets: in_stream", "sets: [in_stream, wide]", "states and options set"),
     "a number beside the version": ("wide: {type: bool}", "wide: {type: int}", "is an int"),

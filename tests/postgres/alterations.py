@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-__all__ = ["CASES", "Case", "Numbers"]
+__all__ = ["CASES", "REATTACHED", "Case", "Numbers"]
 
 Numbers = list[tuple[str, tuple[int, ...]]]
 BIG = "INSERT INTO t SELECT i, 'many' FROM generate_series({}, {} + 3000) i"
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, name varchar(20))"
 ROOT = "CREATE TABLE t (id int, name varchar(20)) PARTITION BY RANGE (id)"
 ONE, TWO = (f"CREATE TABLE t_{n} PARTITION OF t FOR VALUES FROM ({n}00) TO ({n}99)" for n in "01")
+REATTACHED = "ALTER TABLE t ATTACH PARTITION t_1 FOR VALUES FROM (100) TO (199)"
 OTHER_ORDER = (
     "CREATE TABLE t_0 (gone int, name varchar(20), id int)",
     "ALTER TABLE t_0 DROP gone",
@@ -149,6 +150,13 @@ CASES = {
     ),
     "a partition detached": Case(
         (INSERT, "ALTER TABLE t DETACH PARTITION t_1"), [BEFORE], setup=(ROOT, ONE, TWO, PUBLISHED), stale="lost a part"
+    ),
+    "a partition detached and attached again": Case(
+        (INSERT, "ALTER TABLE t DETACH PARTITION t_1", "INSERT INTO t_1 VALUES (150)", REATTACHED, MORE),
+        [BEFORE],
+        setup=(ROOT, ONE, TWO, PUBLISHED),
+        stale="lost a part",
+        late="was given a table as a partition",
     ),
     "a partition dropped": Case(
         (INSERT, "DROP TABLE t_1"), [BEFORE], setup=(ROOT, ONE, TWO, PUBLISHED), stale="lost a partition"

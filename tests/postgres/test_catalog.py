@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from pgoutput_construct.changelog.lineage import Lineage, lineage_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.demo.server import EmbeddedServer
-from tests.postgres.alterations import CASES, Numbers
+from tests.postgres.alterations import CASES, REATTACHED, Numbers
 from tests.postgres.shop import Shop, is_active, wait_until
 
 pytestmark = pytest.mark.server
@@ -86,6 +87,18 @@ def altered(request: pytest.FixtureRequest, server: EmbeddedServer, tmp_path_fac
                     time.sleep(0.4)
         shop.capture(**options)
         yield Altered(shop, request.param, before, {case: oid_of(shop, case) for case in CASES}, said)
+
+
+def test_a_partition_that_is_not_published_for_a_time(server: EmbeddedServer, tmp_path: Path) -> None:
+    """Detached from a table that is published, and attached again, while nobody looks."""
+    setup = CASES["a partition detached and attached again"].setup[:-1]
+    with Shop.create(server, "detached", tmp_path / "log", two_phase=False) as shop, logged() as said:
+        shop.execute(*setup, "CREATE PUBLICATION q FOR TABLE t", "INSERT INTO t VALUES (150)")
+        for statements in ([], ["ALTER TABLE t DETACH PARTITION t_1", "INSERT INTO t_1 VALUES (151)", REATTACHED], []):
+            shop.execute(*statements, "INSERT INTO t VALUES (1)")
+            shop.capture(publications=["q"], create_slot=True)
+        told = [text for text in said if "was detached from a published table and attached again" in text]
+        assert told and all(text.startswith("public.t_1 ") for text in told)
 
 
 @contextmanager

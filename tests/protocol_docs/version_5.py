@@ -77,11 +77,12 @@ def check_new_alternative() -> None:
 
 
 def check_rows() -> None:
-    """Values of the new kind stand in Arrow rows, beside others."""
+    """Values of the new kind, of which nothing is known, have its name and their bytes in Arrow rows."""
     column = pgo.RelationColumn(1, "note", 25, -1)
     messages_5 = [pgo.Relation(None, 7, "public", "t", "d", (column,)), pgo.Insert(None, 7, (pgo.Compressed(b"xy"),))]
     (table,) = BatchDecoder(5).decode([pgo.build(message, 5) for message in messages_5]).tables
-    assert table.batch["note"].to_pylist() == ["xy"]
+    assert table.batch["note"].to_pylist() == [None]
+    assert table.batch["_untyped"].to_pylist() == [[("note", "compressed \\x7879")]]
 
 
 def check_new_message() -> None:

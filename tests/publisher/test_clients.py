@@ -20,7 +20,7 @@ from pgoutput_construct.publisher.feed import About
 from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.publisher.server import Settings
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
-from pgoutput_construct.testing.publisher import TestPublisher
+from pgoutput_construct.testing.publishing import TestPublisher
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection import build_connection
 from pgoutput_construct.wire.messages import Binary

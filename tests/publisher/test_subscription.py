@@ -15,7 +15,7 @@ from pgoutput_construct.publisher.feed import About
 from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.publisher.server import Settings
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
-from pgoutput_construct.testing.publisher import TestPublisher
+from pgoutput_construct.testing.publishing import TestPublisher
 from pgoutput_construct.wire.messages import UNCHANGED
 from pgoutput_construct.wire.types import Lsn
 from tests.publisher.asking import eventually

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from pgoutput_construct.spark.changed import Replay
-from pgoutput_construct.spark.codes import codes_of
+from pgoutput_construct.spark.changed import Replay, codes_of
 from pgoutput_construct.spark.intervals import OPEN
 from pgoutput_construct.spark.partitions import in_parts
 from pgoutput_construct.spark.schemas import CHANGED, COMPONENT, EPOCH, SHAPE, SIDE, STORED, TURN, changes_schema

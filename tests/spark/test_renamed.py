@@ -46,3 +46,16 @@ def test_idle_tables_have_their_names(server18: EmbeddedServer, tmp_path: Path) 
         expected = {'"Sales".moved', "public.left_over", "public.orders", "public.orders_old"}
         assert set(tables) == expected and [name for name in tables if tables[name].dropped] == ["public.left_over"]
         assert (tables["public.orders"].current, tables["public.orders_old"].current) == (("id", "w"), ("id", "v"))
+
+
+def test_a_column_that_takes_the_name_of_another(server18: EmbeddedServer, tmp_path: Path) -> None:
+    """They are told apart by their numbers, also where the modifier of another column's type is 0."""
+    with Shop.create(server18, "replaced", tmp_path / "log") as shop:
+        shop.execute("CREATE TABLE t (id int PRIMARY KEY, c text)", "INSERT INTO t VALUES (1, 'x')")
+        shop.capture()
+        added = "ADD c int, ADD at timestamp(0) DEFAULT '2024-01-01'"
+        shop.execute(f"ALTER TABLE t DROP c, {added}", "INSERT INTO t VALUES (2, 3, 'infinity')")
+        shop.capture()
+        table = _tables(shop)["public.t"]
+        assert table.current == ("id", "c", "at") and table.columns.names == ["id", "c", "at", "c_dropped_2"]
+        assert {"id", "c", "at"} in map(set, table.names.values())

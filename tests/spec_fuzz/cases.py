@@ -44,7 +44,50 @@ _ROW = """parts:
               - {{field: Byte1('t'), name: text, python: bytes, then: [{then}]}}
 """
 
+_TWO_FIELDS = """parts:
+  - name: Row
+    blocks:
+      - {type: header, fields: [{field: Int16, name: column_count}]}
+      - type: repeat_1
+        name: columns
+        count: column_count
+        blocks:
+          - type: choice_1
+            name: value
+            alternatives:
+              - {field: Byte1('n'), name: "null", python: None}
+              - field: Byte1('t')
+                name: text
+                python: bytes
+                then: [{field: Int32, name: size}, {field: Byten, name: data, length: size}]
+              - field: Byte1('z')
+                name: packed
+                python: Packed
+                then:
+                  - {field: Int8, name: way, values: {l: lz4, p: pglz}}
+                  - {field: Int16, name: raw_size}
+                  - {field: Int8(0), name: gap}
+                  - {field: Int32, name: size}
+                  - {field: Byten, name: data, length: size}
+                  - {field: String, name: note}
+              - {field: Byte1('u'), name: uuid, python: Uuid, then: [{field: Byte16, name: uuid}]}
+"""
+
 CASES = {
+    "values of several fields, and of a fixed length": Case(
+        "values were bytes behind their length alone",
+        _first("{field: Row, name: new}", _TWO_FIELDS),
+    ),
+    "what only a bit tells": Case(
+        "a field was there or not by parameters alone",
+        _first(
+            "{field: Int8, name: flags, bits: {1: one, 2: two}}\n"
+            "{field: Int16, name: size, when: {bit: 1, of: flags}}\n"
+            "{field: Byten, name: data, length: size, when: {bit: 1, of: flags}}\n"
+            "{field: Int64, name: late, when: {not: {bit: 2, of: flags}}}\n{type: repeat_1, name: rest, to: end, "
+            "when: {bit: 2, of: flags}, blocks: [{type: header, fields: [{field: Byte4, name: block}]}]}"
+        ),
+    ),
     "a quote as a tag": Case(
         "the codec and the strategies wrote tags between double quotes",
         _first(_CHOICE.format(name="one", tag="""'Byte1(''"'')'"""), "parameters: {proto_version: {type: int}}"),

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from pgoutput_construct.testing import damaged
 from pgoutput_construct.testing.strategies import any_of
 from tests.spec_fuzz.agreement import Engines
+from tests.spec_fuzz.kaitai_readers import Compiler
 from tests.spec_fuzz.package import Package, generated
-from tools.language import Spec, load_text
+from tests.spec_fuzz.vectors_agreement import check_vectors
+from tools.language import Repeat, Spec, load_text
 
 __all__ = ["BYTE", "compare_compiled", "explore", "follow", "spoilt"]
 
@@ -23,12 +25,14 @@ JUNK = st.one_of(
 BYTE = st.integers(0, 255)
 
 
-def follow(text: str, data: st.DataObject) -> None:
-    """Load a specification and explore what it generates."""
+def follow(text: str, data: st.DataObject, compiler: Compiler | None = None) -> None:
+    """Load a specification and explore what it generates; what Kaitai Struct reads, too, where there is a compiler."""
     spec = load_text(text, "fuzzed.yaml")
     with generated(spec) as package:
         for _ in range(3):
             explore(package, data)
+        reads = compiler.reads(spec) if compiler else None
+        check_vectors(package, data.draw(_parameters(spec), "of vectors"), reads)
 
 
 def explore(package: Package, data: st.DataObject) -> None:
@@ -83,6 +87,8 @@ def _parameters(spec: Spec) -> st.SearchStrategy[dict[str, Any]]:
 
 def _open_ended(spec: Spec, tag: bytes) -> bool:
     last = next(message for message in spec.messages if message.tag == tag).elements[-1]
+    if isinstance(last, Repeat):
+        return last.to_end
     return getattr(last, "notation", "") == "Byten" and not getattr(last, "length", None)
 
 

@@ -70,9 +70,9 @@ class Author(FieldAuthor):
         for flag in self.flags:
             option: Data = {"name": f"{flag}_option", "server": 10} | self.described()
             if flag not in by_states and self.chance(50):
-                options.append(option | {"type": "switch", "sets": flag} | self.since(30))
+                options.append(option | {"type": "switch", "sets": flag} | self.first(30))
             elif flag not in by_states:
-                values = [{"name": "off", "server": 10}, {"name": "on", "server": 11, "sets": [flag]} | self.since(30)]
+                values = [{"name": "off", "server": 10}, {"name": "on", "server": 11, "sets": [flag]} | self.first(30)]
                 options.append(option | {"values": values})
         return [*options, {"name": "names", "server": 10, "type": "names"}]
 
@@ -115,6 +115,9 @@ class Author(FieldAuthor):
         if first and self.chance(15):
             last = {"field": "Byten", "name": self.name(names)}
             elements.append(last | (self.condition() if self.chance(30) else {}))
+        elif first and self.chance(10):
+            last = {"type": "repeat_1", "name": self.name(names), "to": "end", "class": self.class_name()}
+            elements.append(last | {"blocks": self.item(1)} | (self.condition() if self.chance(30) else {}))
         return self.gathered(elements or [self.field(names)])
 
     def gathered(self, elements: list[Data]) -> list[Data]:
@@ -136,29 +139,64 @@ class Author(FieldAuthor):
     def add(self, groups: list[Group], names: set[str], depth: int) -> None:
         """Add an element to a structure, with what it needs in front of it or behind it."""
         makers = [self.number, self.number, self.text, self.constant, self.bytes_, self.reference]
+        makers += [self.flagged] if self.chance(30) else []
         makers += [self.repeat, self.choice, self.choice] if depth < DEEPEST else []
         self.one(makers)(groups, names, depth)
 
     def number(self, groups: list[Group], names: set[str], depth: int) -> None:
-        groups.append([self.conditional(self.marked(names))])
+        field = self.marked(names)
+        variants = self.variants(field)
+        groups.append(variants if len(variants) > 1 else [self.conditional(field, _flags(groups))])
+
+    def flagged(self, groups: list[Group], names: set[str], depth: int) -> None:
+        """Add a field with bits, and what is there where they are set."""
+        bits = {1 << bit: f"bit {bit}" for bit in range(self.up_to(1, 3))}
+        field = self.field(names, self.one(SIZES)) | {"bits": self.limited(bits)}
+        groups.append([field | (self.condition() if self.chance(30) else {})])
+        for _ in range(self.up_to(1, 2)):
+            there = {"when": self.when(1, {field["name"]: list(bits)})} | self.since(20)
+            kind = self.up_to(0, 3)
+            if kind == 0 and depth < DEEPEST:
+                size = self.field(names, self.one(SIZES))
+                repeat = {
+                    "type": "repeat_1",
+                    "name": self.name(names),
+                    "count": size["name"],
+                    "class": self.class_name(),
+                }
+                groups += [[size | there], [repeat | there | {"blocks": self.item(depth + 1)}]]
+            elif kind == 1:
+                size = self.field(names, self.one(SIZES))
+                data = {"field": "Byten", "name": self.name(names), "length": size["name"]}
+                groups += [[size | there], [data | there]]
+            else:
+                plain = self.marked(names) if kind == 2 else {"field": "String", "name": self.name(names)}
+                groups.append([plain | there])
 
     def text(self, groups: list[Group], names: set[str], depth: int) -> None:
-        groups.append([self.conditional({"field": "String", "name": self.name(names)})])
+        groups.append([self.conditional({"field": "String", "name": self.name(names)}, _flags(groups))])
 
     def constant(self, groups: list[Group], names: set[str], depth: int) -> None:
-        groups.append([self.fixed(names)])
+        groups.append([self.fixed(names) | (self.condition(_flags(groups)) if self.chance(10) else {})])
 
     def bytes_(self, groups: list[Group], names: set[str], depth: int) -> None:
-        size = self.measure(groups, names)
-        groups.append([{"field": "Byten", "name": self.name(names), "length": size}])
+        if self.chance(25):
+            block = {"field": self.one(["Byte2", "Byte4", "Byte16"]), "name": self.name(names)}
+            groups.append([self.conditional(block, _flags(groups))])
+            return
+        rule = self.condition(_flags(groups)) if self.chance(20) else {}
+        size = self.measure(groups, names, rule)
+        groups.append([{"field": "Byten", "name": self.name(names), "length": size} | rule])
 
     def reference(self, groups: list[Group], names: set[str], depth: int) -> None:
         if self.parts:
-            groups.append([self.conditional({"field": self.one(self.parts), "name": self.name(names)})])
+            part = {"field": self.one(self.parts), "name": self.name(names)}
+            groups.append([self.conditional(part, _flags(groups))])
 
     def repeat(self, groups: list[Group], names: set[str], depth: int) -> None:
-        count = self.measure(groups, names)
-        repeat: Data = {"type": "repeat_1", "name": self.name(names), "count": count} | self.described()
+        rule = self.condition(_flags(groups)) if self.chance(25) else {}
+        count = self.measure(groups, names, rule)
+        repeat: Data = {"type": "repeat_1", "name": self.name(names), "count": count} | rule | self.described()
         blocks = self.item(depth + 1)
         groups.append([repeat | {"class": self.class_name(), "blocks": blocks}])
 
@@ -201,7 +239,7 @@ class Author(FieldAuthor):
         groups.append([choice | {"optional": True}, behind])
 
     def alternative(self, tag: str, known: set[str], depth: int) -> Data:
-        alternative: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.since(20) | self.described()
+        alternative: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.rule(20) | self.described()
         what = self.up_to(0, 4)
         if what == 0:
             return alternative
@@ -227,20 +265,37 @@ class Author(FieldAuthor):
         known = set[str]()
         alternatives = []
         for tag, python in zip(tags, pythons, strict=False):
-            named: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.since(15)
+            named: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.rule(15)
             named["python"] = self.python(python)
             then = {"then": self.sized(same)} if python in ("bytes", "Class") else {}
+            if python == "Class" and self.chance(25):
+                inside = {each["name"] for each in then["then"]} | {*dir(bytes)}
+                extra = self.marked(inside) if self.chance(70) else {"field": "String", "name": self.name(inside)}
+                extra.pop("formerly", None)
+                then["then"].insert(0, extra)
             alternatives.append(named | then)
         self.keep_one(alternatives)
         return {"type": "choice_1", "name": self.name(names, plain=True), "alternatives": alternatives}
 
+    def rule(self, percent: int) -> Data:
+        """Return the condition of an alternative in so many cases of a hundred."""
+        return self.condition() if self.chance(percent) else {}
+
     def keep_one(self, alternatives: list[Data]) -> None:
         """Let one alternative be there in every version, nearly always."""
         if not self.chance(2):
-            self.one(alternatives).pop("since", None)
+            always = self.one(alternatives)
+            for word in ("since", "until", "when"):
+                always.pop(word, None)
 
 
 def _may_be_absent(element: Data) -> bool:
     if "field" not in element:
-        return "count" in element or bool(element.get("optional"))
-    return bool({"when", "since", "length"} & set(element))
+        return "count" in element or "to" in element or bool(element.get("optional"))
+    return bool({"when", "since", "until", "length"} & set(element))
+
+
+def _flags(groups: list[Group]) -> dict[str, list[int]]:
+    """Return the bits of the fields so far, by name."""
+    fields = [each for group in groups for each in group if "bits" in each]
+    return {each["name"]: list(each["bits"]) for each in fields}

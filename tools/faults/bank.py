@@ -22,7 +22,7 @@ __all__ = ["PUBLICATION", "SLOT", "Bank", "Moment"]
 SLOT = PUBLICATION = "bank"
 _ROUNDS: Final = 50
 _PAUSE: Final = 2.0
-"""Seconds between two bursts of so many transactions."""
+"""Seconds between two bursts of transactions."""
 _WIDE: Final = "INSERT INTO account SELECT nextval('numbers'), 'long', 0, repeat('x', 200) FROM generate_series(1, 400)"
 """More than logical_decoding_work_mem: it is streamed."""
 
@@ -74,7 +74,7 @@ class Bank:
         return True
 
     def work(self, rounds: int) -> None:
-        """Commit so many transactions; another one, streamed and in part rolled back, is open most of the time."""
+        """Commit a number of transactions; another one, streamed and in part rolled back, is open most of the time."""
         with self.connect() as connection, self.connect() as other:
             other.execute("BEGIN")
             other.execute(_WIDE)

@@ -7,7 +7,7 @@ CREATE TABLE cart (id bigint PRIMARY KEY, items bigint);
 CREATE SEQUENCE numbers;
 CREATE PUBLICATION bank FOR TABLE account, entry, cart;
 
--- So many transactions of some ten messages each: rows, keys that change, subtransactions that are rolled back.
+-- A number of transactions of some ten messages each: rows, keys that change, subtransactions that are rolled back.
 CREATE PROCEDURE work(rounds int) LANGUAGE plpgsql AS $$
 DECLARE
     n bigint;

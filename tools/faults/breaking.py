@@ -94,7 +94,7 @@ class Breaking:
         self.proxy.cut()
 
     def _tidy(self) -> None:
-        """Compact or prune while the capture goes on, or is killed at the same moment."""
+        """Compact or prune while the capture continues, or is killed at the same moment."""
         if self._wait(lambda: bool(self._newest()), _CONNECT_SECONDS):
             self.tidying.step(self._beside_tidying)
 

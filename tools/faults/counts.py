@@ -7,7 +7,7 @@ __all__ = ["Counts", "Faults"]
 
 @dataclass(frozen=True)
 class Faults:
-    """How often what is broken in a round, and for how long it goes on at least."""
+    """How often what is broken in a round, and for how long it lasts at least."""
 
     kills: int = 0
     stops: int = 0
@@ -37,7 +37,7 @@ class Counts:
 
     kills: int = 0
     kills_beside: int = 0
-    """Those of captures beside which the log was compacted or pruned at that moment."""
+    """Those of captures during which the log was compacted or pruned at that moment."""
     stops: int = 0
     cuts: int = 0
     stalls: int = 0

@@ -10,7 +10,7 @@ from tools.faults.generated_types import Kind, kinds_for
 __all__ = ["Life", "TableLife"]
 
 _MANY: Final = 500
-"""Updates of one row in one transaction; with these, and so many rows, a transaction is streamed."""
+"""Updates of one row in one transaction; with these, and this number of rows, a transaction is streamed."""
 _INTEGER: Final = Kind("integer", ("1", "2", "3"))
 _DEFAULTS: Final = (
     *("", "", " DEFAULT {0}", " DEFAULT {0}", " NOT NULL DEFAULT {0}"),
@@ -77,7 +77,7 @@ class TableLife:
             self._life.add("dml", self._insert())
 
     def live(self, events: int) -> None:
-        """Let so many things happen."""
+        """Let a number of things happen."""
         names = [*_EVENTS]
         for name in self._chance.choices(names, [_EVENTS[name][1] for name in names], k=events):
             _EVENTS[name][0](self, name)
@@ -283,7 +283,7 @@ class TableLife:
 
     def _drop_column(self, feature: str) -> None:
         name = self._other()
-        if name:
+        if name and len(self._columns) > 1:
             del self._columns[name]
             self._life.add(feature, f"ALTER TABLE {self._ref} DROP COLUMN {name}")
 

@@ -26,7 +26,7 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
 from pgoutput_construct.spark import OpenLog, Table, net_changes, open_log, plain_errors, read_current, replicate
-from pgoutput_construct.spark.warehouse import read_history
+from pgoutput_construct.spark.warehouse import Batch, read_history
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, History, Step
@@ -45,8 +45,8 @@ _PATIENCE: Final = 3.0
 _TIMEOUTS: Final = "-c lock_timeout=300ms -c statement_timeout=20s -c search_path=public,other"
 _OWN: Final = ("_untyped", "_commit_lsn", "_seq")
 """The columns of a current table besides those of its source."""
-_ATTEMPTS: Final = 8
-"""How many tables may fail in one batch before the others are given up."""
+_REFUSED: Final = "has the name of a column that replicate adds"
+"""What is said of tables that are refused as they are documented to be."""
 
 _HELD: Final = b"""
     SELECT pid FROM pg_locks WHERE locktype = 'relation' AND mode = 'AccessExclusiveLock'
@@ -134,7 +134,7 @@ class _Run:
     batches: list[tuple[int, Moment]] = field(default_factory=list)
     """The last seq of the log, and the contents, at the end of each batch."""
     excluded: set[str] = field(default_factory=set)
-    """Tables that could not be replicated: their trouble is noted once, and the others are replicated without them."""
+    """Tables that the last batch could not bring up to date."""
 
     @property
     def log(self) -> Path:
@@ -313,24 +313,25 @@ class _Run:
         return self.directory / "warehouse"
 
     def replicate(self, warehouse: Path, stage: str, with_history: bool) -> bool:
-        """Replicate; tables that fail are left out, and the others are tried without them."""
-        for _ in range(_ATTEMPTS):
-            known = set(open_log(self.spark, self.log).tables)
-            tables = None if not self.excluded else known - self.excluded
-            try:
-                with warnings.catch_warnings(), self.timed(REPLICATE):
-                    warnings.simplefilter("ignore")
-                    replicate(self.spark, self.log, warehouse, self.settings.into, tables, history=with_history)
-                return True
-            except Exception as error:
-                text = _one_line(error)
-                named = {name for name in known - self.excluded if name in text}
-                for name in named or {""}:
-                    self.differ(stage, name, f"{type(error).__name__}: {text}")
-                if not named:
-                    return False
-                self.excluded |= named
-        return False
+        """Replicate; return whether there is something to compare: all tables but those in trouble."""
+        troubled: dict[str, str] = {}
+
+        def done(batch: Batch) -> None:
+            troubled.clear()
+            troubled.update(batch.troubled)
+
+        try:
+            with warnings.catch_warnings(), self.timed(REPLICATE):
+                warnings.simplefilter("ignore")
+                replicate(self.spark, self.log, warehouse, self.settings.into, history=with_history, on_batch=done)
+        except Exception as error:
+            if not troubled:
+                self.differ(stage, "", f"{type(error).__name__}: {_one_line(error)}")
+                return False
+        for name, reason in troubled.items():
+            self.differ(stage, name, _shortened(reason), is_reported=_REFUSED in reason)
+        self.excluded = set(troubled)
+        return True
 
     # What is compared.
 
@@ -338,8 +339,9 @@ class _Run:
         """Return what the log says that it lacks, by table."""
         return {lack.relation_oid: lack for lack in lacks_of(ChangeLog(self.log).index)}
 
-    def differ(self, stage: str, table: str, text: str, lack: Lack | None = None) -> None:
-        found = Difference(stage, table, text + (f" (reported: {lack.reason})" if lack else ""), lack is not None)
+    def differ(self, stage: str, table: str, text: str, lack: Lack | None = None, is_reported: bool = False) -> None:
+        is_reported = is_reported or lack is not None
+        found = Difference(stage, table, text + (f" (reported: {lack.reason})" if lack else ""), is_reported)
         if found not in self.outcome.differences:
             self.outcome.differences.append(found)
 
@@ -412,7 +414,9 @@ class _Run:
         ends = history["_valid_to"].cast(pa.timestamp("us", "UTC"))
         # What a later copy has ended has no time of its end: that copy is older than the moment.
         is_open = pc.or_(pc.is_null(history["_ended_by"]), pc.fill_null(pc.greater(ends, time), False))
-        begins = pc.less_equal(history["_commit_lsn"], pa.scalar(int(moment.lsn), pa.int64()))
+        # A commit stands where its record begins, and a copy where its snapshot ends.
+        lsn, is_copied = pa.scalar(int(moment.lsn), pa.int64()), pc.equal(history["_op"], "snapshot")
+        begins = pc.or_(pc.less(history["_commit_lsn"], lsn), pc.and_(is_copied, pc.equal(history["_commit_lsn"], lsn)))
         valid = history.filter(pc.and_(is_open, begins))
         if text := mismatch(then, valid, names, skipped=["_untyped"]):
             self.differ("history at a moment", now.name, f"{moment.lsn}: {text}", lack)
@@ -489,7 +493,7 @@ class _Run:
     def compare_at_once(self, final: Moment) -> None:
         """Replicate all from the beginning in one batch, where it took several until now."""
         other = self.directory / "at-once"
-        if len(self.batches) > 1 and self.replicate(other, "replicate at once", self.settings.with_history):
+        if len(self.batches) > 1 and self.replicate(other, "replicate at once", with_history=False):
             self.compare(final, other, "state at once")
 
 
@@ -578,4 +582,8 @@ def _roll_back(session: "psycopg.Connection[Any]") -> None:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:600]
+    return _shortened(str(error))
+
+
+def _shortened(text: str) -> str:
+    return " ".join(text.split())[:600]

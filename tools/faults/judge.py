@@ -131,7 +131,7 @@ def _check_order(contents: Contents, verdict: Verdict) -> None:
     """Commits stand in the order of the WAL, and those that waited for one ticket in the ticket's order."""
     for before, after in pairwise(contents.commits):
         if before >= after:
-            verdict.add("misordered", f"the commit at {Lsn(after)} stands behind that at {Lsn(before)}")
+            verdict.add("misordered", f"the commit at {Lsn(after)} comes after that at {Lsn(before)}")
     latest: dict[str | None, int] = {}
     for transaction in contents.transactions:
         for ticket, number in _tickets(transaction):

@@ -84,7 +84,7 @@ def attack_slot(
     ``seconds`` is the mean time between two kills. Raises PgoutputError where it does not come to the end.
     """
     from pgoutput_construct.spark import spark_session
-    from pgoutput_construct.spark.formats import FORMATS  # of all: Java goes on when a session ends
+    from pgoutput_construct.spark.formats import FORMATS  # of all: Java continues when a session ends
 
     with Bank(server) as bank:
         attacked = _Attack(bank, directory, chance)

@@ -18,7 +18,7 @@ __all__ = ["recut"]
 
 
 def recut(log: ChangeLog, directory: Path, segments: int) -> ChangeLog:
-    """Write a log anew with about so many ``segments``; a capture may go on with it in the place of the first one."""
+    """Write a log again with about ``segments`` segments; a capture may continue it in the place of the first one."""
     store, rows = LocalStore(directory, durable=False), max(1, len(log) // segments)
     ended = log.transactions().filter(pc.equal(log.transactions()["outcome"], COMMITTED))
     seqs, lsns = ended["seq"].to_numpy(), [0, *ended["end_lsn"].to_pylist()]

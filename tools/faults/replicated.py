@@ -89,7 +89,7 @@ class _Attack:
             self.replica.kill()
 
     def attack(self, kills: int, seconds: float) -> None:
-        """Kill, wait a while, alter a table, write: until there were so many kills."""
+        """Kill, wait a while, alter a table, write: until there were enough kills."""
         while self.counts.total() < kills:
             self.capture.ensure()
             self.replica.ensure()
@@ -139,7 +139,7 @@ def attack(
     ``seconds`` is the mean time between two kills. Raises FaultsError where the tables do not come to the end.
     """
     from pgoutput_construct.spark import spark_session
-    from pgoutput_construct.spark.formats import FORMATS  # of all: Java goes on when a session ends
+    from pgoutput_construct.spark.formats import FORMATS  # of all: Java continues when a session ends
 
     with Bank(server) as bank:
         attacked = _Attack(bank, directory, into, chance, say)

@@ -31,7 +31,7 @@ def verdict_line(total: Counts, good: bool, seed: int, directory: Path) -> str:
 
 def _counts(counts: Counts) -> str:
     return (
-        f"kills {counts.kills} (beside a compaction or prune {counts.kills_beside}), "
+        f"kills {counts.kills} (during a compaction or prune {counts.kills_beside}), "
         f"immediate stops {counts.stops}, cuts {counts.cuts}, "
         f"silences {counts.stalls} (noticed {counts.noticed}), captures that ended {counts.ended}, "
         f"compactions {counts.compactions} and prunes {counts.prunes} (killed {counts.tidies_killed}); "

@@ -155,7 +155,7 @@ def _copied(directory: Path) -> str:
 
 
 def _run_and_kill(server: Server, given: dict[str, Any], seconds: float) -> None:
-    """Kill a capture so many seconds after it has connected."""
+    """Kill a capture some seconds after it has connected."""
     limits = asdict(SegmentLimits(seconds=0.2))
     arguments = json.dumps({**given, "limits": limits, "until_lsn": None, "duration": 600})
     with subprocess.Popen([sys.executable, "-m", "tools.faults.child", arguments], stderr=subprocess.PIPE) as child:

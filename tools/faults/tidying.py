@@ -24,7 +24,7 @@ _SECONDS = 120.0
 _KILLED = 0.6
 """How many are killed."""
 _READ = 0.3
-"""How many of the others go on beside a reader."""
+"""How many of the others work alongside a reader."""
 _ATTEMPTS = 3
 
 

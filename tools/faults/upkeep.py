@@ -51,7 +51,7 @@ class UpkeepReport:
 
 
 def attack(log: Path, transactions: int, kills: int, seed: int) -> UpkeepReport:
-    """Write so many transactions while upkeep and writer are killed so often; read, compare, verify.
+    """Write transactions while upkeep and writer are killed; read, compare, verify.
 
     Raises ChangeLogError for anything that a reader finds missing, twice, or wrong.
     """

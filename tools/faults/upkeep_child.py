@@ -40,7 +40,7 @@ def number_before(lsn: int) -> int:
 
 
 def write(address: str, transactions: int, seed: int) -> None:
-    """Resume the log as a capture does, and write until it has so many transactions; segments are cut anywhere."""
+    """Resume the log as a capture does, and write until it has enough transactions; segments are cut anywhere."""
     chance = random.Random(seed)
     with LogWriter(LocalStore(address, durable=False)) as writer:
         first = number_before(writer.position.complete_lsn) + 1

@@ -95,7 +95,7 @@ class _Attack:
         return self.report
 
     def fill(self, segments: int) -> Moment:
-        """Make a log of so many segments out of what a server sends; return what the tables hold at its end."""
+        """Make a log of some segments out of what a server sends; return what the tables hold at its end."""
         self.say("writing, and capturing what was written")
         for _ in range(_LONG):
             self.bank.work(max(2, segments // _LONG))
@@ -107,7 +107,7 @@ class _Attack:
         return moment
 
     def prune_a_copy(self, moment: Moment, base: Base) -> None:
-        """Prune half of the small segments; the reader who has read them goes on from there."""
+        """Prune half of the small segments; the reader who has read them continues from there."""
         self.say("pruning a copy of it")
         copy = self.directory / "copy"
         shutil.copytree(self.log, copy, copy_function=os.link)
@@ -129,7 +129,7 @@ class _Attack:
         self.rebuilder.check(before, moment)
 
     def prune(self, base: Base) -> None:
-        """Prune what a reader has read; it goes on with what is left."""
+        """Prune what a reader has read; it continues with what is left."""
         moment = self.bank.moment()
         self.wait_for(moment)
         self.say("pruning it, while a capture and a reader run")
@@ -213,7 +213,7 @@ class _Attack:
 def attack(
     server: EmbeddedServer, rebuilder: Rebuilder, directory: Path, segments: int, say: Say, copy: bool = True
 ) -> TablesReport:
-    """Compact and prune a log of so many segments, and compare its tables with the server's all the while.
+    """Compact and prune a log of some segments, and compare its tables with the server's all the while.
 
     With ``copy`` half of the small segments of a copy are pruned, too, before they are compacted.
     Raises PgoutputError for tables that differ, a process that ends, and a reader that is not told what it lacks.

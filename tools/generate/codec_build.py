@@ -5,7 +5,7 @@ from itertools import groupby
 
 from tools.generate.codec_module import REJECT, Function, Module, behind, without_extension
 from tools.generate.text import docstring
-from tools.language import Alternative, Choice, Field, Message, Part, Repeat
+from tools.language import Alternative, Choice, Field, Message, Part, Repeat, conditions
 from tools.language.elements import Element, Structure
 
 __all__ = ["build_message", "build_part"]
@@ -72,7 +72,7 @@ class _Function(Function):
                 return f"{nullable[name].absent} if {measured} is None else len({measured})"
             return f"len({source(structure.sizes[name])})" if name in structure.sizes else source(name)
 
-        for condition, elements in groupby(structure.elements, lambda e: e.condition if isinstance(e, Field) else ""):
+        for condition, elements in groupby(structure.elements, lambda element: _condition(element, value)):
             if condition:
                 self._conditional(condition, list(elements), structure, value)
             else:
@@ -87,9 +87,23 @@ class _Function(Function):
         if absent:
             self.write(f"elif {' or '.join(absent)}:", REJECT)
 
+    def _variants(self, field: Field, source: Source) -> None:
+        """Write what builds a field that differs from version to version: the variant that is there."""
+        value = source(field.name)
+        for number, each in enumerate(field.variants):
+            last = each is field.variants[-1] and field.complete
+            with self.block("else:" if last else f"{'elif' if number else 'if'} {each.test(source)}:"):
+                if each.hidden and not field.hidden:
+                    self.write(f"if {value} is not None:", REJECT)
+                self._element(each.always, source)
+        if not (field.complete or field.hidden):
+            self.write(f"elif {value} is not None:", REJECT)
+
     def _element(self, element: Element, source: Source) -> None:
         value = source(element.name)
-        if isinstance(element, Repeat):
+        if isinstance(element, Field) and element.variants:
+            self._variants(element, source)
+        elif isinstance(element, Repeat):
             self._repeat(element, value)
         elif isinstance(element, Choice):
             self._choice(element, value, source(element.kind_name))
@@ -112,6 +126,8 @@ class _Function(Function):
     def _number(self, field: Field, value: str) -> None:
         if field.constant_number is not None:
             value = str(field.constant_number)
+        elif field.is_block:
+            self.write(f"if not isinstance({value}, bytes) or len({value}) != {field.size}:", REJECT)
         elif field.bits:
             absent = f"{value} is None or " * field.conditional
             self.write(f"if {absent}{value} & ~{field.mask:#x}:", REJECT)
@@ -122,7 +138,7 @@ class _Function(Function):
     def value(self, structure: Structure, value: str) -> None:
         """Write what builds a structure inside another: known by its one field, an object of its class, or either."""
         if structure.extended:
-            with self.block(f"if {structure.extension}:"):
+            with self.block(f"if {conditions.text(structure.extension)}:"):
                 self._object(structure, value)
             with self.block("else:"):
                 self.value(without_extension(structure), value)
@@ -138,7 +154,7 @@ class _Function(Function):
     def _repeat(self, repeat: Repeat, value: str) -> None:
         self.write(f"if not isinstance({value}, (tuple, list)):", REJECT)
         item = self.name(f"{repeat.name}_item")
-        if repeat.count is not None:
+        if not repeat.terminated:
             with self.block(f"for {item} in {value}:"):
                 self.value(repeat.item, item)
             return
@@ -152,7 +168,7 @@ class _Function(Function):
     def _choice(self, choice: Choice, value: str, kind: str) -> None:
         for number, each in enumerate(sorted(choice.alternatives, key=lambda a: a.python != "bytes")):
             test = _shows(each, value) if choice.valued else f"{kind} == {each.letter!r}"
-            with self.block(f"{'elif' if number else 'if'} {each.when(test)}:"):
+            with self.block(f"{'elif' if number else 'if'} {each.tested(test)}:"):
                 self.waiting.append(("B", str(each.tag[0])))
                 self._branch(each, value, choice.valued)
         self.write(f"elif {kind} is not None or {value} is not None:" if choice.optional else "else:", REJECT)
@@ -160,10 +176,19 @@ class _Function(Function):
     def _branch(self, alternative: Alternative, value: str, valued: bool) -> None:
         if isinstance(alternative.then, str):
             self.line(f"{self.module.function('_build', alternative.then)}({value}, pieces{self.module.arguments})")
+        elif alternative.content is not None and alternative.then is not None:
+            content = alternative.content.name
+            self.structure(alternative.then, lambda name: value if name == content else f"{value}.{name}")
         elif alternative.then is not None:
             self.value(alternative.then, value)
         elif not valued:
             self.write(f"if {value} is not None:", REJECT)
+
+
+def _condition(element: Element, source: Source) -> str:
+    """Return when an element is there, where the code around it decides that."""
+    inside = isinstance(element, Choice) or (isinstance(element, Field) and bool(element.variants))
+    return "" if inside else element.test(source)
 
 
 def _shows(alternative: Alternative, value: str) -> str:

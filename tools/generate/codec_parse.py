@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from tools.generate.codec_module import AHEAD, REJECT, Module, without_extension
 from tools.generate.codec_read import Fixed, Reading, size_of
-from tools.language import Alternative, Choice, Field, Message, Part, Repeat
+from tools.language import Alternative, Choice, Field, Message, Part, Repeat, conditions
 from tools.language.elements import Element, Structure
 
 __all__ = ["read_message", "read_part"]
@@ -52,23 +52,40 @@ class _Function(Reading):
         return found
 
     def _element(self, element: Element, found: dict[str, str]) -> None:
-        if isinstance(element, Repeat):
-            found[element.name] = self._repeat(element, found[element.count] if element.count else None)
-        elif isinstance(element, Choice):
+        if isinstance(element, Choice):
             self._choice(element, found)
-        elif element.size is not None:
+        elif isinstance(element, Field) and element.variants:
+            self._variants(element, found)
+        elif isinstance(element, Field) and element.size is not None:
             self.fixed(element, found)
         elif element.conditional:
-            found[element.name] = name = self.name(element.name)
+            name = self.name(element.name)
             self.line(f"{name}: Any = None")
-            with self.block(f"if {element.condition}:"):
+            with self.block(f"if {element.test(lambda earlier: found[earlier])}:"):
                 value = self._content(element, found)
                 self.line(f"{name} = {value}")
+            found[element.name] = name
         else:
             found[element.name] = self._content(element, found)
 
-    def _content(self, field: Field, found: Mapping[str, str]) -> str:
-        """Write what reads a field whose size varies; return its value."""
+    def _variants(self, field: Field, found: dict[str, str]) -> None:
+        """Write what reads a field that differs from version to version: the variant that is there."""
+        name = self.name(field.name)
+        for number, each in enumerate(field.variants):
+            last = each is field.variants[-1] and field.complete
+            test = each.test(lambda earlier: found[earlier])
+            with self.block("else:" if last else f"{'elif' if number else 'if'} {test}:"):
+                inside = dict(found)
+                self._element(each.always, inside)
+                self.line(f"{name} = {'None' if each.hidden else inside[field.name]}")
+        if not field.complete:
+            self.write("else:", f"    {name} = None")
+        found[field.name] = name
+
+    def _content(self, field: Field | Repeat, found: Mapping[str, str]) -> str:
+        """Write what reads a repeat, or a field whose size varies; return its value."""
+        if isinstance(field, Repeat):
+            return self._repeat(field, found[field.count] if field.count else None)
         if field.part:
             return self._part(field.part)
         name = self.name(field.name)
@@ -115,7 +132,7 @@ class _Function(Reading):
 
     def _extended(self, structure: Structure) -> str:
         name = self.name("value_or_item")
-        with self.block(f"if {structure.extension}:"):
+        with self.block(f"if {conditions.text(structure.extension)}:"):
             value = self._record(structure)
             self.line(f"{name} = {value}")
         with self.block("else:"):
@@ -133,13 +150,14 @@ class _Function(Reading):
     def _repeat(self, repeat: Repeat, count: str | None) -> str:
         item = repeat.item
         if count is None:
-            items = self._appended(item, repeat, "while data[at]:")
-            self.line("at += 1")
+            items = self._appended(item, repeat, "while at < size:" if repeat.to_end else "while data[at]:")
+            if repeat.terminated:
+                self.line("at += 1")
             return items
         if not item.extended:
             return self._items(item, repeat, count)
         name = self.name(repeat.name)
-        with self.block(f"if {item.extension}:"):
+        with self.block(f"if {conditions.text(item.extension)}:"):
             items = self._appended(item, repeat, f"for _ in range({count}):")
             self.line(f"{name} = {items}")
         with self.block("else:"):
@@ -222,6 +240,11 @@ class _Function(Reading):
         elif isinstance(alternative.then, str):
             self.line(f"{target}, at = {self._call(alternative.then)}")
             value = target
+        elif alternative.content is not None:
+            inside = self.elements(alternative.then.elements)
+            extras = ", ".join(f"{each.name}={inside[each.name]}" for each in alternative.extras)
+            self.line(f"{target} = {alternative.value}({inside[alternative.content.name]}, {extras})")
+            return
         else:
             value = self.value(alternative.then)
         if alternative.then is not None and alternative.python not in (None, "None", "bytes"):
@@ -242,4 +265,4 @@ def _likely_first(choice: Choice) -> list[Alternative]:
 
 
 def _taken(alternative: Alternative) -> str:
-    return f"{alternative.when(f'tag == {alternative.tag[0]}')}:  # {alternative.name}"
+    return f"{alternative.tested(f'tag == {alternative.tag[0]}')}:  # {alternative.name}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from struct import calcsize
 
 from tools.generate.codec_module import REJECT, Function, Module
-from tools.language import Field
+from tools.language import Field, conditions
 
 __all__ = ["Fixed", "Reading", "size_of"]
 
@@ -17,11 +17,8 @@ class Fixed:
     code: str
     variable: str
     field: Field | None = None
-
-    @property
-    def condition(self) -> str:
-        """When it is there; empty when it always is."""
-        return self.field.condition if self.field else ""
+    condition: str = ""
+    """When it is there; empty when it always is."""
 
 
 def size_of(fixed: Iterable[Fixed]) -> int:
@@ -38,10 +35,14 @@ class Reading(Function):
 
     def fixed(self, field: Field, found: dict[str, str]) -> None:
         """Let a field wait, and those before it no longer that have another condition."""
-        if {each.condition for each in self.waiting} - {"", field.condition} and field.condition:
+        condition = field.test(lambda earlier: found[earlier])
+        flags = {found[bit.field] for bit in conditions.bits(field.term)}
+        if {each.condition for each in self.waiting} - {"", condition} and condition:
+            self.flush()
+        if flags & {each.variable for each in self.waiting}:  # they are read first
             self.flush()
         found[field.name] = name = self.name(field.name)
-        self.waiting.append(Fixed(field.code, name, field))
+        self.waiting.append(Fixed(field.code, name, field, condition))
 
     def flush(self) -> None:
         """Write what reads the fields that wait, at most one condition among them, and what checks them."""
@@ -86,5 +87,5 @@ def _checks(field: Field, name: str) -> Iterator[str]:
         yield REJECT
         if field.is_letter:
             yield f"{name} = chr({name})"
-    elif field.python != "int":
+    elif field.python not in ("int", "bytes"):
         yield f"{name} = number({field.python}, {name})"

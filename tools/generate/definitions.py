@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from tools.generate.text import constant, docstring, python_module
+from tools.generate.words import in_words
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
+from tools.language.conditions import VERSION, Bit, Every, Flag, Not, Since, Some, Term, Until
 from tools.language.elements import Alternative, Element, Structure
 
 __all__ = ["emit_definitions"]
@@ -16,7 +18,10 @@ from typing import Final
 from construct import FocusedSeq, Struct, Switch, this
 
 from pgoutput_construct.wire import {messages} as m
-from pgoutput_construct.wire.composites import Counted, Extending, Kind, Record, SizeOf, Terminated, Valued, when
+from pgoutput_construct.wire.composites import (
+    Composed, Counted, Extending, HasBit, Kind, Record, Reserved, SizeOf, Terminated, ToEnd, Valued,
+    when
+)
 from pgoutput_construct.wire.framing import Closed, Length
 from pgoutput_construct.wire.given import Given
 from pgoutput_construct.wire.primitives import (
@@ -78,30 +83,36 @@ def _structure(structure: Structure) -> str:
     if single is not None:
         return f'FocusedSeq("{single.name}", \n{lines})'
     if structure.extended:
-        return f"Extending({_extension(structure)}, m.{structure.class_name}, Struct(\n{lines}))"
+        return f"Extending({_this(structure.extension)}, m.{structure.class_name}, Struct(\n{lines}))"
     return f"Record(m.{structure.class_name}, Struct(\n{lines}))"
 
 
-def _extension(structure: Structure) -> str:
-    several = len(structure.conditions) > 1
-    return " | ".join(f"({_this(each)})" if several else _this(each) for each in structure.conditions)
-
-
-def _this(condition: str) -> str:
-    """Return a condition of the model as construct evaluates it."""
-    terms = [f"given.{term}" for term in condition.split(" and ")]
-    return " & ".join(f"({term})" for term in terms) if len(terms) > 1 else terms[0]
+def _this(term: Term | None) -> str:
+    """Return a condition as construct evaluates it."""
+    match term:
+        case Flag(name):
+            return f"given.{name}"
+        case Since(version):
+            return f"given.{VERSION} >= {version}"
+        case Until(version):
+            return f"given.{VERSION} <= {version}"
+        case Bit(field, mask):
+            return f'HasBit("{field}", {mask})'
+        case Not(inner):
+            return f"~({_this(inner)})"
+        case Every(terms):
+            return " & ".join(f"({_this(each)})" for each in terms)
+        case Some(terms):
+            return " | ".join(f"({_this(each)})" for each in terms)
+    raise TypeError(term)
 
 
 def _lines(structure: Structure) -> Iterator[str]:
     for element in structure.elements:
         if isinstance(element, Choice) and not element.valued:
             yield from _kind_lines(element, structure)
-        elif isinstance(element, Field) and element.name in structure.sizes:
-            absent = ", absent=-1" * element.signed
-            yield f'"{element.name}" / SizeOf("{structure.sizes[element.name]}", {_construct(element)}{absent})'
         else:
-            yield f'"{element.name}" / {_construct(element)}'
+            yield f'"{element.name}" / {_construct(element, structure.sizes.get(element.name))}'
 
 
 def _kind_lines(choice: Choice, structure: Structure) -> Iterator[str]:
@@ -114,24 +125,52 @@ def _kind_lines(choice: Choice, structure: Structure) -> Iterator[str]:
 
 
 def _since(choice: Choice) -> str:
-    newer = {a.letter: a.since for a in choice.alternatives if a.since}
-    return f", since={newer!r}" if newer else ""
+    newer = {a.letter: a.since for a in choice.alternatives if isinstance(a.term, Since)}
+    others = {a.letter: a.term for a in choice.alternatives if a.term and a.letter not in newer}
+    only = ", ".join(f"{letter!r}: ({_this(term)}, {in_words(term)!r})" for letter, term in others.items())
+    return (f", since={newer!r}" if newer else "") + (f", only={{{only}}}" if only else "")
 
 
 def _then(alternative: Alternative) -> str:
     if alternative.then is None:
         return "Absent"
+    if alternative.content is not None and isinstance(alternative.then, Structure):
+        lines = "".join(f"{line},\n" for line in _lines(alternative.then))
+        return f'Composed({alternative.value}, "{alternative.content.name}", Struct(\n{lines}))'
     return alternative.then if isinstance(alternative.then, str) else _structure(alternative.then)
 
 
-def _construct(element: Element) -> str:
-    if isinstance(element, Repeat):
-        item = _structure(element.item)
-        return f"Counted(this.{element.count}, {item})" if element.count else f"Terminated({item})"
+def _construct(element: Element, measured: str | None = None) -> str:
+    """Return an element; ``measured`` is what a count or a length measures."""
     if isinstance(element, Choice):
         return _valued(element)
-    construct = _primitive(element)
-    return f"when({_this(element.condition)}, {construct})" if element.conditional else construct
+    if isinstance(element, Field) and element.variants:
+        return _variants(element, measured)
+    if isinstance(element, Repeat):
+        item = _structure(element.item)
+        ended = "ToEnd" if element.to_end else "Terminated"
+        construct = f"Counted(this.{element.count}, {item})" if element.count else f"{ended}({item})"
+    else:
+        construct = _primitive(element)
+    if isinstance(element, Field) and measured:
+        construct = f'SizeOf("{measured}", {construct}{", absent=-1" * element.signed})'
+    return f"when({_this(element.term)}, {construct})" if element.term else construct
+
+
+def _variants(field: Field, measured: str | None) -> str:
+    """Return a field that differs from version to version: the first of its variants that is there."""
+    *variants, last = field.variants
+    construct = _variant(field, last, measured)
+    if not field.complete:
+        construct = f"when({_this(last.term)}, {construct})"
+    for each in reversed(variants):
+        construct = f"when({_this(each.term)}, {_variant(field, each, measured)}, {construct})"
+    return construct
+
+
+def _variant(field: Field, variant: Field, measured: str | None) -> str:
+    construct = _construct(variant.always, measured)
+    return f"Reserved({construct})" if variant.hidden and not field.hidden else construct
 
 
 def _valued(choice: Choice) -> str:
@@ -155,7 +194,7 @@ def _value(field: Field) -> str:
         return f"OneOf({_type(field)}, {', '.join(map(str, field.values))})"
     if field.bits:
         return f"Bits({_type(field)}, {field.mask:#x})"
-    return _data(field) if field.python == "bytes" else _type(field)
+    return _data(field) if field.python == "bytes" and not field.is_block else _type(field)
 
 
 def _data(field: Field) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tools.generate.text import snake_case
 from tools.language import Alternative, Choice, Field, Part, Repeat
+from tools.language.conditions import Bit, Every, Flag, Not, Since, Some, Term, Until
 from tools.language.elements import Element, Structure
 
 __all__ = ["Names", "elements", "structure"]
@@ -35,7 +36,8 @@ def structure(inside: Structure, names: Names, owner: str = "") -> Row:
     """Return a structure that stands in others; it is ``alone`` where its only element stands for it."""
     if isinstance(inside, Part):
         owner = snake_case(inside.name)
-    alone = inside.single is not None and len(inside.elements) == 1
+    only = inside.elements[0]
+    alone = inside.single is not None and len(inside.elements) == 1 and not getattr(only, "variants", ())
     return {"alone": alone, "elements": list(_elements(inside, names, owner))}
 
 
@@ -48,7 +50,8 @@ def _elements(inside: Structure, names: Names, owner: str) -> Iterator[Row]:
     for element, following in zip_longest(inside.elements, inside.elements[1:]):
         optional = isinstance(element, Choice) and element.optional
         before = following.constant_number if optional and isinstance(following, Field) else None
-        yield _element(element, names, owner) | {"before": before}
+        for each in (element.variants if isinstance(element, Field) else ()) or (element,):
+            yield _element(each, names, owner) | {"before": before}
 
 
 def _element(element: Element, names: Names, owner: str) -> Row:
@@ -61,20 +64,40 @@ def _element(element: Element, names: Names, owner: str) -> Row:
             return _field(element, names, owner) | _condition(element)
         case Repeat():
             node = {"kind": "repeat", **about, "count": element.count, "abbr": names.of(owner, element.name, "none")}
-            return node | {"item": structure(element.item, names, f"{owner}.{element.name}")}
+            return node | {"item": structure(element.item, names, f"{owner}.{element.name}")} | _condition(element)
         case Choice():
             return {"kind": "choice", **about, **_choice(element, names, owner)}
 
 
-def _condition(field: Field) -> Row:
-    return {"when": field.when, "since": field.since}
+def _condition(element: Field | Repeat | Alternative) -> Row:
+    return {"only": _only(element.term)}
+
+
+def _only(term: Term | None) -> Row | None:
+    """Return a condition as a row: what it is, and its name, its version, or the rows that it joins."""
+    match term:
+        case Flag(name):
+            return {"is": "set", "name": name}
+        case Since(version):
+            return {"is": "since", "version": version}
+        case Until(version):
+            return {"is": "until", "version": version}
+        case Bit(field, mask):
+            return {"is": "bit", "name": field, "mask": mask}
+        case Not(inner):
+            return {"is": "not", "terms": [_only(inner)]}
+        case Every(terms):
+            return {"is": "all", "terms": [_only(each) for each in terms]}
+        case Some(terms):
+            return {"is": "any", "terms": [_only(each) for each in terms]}
+    return None
 
 
 def _field(field: Field, names: Names, owner: str) -> Row:
     kind = _type(field)
     about = {"name": field.name, "about": field.description, "abbr": names.of(owner, field.name, kind)}
-    if field.size is None:
-        return {"kind": kind, **about, "length": field.length}
+    if field.size is None or field.is_block:
+        return {"kind": kind, **about, "length": field.length, "size": field.size}
     if kind == "time":
         return {"kind": kind, **about, "size": field.size}
     bits = [{"mask": mask, "name": meaning} for mask, meaning in (field.bits or {}).items()]
@@ -85,7 +108,7 @@ def _field(field: Field, names: Names, owner: str) -> Row:
 
 def _type(field: Field) -> str:
     """Return the type of the values of a field: one of the code's TYPES, time, string or bytes."""
-    if field.size is None:
+    if field.size is None or field.is_block:
         return "string" if field.is_text else "bytes"
     if isinstance(field.constant, bytes) or field.is_letter:
         return "char"
@@ -105,7 +128,7 @@ def _choice(choice: Choice, names: Names, owner: str) -> Row:
 
 def _alternative(alternative: Alternative, names: Names, owner: str) -> Row:
     row = {"tag": alternative.tag[0], "name": alternative.name, "about": alternative.description}
-    row |= {"since": alternative.since}
+    row |= _condition(alternative)
     if isinstance(alternative.then, str):
         return row | {"part": alternative.then}
     return row | ({"content": structure(alternative.then, names, owner)} if alternative.then else {})

@@ -1,13 +1,14 @@
 """Emits a specification as a Kaitai Struct file, from which its compiler makes readers in a dozen languages."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import yaml
 
+from tools.generate.reserved import distinct, escaped, identifier, members
 from tools.generate.text import COMMAND, GENERATED, snake_case
-from tools.language import Choice, Field, Message, Repeat, Spec
+from tools.generate.words import in_words
+from tools.language import Choice, Field, Message, Repeat, Spec, conditions
 from tools.language.elements import Alternative, Element, Structure
 from tools.language.errors import SpecError
 
@@ -29,7 +30,7 @@ TEXT: Entry = {
 def emit_kaitai(spec: Spec) -> str:
     """Return the file; its first line says what it was generated from."""
     mark = f"# {GENERATED}{spec.file} by: {COMMAND}. Do not edit.\n"
-    return mark + yaml.safe_dump(_File(spec).content(), sort_keys=False, allow_unicode=True, width=120)
+    return mark + yaml.safe_dump(_File(escaped(spec)).content(), sort_keys=False, allow_unicode=True, width=120)
 
 
 class _File:
@@ -37,13 +38,21 @@ class _File:
         self.spec = spec
         self.types: dict[str, Entry] = {"text": TEXT}
         self.enums: dict[str, Mapping[int, Any]] = {}
+        names = list(dict.fromkeys(spec.class_names()))
+        self.classes = dict(zip(names, distinct(map(snake_case, names), ["text"]), strict=True))
+        """The type of each class."""
+        self.taken = set(self.classes.values())
+        self.version = next((each.name for each in spec.parameters if each.type == "int"), conditions.VERSION)
+        """What the protocol version is called here."""
 
     def content(self) -> Entry:
         """Return the whole of it."""
         for named in self.spec.named:
-            self._type(snake_case(named.class_name), named, named.description)
-        self.enums["tag"] = {m.tag[0]: _named(snake_case(m.class_name), m.description) for m in self.spec.messages}
-        cases = {f"tag::{snake_case(m.class_name)}": self._reference(m) for m in self.spec.messages}
+            self._type(self.classes[named.class_name], named, named.description)
+        tags = members(snake_case(message.class_name) for message in self.spec.messages)
+        tagged = list(zip(tags, self.spec.messages, strict=True))
+        self.enums["tag"] = {m.tag[0]: _named(tag, m.description) for tag, m in tagged}
+        cases = {f"tag::{tag}": self._reference(m) for tag, m in tagged}
         body = {"id": "body", "type": {"switch-on": "tag", "cases": cases}}
         return {
             "meta": {"id": self.spec.protocol, "title": self.spec.title, "ks-version": KAITAI, "endian": "be"},
@@ -60,62 +69,86 @@ class _File:
         checks = []
         if isinstance(structure, Message):
             elements = elements[1:]
-            checks = [_since("version", "", structure.needs)] if structure.needs else []
-        doc = {"doc": about} if about else {}
+            (version,) = distinct(["version"], structure.field_names)
+            newer = conditions.Since(structure.needs or 0, self.version)
+            said = f"Protocol version {structure.needs} and newer."
+            checks = [_check(version, conditions.text(newer), said)] if structure.needs else []
+        doc = {"doc": _harmless(about)} if about else {}
         seq = [*checks, *(each for element in elements for each in self._element(name, structure, element))]
-        entry = doc | self._parameters([structure]) | {"seq": seq} | self._instances(elements)
+        entry = doc | self._parameters([structure]) | {"seq": seq} | self._instances(structure, elements)
         if self.types.setdefault(name, entry) is not entry:
             raise SpecError(f"Kaitai Struct would have two types {name!r}. Rename a part, or a branch of a choice.")
 
-    def _instances(self, elements: Iterable[Element]) -> Entry:
-        """Return what tells the bits of flags from each other."""
-        flags = [each for each in elements if isinstance(each, Field) and each.bits]
+    def _instances(self, structure: Structure, elements: Iterable[Element]) -> Entry:
+        """Return what tells the bits of flags from each other, and what a field is in any version."""
+        fields = [each for each in elements if isinstance(each, Field)]
+        taken = {name for element in elements for name in (element.name, *element.names)}
         found: Entry = {}
-        for field in flags:
-            for bit, meaning in (field.bits or {}).items():
-                value = {"value": f"({field.name} & {bit}) != 0"}
-                found[f"{field.name}_{_identifier(meaning)}"] = value | _condition(field)
+        for field in fields:
+            if value := _whole(structure, field):
+                found[field.name] = {"value": value} | _condition(field) | _doc(field)
+            names = (f"{field.name}_{identifier(meaning)}" for meaning in (field.bits or {}).values())
+            for bit, name in zip(field.bits or {}, distinct(names, taken | found.keys()), strict=True):
+                found[name] = {"value": f"({field.name} & {bit}) != 0"} | _condition(field)
         return {"instances": found} if found else {}
 
     def _element(self, owner: str, structure: Structure, element: Element) -> Iterator[Entry]:
         if isinstance(element, Repeat):
             yield self._repeat(owner, element)
+        elif isinstance(element, Field) and element.variants:
+            for each, name in zip(element.variants, _variant_names(structure, element), strict=True):
+                yield {"id": name, **self._field(owner, each), **_condition(each), **_doc(each)}
         elif isinstance(element, Choice):
-            yield from self._choice(owner, element, _next(structure, element))
+            names = {name for each in structure.elements for name in (each.name, *each.names)}
+            yield from self._choice(owner, element, _next(structure, element), names)
         else:
             before = _before(structure, element)
-            there = {"if": f"{before.kind_name} != {owner}_{before.kind_name}::{element.name}"} if before else {}
+            there = (
+                {"if": f"{before.kind_name} != {owner}_{before.kind_name}::{_after(before, element)}"} if before else {}
+            )
             yield {"id": element.name, **self._field(owner, element), **_condition(element), **there, **_doc(element)}
 
     def _repeat(self, owner: str, repeat: Repeat) -> Entry:
         alone = repeat.item.elements[0] if len(repeat.item.elements) == 1 else None
-        if isinstance(alone, Field) and not alone.conditional:
+        if isinstance(alone, Field) and not alone.conditional and not alone.variants:
             item = self._field(owner, alone)
         else:
-            name = snake_case(repeat.class_name) if repeat.class_name else f"{owner}_{repeat.name}_item"
+            name = self.classes.get(repeat.class_name or "") or self._free(f"{owner}_{repeat.name}_item")
             self._type(name, repeat.item, repeat.description)
             item = {"type": self._reference(repeat.item, name)}
-        return {"id": repeat.name, **item, "repeat": "expr", "repeat-expr": repeat.count, **_doc(repeat)}
+        times = {"repeat": "expr", "repeat-expr": repeat.count} if repeat.count else {"repeat": "eos"}
+        return {"id": repeat.name, **item, **times, **_condition(repeat), **_doc(repeat)}
 
-    def _choice(self, owner: str, choice: Choice, following: Field | None) -> Iterator[Entry]:
+    def _choice(self, owner: str, choice: Choice, following: Field | None, names: Set[str]) -> Iterator[Entry]:
         """Yield the tag and what follows it; where no branch need come, the tag can be that of what stands behind."""
         enum = f"{owner}_{choice.kind_name}"
+        (kind,) = distinct([choice.kind_name], names) if choice.valued else (choice.kind_name,)
         tags = {branch.tag[0]: _named(branch.name, branch.description) for branch in choice.alternatives}
         if following is not None:
-            tags[following.constant_number or 0] = _named(following.name, "None of them: this is the next field.")
+            tags[following.constant_number or 0] = _named(
+                _after(choice, following), "None of them: this is the next field."
+            )
         self.enums[enum] = tags
-        yield _enumerated(choice.kind_name, enum) | _doc(choice)
+        yield _enumerated(kind, enum) | _doc(choice)
         for branch in choice.alternatives:
-            if branch.since:
-                yield _since(f"{branch.name}_version", f"{choice.kind_name} != {enum}::{branch.name} or ", branch.since)
+            if branch.term:
+                (name,) = distinct([f"{branch.name}_version"], names)
+                test = f"{kind} != {enum}::{branch.name} or ({branch.condition})"
+                about = in_words(branch.term)
+                yield _check(name, test, f"{about[0].upper()}{about[1:]}.")
         cases = {f"{enum}::{b.name}": self._then(owner, b) for b in choice.alternatives if b.then is not None}
         if cases:
-            yield {"id": choice.name, "type": {"switch-on": choice.kind_name, "cases": cases}}
+            yield {"id": choice.name, "type": {"switch-on": kind, "cases": cases}}
+
+    def _free(self, name: str) -> str:
+        """Return the name of a type or an enum that no other has: in some languages both are classes."""
+        (free,) = distinct([name], self.taken | self.types.keys() | self.enums.keys())
+        return free
 
     def _then(self, owner: str, branch: Alternative) -> str:
         if isinstance(branch.then, str):
-            return self._reference(self.spec.part(branch.then), snake_case(branch.then))
-        structure, name = branch.then or Structure(()), f"{owner}_{branch.name}"
+            return self._reference(self.spec.part(branch.then), self.classes[branch.then])
+        structure, name = branch.then or Structure(()), self._free(f"{owner}_{branch.name}")
         self._type(name, structure, branch.description)
         return self._reference(structure, name)
 
@@ -124,9 +157,11 @@ class _File:
         if field.constant_bytes is not None:
             return {"contents": list(field.constant_bytes)}
         if field.part:
-            return {"type": self._reference(self.spec.part(field.part), snake_case(field.part))}
+            return {"type": self._reference(self.spec.part(field.part), self.classes[field.part])}
         if field.is_text:
             return {"type": "text"}
+        if field.is_block:
+            return {"size": field.size}
         if field.size is None:
             return {"size": field.length} if field.length else {"size-eos": True}
         return {"type": f"{'s' if field.signed else 'u'}{field.size}", **self._valid(owner, field)}
@@ -137,14 +172,14 @@ class _File:
             return {"valid": {"expr": f"(_ & {others:#x}) == 0"}}
         if not field.values:
             return {}
-        enum = f"{owner}_{field.name}"
-        self.enums[enum] = dict(zip(field.codes, map(_identifier, field.values.values()), strict=True))
+        enum = self._free(f"{owner}_{field.name}")
+        self.enums[enum] = dict(zip(field.codes, members(field.values.values()), strict=True))
         return {"enum": enum, "valid": {"in-enum": True}}
 
     def _reference(self, structure: Structure, name: str = "") -> str:
         """Return a type with the parameters that it takes."""
         names = self._needed([structure])
-        return (name or snake_case(str(structure.class_name))) + (f"({', '.join(names)})" if names else "")
+        return (name or self.classes[str(structure.class_name)]) + (f"({', '.join(names)})" if names else "")
 
     def _parameters(self, structures: Iterable[Structure]) -> Entry:
         needed = self._needed(structures)
@@ -156,11 +191,12 @@ class _File:
         """Return the parameters that the layout of structures depends on, in their order."""
         words: set[str] = set()
         for structure in structures:
-            words |= {"proto_version"} if isinstance(structure, Message) and structure.needs else set()
+            words |= {self.version} if isinstance(structure, Message) and structure.needs else set()
             for element in (each for inside in self.spec.reached(structure) for each in inside.elements):
                 branches = element.alternatives if isinstance(element, Choice) else ()
-                conditions = [element.condition, *(branch.condition for branch in branches)]
-                words.update(re.findall(r"\w+", " ".join(conditions)))
+                variants = element.variants if isinstance(element, Field) else ()
+                for each in (element, *branches, *variants):
+                    words |= conditions.parameters(each.term)
         return [parameter.name for parameter in self.spec.parameters if parameter.name in words]
 
 
@@ -168,6 +204,11 @@ def _next(structure: Structure, choice: Choice) -> Field | None:
     """Return the constant behind an optional choice."""
     following = structure.elements[structure.elements.index(choice) + 1] if choice.optional else None
     return following if isinstance(following, Field) else None
+
+
+def _after(choice: Choice, following: Field) -> str:
+    """Return what the tag of what stands behind an optional choice is called among those of its branches."""
+    return distinct([following.name], [branch.name for branch in choice.alternatives])[0]
 
 
 def _before(structure: Structure, field: Field) -> Choice | None:
@@ -181,26 +222,49 @@ def _enumerated(name: str, enum: str) -> Entry:
     return {"id": name, "type": "u1", "enum": enum, "valid": {"in-enum": True}}
 
 
-def _since(name: str, unless: str, version: int) -> Entry:
-    return _check(name, f"{unless}proto_version >= {version}", f"Protocol version {version} and newer.")
-
-
 def _check(name: str, expression: str, about: str) -> Entry:
     """Return a field without bytes that is only there to be checked."""
     return {"id": name, "size": 0, "valid": {"expr": expression}, "doc": about}
 
 
-def _condition(field: Field) -> Entry:
+def _variant_names(structure: Structure, field: Field) -> list[str]:
+    """Return the names of the variants of a field: its own for one that alone has values."""
+    held = [each for each in field.variants if not each.hidden]
+    taken = {name for element in structure.elements for name in element.names}
+    names = []
+    for number, each in enumerate(field.variants, 1):
+        name = field.name
+        while name in taken and not (name == field.name and held == [each]):
+            name = f"{name}_{number}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _whole(structure: Structure, field: Field) -> str:
+    """Return the value of a field whichever of its variants is there; nothing where a reader has no type for it."""
+    names = _variant_names(structure, field)
+    held = [(each, name) for each, name in zip(field.variants, names, strict=True) if not each.hidden]
+    if len(held) < 2 or field.part or field.values:
+        return ""
+    *others, (_, value) = held
+    for each, name in reversed(others):
+        value = f"({each.condition}) ? {name} : ({value})"
+    return value
+
+
+def _condition(field: Field | Repeat) -> Entry:
     return {"if": field.condition} if field.conditional else {}
 
 
 def _doc(described: Any) -> Entry:
-    return {"doc": described.description} if described.description else {}
+    return {"doc": _harmless(described.description)} if described.description else {}
+
+
+def _harmless(text: str) -> str:
+    """Return text that ends no comment of any language, and that Python's docstrings do not read as escapes."""
+    return text.replace("\\", "\\\\").replace('"', "'").replace("*/", "* /")
 
 
 def _named(name: str, about: str) -> Mapping[str, str]:
-    return {"id": name, "doc": about} if about else {"id": name}
-
-
-def _identifier(meaning: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", meaning.lower()).strip("_")
+    return {"id": name, "doc": _harmless(about)} if about else {"id": name}

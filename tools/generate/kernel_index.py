@@ -28,8 +28,8 @@ def row_fields(spec: Spec) -> dict[str, str]:
     positions = {*(choice.name for choice in choices), *(field.name for field in fields if field.part)}
     sizes: dict[str, int] = {choice.kind_name: 1 for choice in choices}
     for field in fields:
-        if field.size and field.name not in positions:
-            sizes[field.name] = max(field.size, sizes.get(field.name, 0))
+        if field.width and field.name not in positions:
+            sizes[field.name] = max(field.width, sizes.get(field.name, 0))
     names = dict.fromkeys(name for element in elements for name in getattr(element, "names", (element.name,)))
     kept = {name: f"uint{8 * sizes[name]}" for name in names if name in sizes}
     return kept | {name: "int64" for name in names if name in positions}
@@ -215,6 +215,12 @@ class _Find(Steps):
             self.write("tags[column, row], starts[column, row], lengths[column, row] = kind, start, length")
             self.write("seen[column, kind] += 1", "sizes[column] += length")
             self.write("put_nothing(plan, column, row, out)")
+
+    def number(self, field: Field, offset: int) -> None:
+        """Note where the bytes of a value are that are always so many."""
+        if self.in_value and field.is_block:
+            self.write(f"start, length = at + {offset}, {field.size}")
+        super().number(field, offset)
 
     def part(self, name: str) -> None:
         """Write the steps over a part, those of a value in place."""

@@ -36,7 +36,11 @@ class _Read(Steps):
 
     def number(self, field: Field, offset: int) -> None:
         """Write what reads a fixed field."""
-        if self.depth == 1 and field.constant is None:
+        if self.depth == 1 and field.is_block:
+            self.write(f"_{field.name}_START[row] = at{f' + {offset}' if offset else ''}")
+            self.write(f"_{field.name}_SIZE[row] = {field.size}")
+            self._present(field)
+        elif self.depth == 1 and field.constant is None:
             value = number_at(field, offset)
             if field.signed and field.size in (1, 2, 4):  # a column may be wider than its field
                 sign = 1 << 8 * field.size - 1
@@ -55,11 +59,12 @@ class _Read(Steps):
         self.write(f"_{field.name}_SIZE[row] = at - _{field.name}_START[row]{' - 1' if field.is_text else ''}")
 
     def _present(self, field: Field) -> None:
-        if field.conditional:
+        whole = next(each for each in self.structure.elements if each.name == field.name)
+        if whole.conditional:
             self.write(f"_{field.name}_SENT[row] = True")
 
 
 def _columns(field: Field) -> list[str]:
     """Return the arrays that a field is read into."""
-    names = [f"_{field.name}"] if field.size else [f"_{field.name}_START", f"_{field.name}_SIZE"]
+    names = [f"_{field.name}"] if field.width else [f"_{field.name}_START", f"_{field.name}_SIZE"]
     return names + ([f"_{field.name}_SENT"] if field.conditional else [])

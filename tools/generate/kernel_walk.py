@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tools.generate.text import snake_case
 from tools.generate.writer import Writer
-from tools.language import Alternative, Choice, Field, Repeat, Spec
+from tools.language import Alternative, Choice, Field, Repeat, Spec, conditions
 from tools.language.elements import Element, Structure
 
 __all__ = ["Names", "Run", "Steps", "number_at", "tag_name", "uses"]
@@ -59,13 +59,13 @@ class Run:
     fields: tuple[Field, ...]
 
     @property
-    def condition(self) -> str:
-        """The condition of those fields that have one."""
-        return next((field.condition for field in self.fields if field.condition), "")
+    def conditional(self) -> Field | None:
+        """The first of those fields that have a condition."""
+        return next((field for field in self.fields if field.conditional), None)
 
     def present(self, holds: bool) -> tuple[Field, ...]:
         """Return the fields that are there when the condition holds, or when it does not."""
-        return tuple(field for field in self.fields if holds or not field.condition)
+        return tuple(field for field in self.fields if holds or not field.conditional)
 
 
 def runs(elements: Sequence[Element]) -> Iterator[Run | Element]:
@@ -73,7 +73,7 @@ def runs(elements: Sequence[Element]) -> Iterator[Run | Element]:
     gathered: list[Field] = []
     for element in elements:
         fixed = isinstance(element, Field) and element.size is not None
-        if gathered and (not fixed or len({f.condition for f in (*gathered, element)} - {""}) > 1):
+        if gathered and (not fixed or _parted(gathered, element)):
             yield Run(tuple(gathered))
             gathered = []
         if isinstance(element, Field) and fixed:
@@ -82,6 +82,12 @@ def runs(elements: Sequence[Element]) -> Iterator[Run | Element]:
             yield element
     if gathered:
         yield Run(tuple(gathered))
+
+
+def _parted(gathered: Sequence[Field], element: Element) -> bool:
+    """Return whether an element cannot join a run: its condition is another one, or needs what the run reads."""
+    flags = {bit.field for bit in conditions.bits(element.term)}
+    return bool(flags & {field.name for field in gathered}) or len({f.term for f in (*gathered, element)} - {None}) > 1
 
 
 class Steps:
@@ -100,6 +106,10 @@ class Steps:
         """Return the variable of a count or a length; the kernels' own variables begin with a letter."""
         return "_" * self.depth + name
 
+    def flags(self, name: str) -> str:
+        """Return the variable of a field whose bits say what else is there; arrays have names without capitals."""
+        return f"{self.local(name)}_FLAGS"
+
     def inner(self, structure: Structure) -> None:
         """Write the steps over a structure inside this one, which may have counts of the same names."""
         outer, self.structure, self.depth = self.structure, structure, self.depth + 1
@@ -111,15 +121,24 @@ class Steps:
         for step in runs(elements):
             if isinstance(step, Run):
                 self.run(step)
-            elif isinstance(step, Repeat):
-                self.repeat(step)
             elif isinstance(step, Choice):
                 self.choice(step)
-            elif step.condition:
-                with self.write.block(f"if {step.condition}:"):
-                    self.field(step)
+            elif isinstance(step, Field) and step.variants:
+                self.variants(step)
+            elif step.conditional:
+                with self.write.block(f"if {step.test(self.flags)}:"):
+                    self.repeat(step) if isinstance(step, Repeat) else self.field(step)
+            elif isinstance(step, Repeat):
+                self.repeat(step)
             else:
                 self.field(step)
+
+    def variants(self, field: Field) -> None:
+        """Write the step over a field that differs from version to version: over the variant that is there."""
+        for number, each in enumerate(field.variants):
+            last = each is field.variants[-1] and field.complete
+            with self.write.block("else:" if last else f"{'elif' if number else 'if'} {each.test(self.flags)}:"):
+                self.all([each.always])
 
     def refuse(self, test: str, field: str = "") -> None:
         """Write a check, where there are checks; a field's name stands beside it."""
@@ -129,10 +148,11 @@ class Steps:
 
     def run(self, run: Run) -> None:
         """Write the step over fixed fields that follow each other."""
-        if not run.condition:
+        first = run.conditional
+        if first is None:
             self.fixed(run.fields)
             return
-        with self.write.block(f"if {run.condition}:"):
+        with self.write.block(f"if {first.test(self.flags)}:"):
             self.fixed(run.present(True))
         if run.present(False):
             with self.write.block("else:"):
@@ -149,13 +169,15 @@ class Steps:
                 if field.size == 8:  # words of eight bytes have a sign here
                     self.refuse(f"{self.local(field.name)} < 0")
             else:
+                if field.name in self.structure.flags:
+                    self.write(f"{self.flags(field.name)} = {number_at(field, offset)}")
                 self.number(field, offset)
             offset += field.size or 0
         self.write(f"at += {total}")
 
     def number(self, field: Field, offset: int) -> None:
         """Write what is done with a fixed field."""
-        test = _test(field, number_at(field, offset))
+        test = "" if field.is_block else _test(field, number_at(field, offset))
         if test:
             self.refuse(test, field.name)
 
@@ -181,7 +203,8 @@ class Steps:
 
     def repeat(self, repeat: Repeat) -> None:
         """Write the steps over items. A count needs no bound: an item takes a byte at least, or ends the walk."""
-        with self.write.block(f"for _ in range({self.local(str(repeat.count))}):"):
+        loop = f"for _ in range({self.local(str(repeat.count))}):" if repeat.count else "while at < end:"
+        with self.write.block(loop):
             if repeat.item.single is None:
                 self.part(str(repeat.class_name))
             else:
@@ -195,7 +218,7 @@ class Steps:
             self.refuse("at >= end")
             self.write("kind = u8(data, at)")
         for index, alternative in enumerate(choice.alternatives):
-            test = alternative.when(f"kind == {tag_name(alternative)}")
+            test = alternative.tested(f"kind == {tag_name(alternative)}")
             with self.write.block(f"{'elif' if index else 'if'} {test}:"):
                 self.write("at += 1")
                 self.alternative(choice, alternative)

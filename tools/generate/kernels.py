@@ -127,7 +127,7 @@ def _readers(spec: Spec) -> str:
 
 def _form(field: Field) -> str:
     """Return how a field is read: number, letter, or bytes with start and length; ``?`` where it may be absent."""
-    form = "letter" if field.is_letter else "number" if field.size else "bytes"
+    form = "letter" if field.is_letter else "number" if field.width else "bytes"
     return form + ("?" if field.conditional else "")
 
 

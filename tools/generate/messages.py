@@ -1,10 +1,10 @@
 """Emits the message classes: frozen, slotted dataclasses in wire order, with units and source."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from tools.generate.text import constant, docstring, python_module
-from tools.language import Choice, Message, Repeat, Spec
+from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Alternative, Element, Structure
 
 __all__ = ["emit_messages"]
@@ -12,10 +12,20 @@ __all__ = ["emit_messages"]
 IMPORTS = """
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
-from pgoutput_construct.wire.types import REQUIRED, Extended, FormattedBytes, Lsn, Marker, Timestamp, require
+from pgoutput_construct.wire.former import former, renamed
+from pgoutput_construct.wire.types import (
+    REQUIRED, Extended, FieldedBytes, FormattedBytes, Lsn, Marker, Timestamp, require
+)
 """
+
+
+_ABSENT = " = None"
+_REQUIRED = " = REQUIRED"
+_BY_KEYWORD = " = field(default=None, kw_only=True)"
+_Attribute = tuple[str, str, str]
+"""The name, the type and the default of a field."""
 
 
 def emit_messages(spec: Spec, union: str) -> str:
@@ -56,11 +66,26 @@ def _values(spec: Spec) -> Iterator[str]:
             yield _marker(alternative)
         elif alternative.defines:
             text = docstring([alternative.description])
-            yield f"class {alternative.python}(FormattedBytes):\n{text}\n\n    __slots__ = ()"
+            base = "FieldedBytes" if alternative.extras else "FormattedBytes"
+            head = f"class {alternative.python}({base}):\n{text}\n\n"
+            yield head + (_with_attributes(alternative) if alternative.extras else "    __slots__ = ()")
     if alternatives:
         rows = (f'"{a.name}": {a.python}' for a in alternatives)
         text = "What each kind of value is in Python: a constant, or a class of bytes."
         yield constant("VALUES: Final[Mapping[str, object]]", rows, text)
+
+
+def _with_attributes(alternative: Alternative) -> str:
+    """Return the body of a class of bytes that have more fields, which are given by keyword."""
+    fields = [(field.name, field.python, field.description or field.name) for field in alternative.extras]
+    hints = "".join(f"    {name}: {hint}\n{docstring([about])}\n" for name, hint, about in fields)
+    given = ", ".join(f"{name}: {hint}" for name, hint, _ in fields)
+    passed = ", ".join(f"{name}={name}" for name, _, _ in fields)
+    return (
+        f"    FIELDS = {tuple(name for name, _, _ in fields)!r}\n{hints}\n"
+        f'    def __new__(cls, data: bytes, *, {given}) -> "{alternative.python}":\n'
+        f"        return super()._made(data, {passed})"
+    )
 
 
 def _marker(alternative: Alternative) -> str:
@@ -102,29 +127,44 @@ class _Classes:
             about = [*about, "", f"The {structure.principal.name} alone stands for it where it has nothing else."]
             constants = f'    PRINCIPAL = "{structure.principal.name}"\n\n'
         text = docstring([about[0] or f"{name}.", *about[1:], *_attributes(structure)])
-        head = f"@dataclass(frozen=True, slots=True)\nclass {name}{'(Extended)' * structure.extended}:\n{text}\n\n"
-        return head + constants + "\n".join(self._body(structure))
+        names = {old: e.name for e in structure.exposed if isinstance(e, Field) for old in e.formerly}
+        decorators = f"@renamed({', '.join(f'{old}={new!r}' for old, new in names.items())})\n" if names else ""
+        declared = f"@dataclass(frozen=True, slots=True)\nclass {name}{'(Extended)' * structure.extended}"
+        head = f"{decorators}{declared}:\n{text}\n\n"
+        return head + constants + "\n".join([*self._body(structure), *self._former(structure)])
+
+    def _former(self, structure: Structure) -> Iterator[str]:
+        """Yield the former names of fields, as properties."""
+        for field in (e for e in structure.exposed if isinstance(e, Field)):
+            for old in field.formerly:
+                about = docstring([f"The former name of {field.name}."], "        ").strip()
+                yield f"\n    @property\n    def {old}(self) -> {_union(self._members(field))}:\n        {about}"
+                yield f"        return former(self, {old!r}, {field.name!r})"
 
     def _body(self, structure: Structure) -> Iterator[str]:
         """Yield the fields; what may be absent defaults to None, and what follows it in place is still required."""
-        required: list[str] = []
+        fields = list(self._fields(structure))
+        yield from (f"    {name}: {hint}{default}" for name, hint, default in fields)
+        if required := [name for name, _, default in fields if default == _REQUIRED]:
+            yield "\n    def __post_init__(self) -> None:"
+            yield f"        require(self, {', '.join(map(repr, required))})"
+            yield "\n    if TYPE_CHECKING:  # what a default would hide: these fields have none\n"
+            yield from _signatures(fields)
+
+    def _fields(self, structure: Structure) -> Iterator[_Attribute]:
+        """Yield the name, the type and the default of each field."""
         optional = False
         for element in structure.exposed:
             default = _default(element, optional)
-            optional |= default == " = None"
-            if default == " = REQUIRED":
-                required += element.names
+            optional |= default == _ABSENT
             if isinstance(element, Choice) and not element.valued:
-                yield f"    {element.kind_name}: str{' | None' * element.optional}{default}"
-            yield f"    {element.name}: {_union(self._members(element))}{default}"
-        if required:
-            yield "\n    def __post_init__(self) -> None:"
-            yield f"        require(self, {', '.join(map(repr, required))})"
+                yield element.kind_name, f"str{' | None' * element.optional}", default
+            yield element.name, _union(self._members(element)), default
 
     def _members(self, element: Element) -> list[str]:
         """Return the types that a value of a field can have."""
         if isinstance(element, Repeat):
-            return [f"tuple[{_union(self._inside(element.item))}, ...]"]
+            return [f"tuple[{_union(self._inside(element.item))}, ...]", *["None"] * element.conditional]
         if isinstance(element, Choice):
             return _values_types(element) if element.valued else self._branches(element)
         members = self._part(element.part) if element.part else [element.python]
@@ -152,10 +192,25 @@ class _Classes:
 
 def _default(element: Element, optional: bool) -> str:
     if element.conditional and not element.positional:
-        return " = field(default=None, kw_only=True)"
+        return _BY_KEYWORD
     if element.positional or (isinstance(element, Choice) and element.optional):
-        return " = None"
-    return " = REQUIRED" if optional else ""
+        return _ABSENT
+    return _REQUIRED if optional else ""
+
+
+def _signatures(fields: Sequence[_Attribute]) -> Iterator[str]:
+    """Yield the ways to give the fields: all by place, or from one that may be left out on by keyword."""
+    places = [each for each in fields if each[2] != _BY_KEYWORD]
+    named = [f"{name}: {hint} = None" for name, hint, default in fields if default == _BY_KEYWORD]
+    last = max(number for number, each in enumerate(places) if each[2] == _REQUIRED)
+    cuts = [number for number, each in enumerate(places[:last]) if each[2] == _ABSENT]
+    for cut in (last + 1, *cuts):
+        before = [f"{name}: {hint}" for name, hint, _ in places[:cut]]
+        after = [f"{name}: {hint}{_ABSENT * (default == _ABSENT)}" for name, hint, default in places[cut:]]
+        star = ["*"] * bool(named)
+        arguments = [*before, *after, *star, *named] if cut > last else [*before, "*", *after, *named]
+        yield f"        @overload\n        def __init__(self, {', '.join(arguments)}) -> None: ..."
+    yield "        def __init__(self, *args: Any, **given: Any) -> None: ..."
 
 
 def _attributes(structure: Structure) -> list[str]:
@@ -168,7 +223,8 @@ def _described(element: Element) -> Iterator[str]:
     if isinstance(element, Choice) and not element.valued:
         tags = ", ".join(f"{alternative.letter} ({alternative.name})" for alternative in element.alternatives)
         yield f"{element.kind_name}: What {element.name} is: {tags}."
-    yield from wrap(f"{element.name}: {element.description or element.name}", 110, subsequent_indent="    ")
+    former = f" (formerly {', '.join(element.formerly)})" if isinstance(element, Field) and element.formerly else ""
+    yield from wrap(f"{element.name}: {element.description or element.name}{former}", 110, subsequent_indent="    ")
 
 
 def _values_types(choice: Choice) -> list[str]:

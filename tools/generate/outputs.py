@@ -19,8 +19,9 @@ from tools.generate.reference_table import emit_fields
 from tools.generate.text import GENERATED
 from tools.generate.vectors import emit_vectors
 from tools.generate.vectors_schema import emit_vectors_schema
-from tools.language import load
+from tools.language import Spec, load
 from tools.language.builtin_types import load_types
+from tools.language.errors import SpecError
 
 __all__ = ["OUTPUTS", "Output", "orphans", "render"]
 
@@ -84,7 +85,18 @@ def render(spec_folder: Path) -> Mapping[str, str]:
     """Return the text of every output by its path; raise SpecError for a broken specification."""
     loads = {output.spec: output.load for output in OUTPUTS}
     specs = {name: load(spec_folder / name) for name, load in loads.items()}
+    _check_frames(specs["replication.yaml"])
     return {output.path: output.emit(*(specs[name] for name in (output.spec, *output.beside))) for output in OUTPUTS}
+
+
+def _check_frames(frames: Spec) -> None:
+    """Frames are read before anything says how: what carries messages has no versions, parameters or options."""
+    for words, given in (("versions", frames.versions), ("parameters", frames.parameters), ("options", frames.options)):
+        if given:
+            problem = f"the envelope has {words}, and nothing tells a reader of frames which hold"
+            raise SpecError(
+                f"{frames.file}:1: {problem}. Remove {words}; write a message of another tag for another layout."
+            )
 
 
 def orphans(root: Path) -> list[str]:

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tools.generate.text import constant, docstring, python_module
-from tools.language import Choice, Field, Message, Option, Repeat, Spec
+from tools.language import Choice, Field, Message, Option, Repeat, Spec, conditions
 from tools.language.bounds import effect_of, roles_of
-from tools.language.elements import Structure
+from tools.language.conditions import Term
+from tools.language.elements import Element, Structure
 
 __all__ = ["emit_protocol"]
 
@@ -195,10 +196,19 @@ def _of_messages(name: str, hint: str, rows: Iterable[tuple[Message, str]], text
 
 
 def _state_conditions(spec: Spec, message: Message) -> list[str]:
-    """Return the parameters that states set, and that decide which fields of a message are there."""
+    """Return the parameters that states set, and that decide what of a message is there."""
     names = {parameter.name for parameter in spec.state_parameters}
-    fields = (e for inner in spec.reached(message) for e in inner.elements if isinstance(e, Field))
-    return sorted(names & {field.when for field in fields if field.when})
+    terms = (term for inner in spec.reached(message) for element in inner.elements for term in _terms(element))
+    return sorted(names & {name for term in terms for name in conditions.parameters(term)})
+
+
+def _terms(element: Element) -> Iterator[Term | None]:
+    """Yield the conditions of an element, of its branches, and of its variants."""
+    yield element.term
+    if isinstance(element, Choice):
+        yield from (branch.term for branch in element.alternatives)
+    elif isinstance(element, Field):
+        yield from (variant.term for variant in element.variants)
 
 
 def _enums(spec: Spec) -> Iterator[str]:
@@ -213,6 +223,10 @@ def _enums(spec: Spec) -> Iterator[str]:
             elif isinstance(element, Field) and element.values:
                 base = "StrEnum" if all(isinstance(value, str) for value in element.values) else "IntEnum"
                 yield _enum(name, base, element.values, element.description)
+            if isinstance(element, Field) and (element.bits or element.values):
+                for old in element.formerly:
+                    about = docstring([f"The former name of {name}."], "")
+                    yield f"{owner}{_pascal(old)}: TypeAlias = {name}\n{about}"
 
 
 def _owners(spec: Spec) -> Iterator[tuple[str, Structure]]:

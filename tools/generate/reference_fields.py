@@ -1,11 +1,11 @@
 """The table of a structure's fields: offset, type, name, condition, values, meaning."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 from tools.generate.reference_text import availability, code, in_python, link, markdown, notation, table
-from tools.language import Alternative, Choice, Field, Repeat, Spec
+from tools.generate.words import in_words
+from tools.language import Alternative, Choice, Field, Repeat, Spec, conditions
 from tools.language.elements import Element, Structure
 
 __all__ = ["fields_table", "sizes"]
@@ -29,7 +29,8 @@ def _rows(spec: Spec, structure: Structure, prefix: str, start: int | None) -> I
         offset = " or ".join(map(str, offsets or ()))
         match element:
             case Field():
-                yield _field(spec, element, prefix, offset)
+                for each in element.rows:
+                    yield _field(spec, each, prefix, offset)
             case Repeat():
                 yield from _repeat(spec, element, prefix, offset)
             case Choice():
@@ -38,14 +39,15 @@ def _rows(spec: Spec, structure: Structure, prefix: str, start: int | None) -> I
 
 def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
     kind = link(field.part) if field.part else code(notation(field))
-    when = [f"{code(field.when)} is set"] if field.when else []
-    when += [f"protocol version {field.since} and newer"] if field.since else []
+    when = [in_words(field.term, code)] if field.conditional else []
     when += [f"{code(field.length)} bytes"] if field.length else []
     when += [f"none where that is {field.absent}"] if field.absent is not None else []
     when += [_length(spec, field)] if field.frames else []
     named: Mapping[Any, str] = field.values or field.bits or {}
-    values = ", ".join(f"{code(str(value))} {markdown(meaning)}" for value, meaning in named.items())
-    return offset, kind, code(prefix + field.name), ", ".join(when), values, markdown(field.description)
+    rules = {key: f" ({in_words(term, code)})" for key, term in field.limits.items()}
+    values = ", ".join(f"{code(str(key))} {markdown(meaning)}{rules.get(key, '')}" for key, meaning in named.items())
+    former = f" Formerly {', '.join(map(code, field.formerly))}." if field.formerly else ""
+    return offset, kind, code(prefix + field.name), ", ".join(when), values, markdown(field.description) + former
 
 
 def _length(spec: Spec, field: Field) -> str:
@@ -56,10 +58,12 @@ def _length(spec: Spec, field: Field) -> str:
 
 def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Sequence[str]]:
     name = f"{prefix}{repeat.name}[]"
-    times = f"{code(repeat.count)} times" if repeat.count else "up to a byte that is zero"
-    times = f"{times}; each is {in_python(repeat.item)}"
+    ended = "up to the end of the message" if repeat.to_end else "up to a byte that is zero"
+    times = f"{code(repeat.count)} times" if repeat.count else ended
+    rule = f"{in_words(repeat.term, code)}: " if repeat.conditional else ""
+    times = f"{rule}{times}; each is {in_python(repeat.item)}"
     yield offset, code(repeat.kind), code(name), times, "", markdown(repeat.description)
-    if len(repeat.item.elements) == 1 and isinstance(only := repeat.item.elements[0], Field):
+    if len(repeat.item.elements) == 1 and isinstance(only := repeat.item.elements[0], Field) and not only.variants:
         yield _field(spec, only, f"{name}.", "")
     else:
         yield from _rows(spec, repeat.item, f"{name}.", None)
@@ -74,8 +78,9 @@ def _choice(spec: Spec, choice: Choice, prefix: str, offset: str) -> Iterator[Se
 
 
 def _alternative(spec: Spec, alternative: Alternative, name: str) -> Iterator[Sequence[str]]:
-    newer = availability(spec, alternative) if alternative.server or alternative.since else ""
-    since = f"since {newer}" if newer else ""
+    known = alternative.server or alternative.since or alternative.until
+    rules = [f"since {availability(spec, alternative)}"] if known else []
+    since = ", ".join([*rules, *([in_words(alternative.when, code)] if alternative.when else [])])
     tag = f"Byte1('{alternative.letter}')"
     yield "", code(tag), code(name), since, "", markdown(alternative.description)
     if isinstance(alternative.then, str):
@@ -86,13 +91,14 @@ def _alternative(spec: Spec, alternative: Alternative, name: str) -> Iterator[Se
 
 def _offsets(spec: Spec, before: Sequence[Element], element: Element | None) -> list[int] | None:
     """Return where an element can start after those before it, by what of them is there; None where bytes decide."""
-    fields = [e for e in before if isinstance(e, Field)]
-    if len(fields) < len(before) or any(field.size is None for field in fields):
+    fields = [each for e in before if isinstance(e, Field) for each in e.variants or (e,)]
+    fixed = all(isinstance(e, Field) for e in before)
+    if not fixed or any(field.size is None for field in fields):
         return None
-    conditions = list(dict.fromkeys(field.condition for field in fields if field.conditional))
+    terms = list(dict.fromkeys(field.term for field in fields if field.conditional))
+    target = element.term if element is not None else None
     found = set()
-    for holds in product((False, True), repeat=len(conditions)):
-        given = dict(zip(conditions, holds, strict=True))
-        if element is None or given.get(element.condition, True):
-            found.add(sum(field.size or 0 for field in fields if given.get(field.condition, True)))
+    for given, values in conditions.cases([*terms, target], [v.version for v in spec.versions]):
+        if conditions.holds(target, given, values):
+            found.add(sum(field.size or 0 for field in fields if conditions.holds(field.term, given, values)))
     return sorted(found)

@@ -39,12 +39,16 @@ class _Drawing:
 
     def elements(self, elements: Sequence[Element]) -> None:
         """Draw elements that follow each other; plain fields of one condition share a node."""
-        for _, some in groupby(elements, lambda e: (e.condition, isinstance(e, Field) or id(e))):
+        opened = (each for e in elements for each in (e.rows if isinstance(e, Field) else (e,)))
+        for _, some in groupby(opened, lambda e: (e.condition, isinstance(e, Field) or id(e))):
             group = list(some)
             first = group[0]
             if isinstance(first, Repeat):
-                with self._block(f"{first.name}: {f'{first.count} times' if first.count else 'until a zero byte'}"):
+                before, rule = self.ends, condition(first)
+                with self._block(f"{first.name}: {first.times}{f', only if {rule}' if rule else ''}"):
                     self.elements(first.item.elements)
+                if rule:
+                    self.ends = [*self.ends, *(end._replace(says="otherwise") for end in before)]
             elif isinstance(first, Choice):
                 self._choice(first)
             else:

@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tools.generate.text import COMMAND, GENERATED
-from tools.language import Alternative, Field, Message, Part, Spec
+from tools.generate.words import in_words
+from tools.language import Alternative, Choice, Field, Message, Part, Repeat, Spec
+from tools.language.conditions import Flag
 from tools.language.elements import Structure
 
 __all__ = [
@@ -82,14 +84,18 @@ def in_python(structure: Structure) -> str:
     return (f"{alone}, or {cls} where it has more" if structure.extended else alone) or cls
 
 
-def condition(field: Field) -> str:
+def condition(element: Field | Repeat | Choice) -> str:
     """Return when a field is there; nothing for one that always is."""
-    since = f"since version {field.since}" if field.since else ""
-    return ", ".join(part for part in (field.when or "", since) if part)
+    when = element.when.name if isinstance(element.when, Flag) else in_words(element.when)
+    since = f"since version {element.since}" if element.since else ""
+    until = f"until version {element.until}" if element.until else ""
+    return ", ".join(part for part in (when, since, until) if part)
 
 
 def availability(spec: Spec, thing: Message | Part | Alternative | Field) -> str:
     """Return the PostgreSQL and the protocol version that something came with."""
     server = f"PostgreSQL {thing.server}" if thing.server else "any PostgreSQL"
     since = None if isinstance(thing, Part) else thing.since
-    return f"{server}, protocol version {since}" if since else server
+    until = None if isinstance(thing, Message | Part) else thing.until
+    known = f"{server}, protocol version {since}" if since else server
+    return f"{known}, until protocol version {until}" if until else known

@@ -10,7 +10,7 @@ from tools.generate.vectors_damage import damaged
 from tools.generate.vectors_reader import Piece, Reader, RefusedError
 from tools.generate.vectors_samples import closed, samples
 from tools.generate.vectors_settings import Setting, settings
-from tools.language import Choice, Field, Message, Spec
+from tools.language import Choice, Field, Message, Repeat, Spec
 
 __all__ = ["emit_vectors", "vectors"]
 
@@ -122,9 +122,10 @@ class _Vectors:
     def _layout(self, message: Message, setting: Setting) -> Layout:
         """Return what a setting decides of a message: which of its fields are there, which branches can be taken."""
         elements = [element for structure in self.spec.reached(message) for element in structure.elements]
-        fields = [element for element in elements if isinstance(element, Field)]
+        fields = [v for each in elements if isinstance(each, Field) for v in each.variants or (each,)]
+        repeats = [each for each in elements if isinstance(each, Repeat) and each.conditional]
         branches = [branch for element in elements if isinstance(element, Choice) for branch in element.alternatives]
-        return (*map(setting.has, fields), *map(setting.has, branches))
+        return (*map(setting.has, fields), *map(setting.has, branches), *map(setting.has, repeats))
 
 
 def _counted(seen: Counter[tuple[str, int]], piece: Piece) -> int:

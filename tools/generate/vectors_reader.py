@@ -6,12 +6,12 @@ It knows nothing of the engines, so that vectors can tell when all of them are w
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.generate.vectors_forms import NUMBERS, text, utf8
 from tools.generate.vectors_settings import NOT_ASKED, TOO_OLD, Setting
-from tools.language import Choice, Field, Message, Repeat, Spec
+from tools.language import Choice, Field, Message, Repeat, Spec, conditions
 from tools.language.elements import Alternative, Element, Structure
 
 __all__ = ["LENGTH", "REASONS", "Piece", "Reader", "RefusedError"]
@@ -20,8 +20,8 @@ LENGTH = "length"
 REASONS = {
     "empty": "There are no bytes.",
     "tag": "The first byte is the tag of no message.",
-    TOO_OLD: "The message, or a branch of a choice in it, came with a later protocol version.",
-    NOT_ASKED: "The message comes only when an option is on that is off.",
+    TOO_OLD: "The message, or a branch of a choice in it, is not one of this protocol version.",
+    NOT_ASKED: "The message, or a branch of a choice in it, comes only under other options or in another state.",
     LENGTH: "The length is not that of the bytes from its own first one on.",
     "truncated": "The bytes end before the field does; of a text that is its NUL.",
     "constant": "A field that is always the same is not.",
@@ -89,16 +89,25 @@ class Reader:
         found: dict[str, Any] = {}
         for element in structure.elements:
             with self._step(f".{element.name}"):
-                found |= self._named(structure, element, found)
+                found |= self._named(structure, self._here(element, found), found)
         return {name: found[name] for name in structure.field_names}
+
+    def _here(self, element: Element, found: dict[str, Any]) -> Element:
+        """Return the variant that is there of a field that differs from version to version."""
+        if not isinstance(element, Field) or not element.variants:
+            return element
+        variant = self.setting.variant(element, found)
+        return replace(element, variants=()) if variant is None else variant
 
     def _named(self, structure: Structure, element: Element, found: dict[str, Any]) -> dict[str, Any]:
         match element:
+            case Repeat() if not self.setting.has(element, found):
+                return {element.name: None}
             case Repeat():
                 return {element.name: [self._item(element.item, i) for i in self._places(element, found)]}
             case Choice():
                 return self._choice(element, _following(structure, element))
-            case Field() if not self.setting.has(element):
+            case Field() if not self.setting.has(element, found):
                 return {element.name: None}
             case Field(part=str(part)):
                 return {element.name: self.value(self.spec.part(part))}
@@ -116,12 +125,13 @@ class Reader:
 
     def _more(self, structure: Structure) -> bool:
         """Tell whether an extended structure has more than its principal here, so that it is an object."""
-        return any(element.conditional and self._there(element) for element in structure.exposed)
+        extra = [element for element in structure.exposed if conditions.outside(element.term) is not None]
+        return any(map(self._there, extra))
 
     def _there(self, element: Element) -> bool:
         if isinstance(element, Choice):
             return any(map(self.setting.has, element.alternatives))
-        return isinstance(element, Field) and self.setting.has(element)
+        return self.setting.has(element)
 
     def _places(self, repeat: Repeat, found: dict[str, Any]) -> Iterator[int]:
         """Yield the numbers of items: as many as a count says, or up to a zero byte."""
@@ -129,12 +139,16 @@ class Reader:
             yield from range(found[repeat.count])
             return
         number = 0
-        while self.data[self.at : self.at + 1] != b"\0":
+        while repeat.to_end and self.at < len(self.data):
+            yield number
+            number += 1
+        while repeat.terminated and self.data[self.at : self.at + 1] != b"\0":
             if self.at == len(self.data):
                 raise RefusedError("truncated", self.at)
             yield number
             number += 1
-        self._take(1, repeat)
+        if repeat.terminated:
+            self._take(1, repeat)
 
     def _item(self, item: Structure, number: int) -> Any:
         with self._step(f"[{number}]"):
@@ -150,17 +164,27 @@ class Reader:
         if branch is None:
             raise RefusedError("kind", start)
         if not self.setting.has(branch):
-            raise RefusedError(TOO_OLD, start)
+            by_version = not conditions.holds(_versions(branch), self.setting.parameters, {})
+            raise RefusedError(TOO_OLD if by_version else NOT_ASKED, start)
         return {choice.kind_name: branch.letter, choice.name: self._branch(choice, branch)}
 
     def _branch(self, choice: Choice, branch: Alternative) -> Any:
         inside = self._inside(branch)
+        if branch.content is not None:
+            return {branch.name: self._composed(branch, inside)}
         content = self.value(inside) if branch.then else None
         if choice.valued:
             return _value(branch, content)
         kinds = {self._kind(self._inside(each)) for each in choice.alternatives if each.then}
         plain = branch.then is None or len(kinds) == 1 or self._named_already(inside)
         return content if plain else {self._kind(inside): content}
+
+    def _composed(self, branch: Alternative, inside: Structure) -> dict[str, Any]:
+        """Read a value of several fields; its bytes are digits, as those of other values."""
+        found = self._fields(inside)
+        name = branch.content.name if branch.content else ""
+        extras = {each.name: found[each.name] for each in branch.extras}
+        return {"data": found[name]["hex"], **extras}
 
     def _inside(self, branch: Alternative) -> Structure:
         return self.spec.part(branch.then) if isinstance(branch.then, str) else branch.then or Structure(())
@@ -197,8 +221,9 @@ class Reader:
             return None
         if field.frames:
             return self._length(field)
-        if field.size is None:
-            return {"hex": self._take(len(self.data) - self.at if length is None else length, field).hex()}
+        if field.size is None or field.is_block:
+            left = len(self.data) - self.at if length is None else length
+            return {"hex": self._take(left if field.size is None else field.size, field).hex()}
         return self._number(field, size)
 
     def _length(self, field: Field) -> None:
@@ -228,6 +253,12 @@ class Reader:
         self._path.append(step)
         yield
         self._path.pop()
+
+
+def _versions(branch: Alternative) -> conditions.Term | None:
+    """Return what of a branch's condition is about the protocol version."""
+    since = conditions.Since(branch.since) if branch.since else None
+    return conditions.every(since, conditions.Until(branch.until) if branch.until else None)
 
 
 def _following(structure: Structure, choice: Choice) -> bytes | None:

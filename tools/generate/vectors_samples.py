@@ -44,20 +44,39 @@ class _Maker:
 
     def structure(self, structure: Structure) -> list[bytes]:
         """Return a structure as it is first, then with each other form of each of its elements."""
-        most = _largest_sizes(structure)
-        elements = [element for element in structure.elements if element.name not in structure.sizes]
+        here = [each for element in structure.elements if (each := self._here(element)) is not None]
+        most = _largest_sizes(structure, here)
+        elements = [element for element in here if element.name not in structure.sizes]
         forms = {e.name: [form for form in self._forms(e) if form[0] <= most.get(e.name, form[0])] for e in elements}
         first = {name: found[0] for name, found in forms.items()}
         others = [first | {name: form} for name, found in forms.items() for form in found[1:]]
-        return [b"".join(_written(structure, chosen)) for chosen in (first, *others)]
+        return [b"".join(self._written(structure, here, chosen)) for chosen in (first, *others)]
+
+    def _here(self, element: Element) -> Element | None:
+        """Return an element as it is under the parameters, None where it is not there."""
+        if isinstance(element, Field):
+            return self.setting.variant(element)
+        return element if isinstance(element, Choice) or self.setting.has(element) else None
+
+    def _written(self, structure: Structure, here: list[Element], chosen: dict[str, Sized]) -> Iterator[bytes]:
+        """Yield the bytes of each element that is there, by the bits of those before it too."""
+        found: dict[str, int] = {}
+        for element in here:
+            if not isinstance(element, Choice) and not self.setting.has(element, found):
+                continue
+            if isinstance(element, Field) and element.name in structure.sizes:
+                count = chosen[structure.sizes[element.name]][0]
+                yield count.to_bytes(element.size or 0, "big", signed=element.signed)
+                continue
+            yield chosen[element.name][1]
+            if element.name in structure.flags:
+                found[element.name] = int.from_bytes(chosen[element.name][1], "big")
 
     def _forms(self, element: Element) -> list[Sized]:
         if isinstance(element, Repeat):
-            return self._items(self.structure(element.item)) if element.count else self._closed_items(element)
+            return self._closed_items(element) if element.terminated else self._items(self.structure(element.item))
         if isinstance(element, Choice):
             return [(0, form) for form in self._branches(element)]
-        if not self.setting.has(element):
-            return [(0, b"")]
         absent = [] if element.absent is None else [(element.absent, b"")]
         return [*((len(form), form) for form in self._field(element)), *absent]
 
@@ -90,26 +109,19 @@ class _Maker:
             return self.structure(self.spec.part(field.part))
         if field.is_text:
             return [text + b"\0" for text in (field.name.encode(), *TEXTS)]
-        if field.size is None:
-            return [field.name.encode(), *BYTES]
+        if field.size is None or field.is_block:
+            blocks = [bytes((n * step) % 256 for n in range(field.size or 0)) for step in (1, 0, 255)]
+            return blocks if field.is_block else [field.name.encode(), *BYTES]
         if field.frames:
             return [bytes(field.size)]
         self.number += 1
         return [each.to_bytes(field.size, "big", signed=each < 0) for each in _numbers(field, self.number)]
 
 
-def _largest_sizes(structure: Structure) -> dict[str, int]:
+def _largest_sizes(structure: Structure, here: list[Element]) -> dict[str, int]:
     """Return what is measured in a structure, each with the largest number that its count or length holds."""
-    sizes = [each for each in structure.elements if isinstance(each, Field) and each.name in structure.sizes]
+    sizes = [each for each in here if isinstance(each, Field) and each.name in structure.sizes]
     return {structure.sizes[field.name]: (1 << 8 * (field.size or 0) - field.signed) - 1 for field in sizes}
-
-
-def _written(structure: Structure, chosen: dict[str, Sized]) -> Iterator[bytes]:
-    for element in structure.elements:
-        if isinstance(element, Field) and element.name in structure.sizes:
-            yield chosen[structure.sizes[element.name]][0].to_bytes(element.size or 0, "big", signed=element.signed)
-        else:
-            yield chosen[element.name][1]
 
 
 def _many(items: list[bytes]) -> Sized:

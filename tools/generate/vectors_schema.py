@@ -95,6 +95,8 @@ class _Lines:
             return {"type": "array", "items": self._inside(element.item)}
         if isinstance(element, Choice):
             return _any(*map(_branch, element.alternatives))
+        if element.variants:
+            return _any_of([self._element(each.always) for each in element.variants if not each.hidden])
         schema = self._inside(self.spec.part(element.part)) if element.part else _leaf(element)
         return schema if element.absent is None else _any(schema, NULL)
 
@@ -112,6 +114,8 @@ def _branch(branch: Alternative) -> Schema:
         return NULL
     if branch.then is None:
         return _object({branch.name: {"const": True}})
+    if branch.content is not None:
+        return _object({branch.name: _object({"data": HEX, **{each.name: _leaf(each) for each in branch.extras}})})
     formatted = _object({branch.name: HEX})
     return _any({"type": "string"}, formatted) if branch.python == "bytes" else formatted
 
@@ -133,6 +137,12 @@ def _integer(least: int, most: int | None = None) -> Schema:
 
 def _any(*schemas: Schema) -> Schema:
     return {"anyOf": list(schemas)}
+
+
+def _any_of(schemas: list[Schema]) -> Schema:
+    """Return any of some schemas, each once."""
+    distinct = [each for number, each in enumerate(schemas) if each not in schemas[:number]]
+    return distinct[0] if len(distinct) == 1 else _any(*distinct)
 
 
 def _object(properties: Schema) -> Schema:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from tools.language import Field, Message, Option, Spec
+from tools.language import Field, Message, Option, Repeat, Spec, conditions
+from tools.language.conditions import VERSION
 from tools.language.elements import Alternative
 
 __all__ = ["NOT_ASKED", "TOO_OLD", "Setting", "settings"]
@@ -30,10 +31,18 @@ class Setting:
         """The protocol version; of a specification without versions the oldest there can be."""
         return self.parameters.get("proto_version", 1)
 
-    def has(self, element: Field | Alternative) -> bool:
-        """Tell whether a field is there, or a branch can be taken."""
-        switch = element.when if isinstance(element, Field) else None
-        return self.version >= (element.since or 0) and (switch is None or bool(self.parameters.get(switch)))
+    def has(self, element: Field | Repeat | Alternative, found: Mapping[str, Any] | None = None) -> bool:
+        """Tell whether a field is there, or a branch can be taken.
+
+        ``found`` are the earlier fields by name; without them a bit that decides counts as set, or as not set.
+        """
+        term = element.term if found is not None else conditions.outside(element.term)
+        return conditions.holds(term, {VERSION: self.version, **self.parameters}, found or {})
+
+    def variant(self, field: Field, found: Mapping[str, Any] | None = None) -> Field | None:
+        """Return a field as it is here, None where it is not there."""
+        there = (each for each in field.variants or (field,) if self.has(each, found))
+        return next(there, None)
 
     def announced(self, spec: Spec, data: bytes) -> Message | None:
         """Return the message that bytes begin, None where they begin none: it may be one that never comes here."""

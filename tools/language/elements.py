@@ -5,30 +5,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from tools.language.fields import Field, Fields, since_version
+from tools.language import conditions
+from tools.language.conditions import Term
+from tools.language.fields import Conditional, Field, Fields
 
 __all__ = ["Alternative", "Block", "Choice", "Element", "Item", "Repeat", "Structure"]
 
 
 @dataclass(frozen=True)
-class Alternative:
+class Alternative(Conditional):
     """One tagged branch of a choice."""
 
     name: str
     tag: bytes
     description: str = ""
     server: int | None = None
-    since: int | None = None
+    term: Term | None = None
     python: str | None = None
     then: "Structure | str | None" = None
     line: int = 0
 
-    @property
-    def condition(self) -> str:
-        """When it can be taken, as a Python expression of the parameters; empty when it always can."""
-        return since_version(self.since)
-
-    def when(self, test: str) -> str:
+    def tested(self, test: str) -> str:
         """Return a test in a generated module, and the condition where it has one."""
         return f"{test} and {self.condition}" if self.condition else test
 
@@ -42,8 +39,24 @@ class Alternative:
         """The length of a content that is nothing but its length and its bytes, as PostgreSQL's values are."""
         match self.then:
             case Structure(elements=(Field() as size, Field() as content)) if content.length == size.name:
-                return size
+                return None if size.conditional or size.variants else size
         return None
+
+    @property
+    def content(self) -> "Field | None":
+        """The bytes of a value that has more than these: its class of bytes has the rest as attributes."""
+        if self.python in (None, "None") or not isinstance(self.then, Structure) or self.then.single is not None:
+            return None
+        fields = [each for each in self.then.exposed if isinstance(each, Field)]
+        found = [each for each in fields if each.python == "bytes" and not each.conditional and not each.variants]
+        return found[0] if len(found) == 1 and len(fields) == len(self.then.exposed) else None
+
+    @property
+    def extras(self) -> "tuple[Field, ...]":
+        """What such a value has beside its bytes, in wire order."""
+        if self.content is None or not isinstance(self.then, Structure):
+            return ()
+        return tuple(each for each in self.then.exposed if isinstance(each, Field) and each is not self.content)
 
     @property
     def defines(self) -> tuple[str, ...]:
@@ -59,7 +72,7 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Conditional):
     """One of several tagged branches, or none of them where it is optional."""
 
     kind: str
@@ -80,17 +93,10 @@ class Choice:
         """The name of the field that holds the tag of the branch taken."""
         return f"{self.name}_kind"
 
-    @property
-    def condition(self) -> str:
-        """When any of its branches can be taken, for an optional choice that came whole with a version."""
-        if not self.optional or not all(alternative.since for alternative in self.alternatives):
-            return ""
-        return since_version(min(alternative.since or 0 for alternative in self.alternatives))
-
-    @property
-    def conditional(self) -> bool:
-        """Whether there are parameters under which none of its branches can be taken."""
-        return bool(self.condition)
+    @cached_property
+    def term(self) -> Term | None:  # type: ignore[override]
+        """When any of its branches can be taken, for an optional choice that came whole with a version or an option."""
+        return conditions.some(each.term for each in self.alternatives) if self.optional else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,18 +105,30 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Repeat:
-    """Items that follow each other; an earlier field says how many, or a byte that is zero follows the last one."""
+class Repeat(Conditional):
+    """Items that follow each other; a field says how many, or a byte that is zero or the end follows."""
 
     kind: str
     name: str
     count: str | None
     item: "Item"
     description: str = ""
+    term: Term | None = None
+    server: int | None = None
+    to_end: bool = False
+    """Whether its items go to the end of the message."""
     line: int = 0
-    conditional: ClassVar[bool] = False
-    condition: ClassVar[str] = ""
     positional: ClassVar[bool] = False
+
+    @property
+    def terminated(self) -> bool:
+        """Whether a byte that is zero follows its last item."""
+        return self.count is None and not self.to_end
+
+    @property
+    def times(self) -> str:
+        """How many items there are, in words."""
+        return f"{self.count} times" if self.count else "to the end" if self.to_end else "until a zero byte"
 
     @property
     def class_name(self) -> str | None:
@@ -162,8 +180,7 @@ class Structure:
         return tuple(e for e in self.elements if not self._hidden(e))
 
     def _hidden(self, element: Element) -> bool:
-        fixed = isinstance(element, Field) and (element.constant is not None or element.frames)
-        return fixed or (isinstance(element, Field) and element.name in self.sizes)
+        return isinstance(element, Field) and (element.hidden or element.name in self.sizes)
 
     @cached_property
     def single(self) -> Element | None:
@@ -174,7 +191,7 @@ class Structure:
     @cached_property
     def principal(self) -> Element | None:
         """What the structure stands for where nothing conditional is there: the one element that always is."""
-        always = [element for element in self.exposed if not element.conditional]
+        always = [element for element in self.exposed if conditions.outside(element.term) is None]
         only = always[0] if len(always) == 1 else None
         return self.single or (None if isinstance(only, Choice) and not only.valued else only)
 
@@ -184,15 +201,15 @@ class Structure:
         return self.single is None and self.principal is not None
 
     @property
-    def conditions(self) -> tuple[str, ...]:
-        """The conditions of what it exposes, each once; an extended structure is an object where one of them holds."""
-        return tuple(dict.fromkeys(element.condition for element in self.exposed if element.conditional))
+    def extension(self) -> Term | None:
+        """When an extended structure is an object: where the parameters bring anything but its principal."""
+        terms = (conditions.outside(element.term) for element in self.exposed)
+        return conditions.some(term for term in terms if term is not None)
 
-    @property
-    def extension(self) -> str:
-        """When an extended structure is an object, as a Python expression of the parameters."""
-        several = len(self.conditions) > 1
-        return " or ".join(f"({each})" if several and " and " in each else each for each in self.conditions)
+    @cached_property
+    def flags(self) -> frozenset[str]:
+        """The names of the fields whose bits say what else is there."""
+        return frozenset(bit.field for element in self.elements for bit in conditions.bits(element.term))
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:

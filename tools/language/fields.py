@@ -1,10 +1,48 @@
 """The fields of messages and parts, and their types."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-__all__ = ["Field", "Fields", "Type", "since_version"]
+from tools.language import conditions
+from tools.language.conditions import Term
+
+__all__ = ["Conditional", "Field", "Fields", "Type"]
+
+
+class Conditional:
+    """What may be absent: ``term`` says when it is there, None where it always is."""
+
+    term: Term | None
+
+    @property
+    def conditional(self) -> bool:
+        """Whether it may be absent."""
+        return self.term is not None
+
+    @property
+    def since(self) -> int | None:
+        """The first protocol version that has it."""
+        return conditions.range_of(self.term)[0] or None
+
+    @property
+    def until(self) -> int | None:
+        """The last protocol version that has it."""
+        return conditions.range_of(self.term)[1]
+
+    @property
+    def when(self) -> Term | None:
+        """What parameters and bits must be for it to be there, in the versions that have it."""
+        return conditions.range_of(self.term)[2]
+
+    @property
+    def condition(self) -> str:
+        """When it is there, as a Python expression of parameters and earlier fields; empty when it always is."""
+        return conditions.text(self.term)
+
+    def test(self, named: Callable[[str], str]) -> str:
+        """Return its condition with the expressions of the earlier fields that it names."""
+        return conditions.text(self.term, named)
 
 
 @dataclass(frozen=True)
@@ -20,8 +58,12 @@ class Type:
 
 
 @dataclass(frozen=True)
-class Field:
-    """One field. It has a type, or refers to a part, or is a constant."""
+class Field(Conditional):
+    """One field. It has a type, or refers to a part, or is a constant.
+
+    One that differs from version to version has ``variants``, of which one at most is there; its own type, values and
+    bits are those of all of them together, as its objects have them.
+    """
 
     name: str
     notation: str
@@ -29,8 +71,7 @@ class Field:
     type: Type | None = None
     part: str | None = None
     constant: bytes | int | None = None
-    when: str | None = None
-    since: int | None = None
+    term: Term | None = None
     server: int | None = None
     length: str | None = None
     values: Mapping[str | int, str] | None = None
@@ -40,6 +81,15 @@ class Field:
     measures: str | None = None
     absent: int | None = None
     role: str | None = None
+    formerly: tuple[str, ...] = ()
+    """The names that it had before."""
+    limits: Mapping[str | int, Term] = field(default_factory=dict, hash=False)
+    """When those of its values or bits are there that are not always."""
+    variants: "tuple[Field, ...]" = ()
+    written: "tuple[Field, ...]" = ()
+    """Its variants as the specification has them; one whose values or bits have conditions is one of them."""
+    complete: bool = False
+    """Whether one of its variants always is on the wire."""
     line: int = 0
 
     @property
@@ -48,21 +98,38 @@ class Field:
         return (self.name,)
 
     @property
-    def conditional(self) -> bool:
-        """Whether the field may be absent."""
-        return self.when is not None or self.since is not None
+    def rows(self) -> "tuple[Field, ...]":
+        """The fields that the specification, and documents, list for it: itself, or its variants."""
+        return self.written or (self,)
 
     @property
-    def condition(self) -> str:
-        """When it is there, as a Python expression of the parameters; empty when it always is."""
-        return " and ".join(part for part in (since_version(self.since), self.when) if part)
+    def always(self) -> "Field":
+        """The same without its condition, as it is where that holds."""
+        return replace(self, term=None)
 
     @property
     def size(self) -> int | None:
-        """Its bytes on the wire while it is there; None when they vary: a String, a Byten, a part."""
+        """Its bytes on the wire while it is there; None when they vary: a String, a Byten, a part, variants."""
+        if self.variants:
+            return None
         if isinstance(self.constant, bytes):
             return len(self.constant)
         return self.type.bytes if self.type else None
+
+    @property
+    def width(self) -> int | None:
+        """The bytes of a number on the wire, of variants those of the widest; None for what is no number."""
+        if not self.variants:
+            return None if self.is_block else self.size
+        sizes = [each.width for each in self.variants if each.constant is None]
+        return None if None in sizes else max(size or 0 for size in sizes)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether no object holds it: it is always the same, or says how long the message is."""
+        if self.variants:
+            return all(each.hidden for each in self.variants)
+        return self.constant is not None or self.frames
 
     @property
     def signed(self) -> bool:
@@ -72,6 +139,8 @@ class Field:
     @property
     def code(self) -> str:
         """Its code in a struct format; a field whose size varies has none (KeyError)."""
+        if self.is_block:
+            return f"{self.size}s"
         letter = _STRUCT_CODES[self.size or 0]
         return letter.lower() if self.signed else letter
 
@@ -79,6 +148,11 @@ class Field:
     def frames(self) -> bool:
         """Whether it holds how many bytes the message takes from this field's own first one on."""
         return self.measures is not None
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it is bytes of a fixed length."""
+        return self.size is not None and self.type is not None and self.type.python == "bytes"
 
     @property
     def is_letter(self) -> bool:
@@ -122,11 +196,6 @@ class Field:
 
 _STRUCT_CODES: Final[Mapping[int, str]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """The code of an unsigned integer of so many bytes in a struct format."""
-
-
-def since_version(version: int | None) -> str:
-    """Return what is true from a protocol version on, as a Python expression of the parameters; empty for None."""
-    return f"proto_version >= {version}" if version else ""
 
 
 @dataclass(frozen=True)

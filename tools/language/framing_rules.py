@@ -73,7 +73,7 @@ def _begin_alike(one: Message, other: Message) -> bool:
 def _only_there(spec: Spec, error: Raise) -> None:
     for structure in spec.structures() if not spec.framed else ():
         for element in structure.elements:
-            if (isinstance(element, Repeat) and element.count is None) or getattr(element, "absent", None):
+            if (isinstance(element, Repeat) and element.terminated) or getattr(element, "absent", None):
                 problem = f"{element.name} needs messages that say how long they are"
                 raise error(element.line, problem, "Write a count, and a length that is never -1.")
 
@@ -102,7 +102,7 @@ def _terminated(spec: Spec, error: Raise) -> None:
     """The byte behind the last item is zero, so no item may begin with such a one."""
     for structure in spec.structures():
         for element in structure.elements:
-            if isinstance(element, Repeat) and element.count is None and not _begins_above_zero(element.item, spec):
+            if isinstance(element, Repeat) and element.terminated and not _begins_above_zero(element.item, spec):
                 problem = f"an item of {element.name} can begin with the byte that ends them"
                 raise error(element.line, problem, "Begin it with a String or with one of some letters.")
 

@@ -1,7 +1,8 @@
 """The rules about layout that a JSON Schema cannot say: sizes, choices, repeats, values, open ends."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from tools.language import conditions
 from tools.language.elements import Alternative, Choice, Element, Repeat, Structure
 from tools.language.fields import Field, Fields
 from tools.language.model import Message, Spec
@@ -32,16 +33,21 @@ def _check_size(element: Element, field: Field | None, size: str, error: Raise) 
         problem = f"{element.name} is measured by {size!r}, which is no earlier field"
         raise error(element.line, problem, "Name an earlier integer beside it.")
     can_be_absent = isinstance(element, Field) and element.absent is not None
-    plain = field.type is not None and field.type.python == "int" and field.type.signed == can_be_absent
-    special = field.constant is not None or field.conditional or field.values or field.bits or field.frames
-    if not plain or special:
+    if not all(_is_plain(each, can_be_absent) for each in field.variants or (field,)):
         sign = "signed" if can_be_absent else "unsigned"
         problem = f"{element.name} is measured by {size!r}, which is not a plain {sign} integer"
-        raise error(element.line, problem, "Name one that is always there and means nothing else.")
+        raise error(element.line, problem, "Name one that means nothing else.")
+    if field.term != element.term:
+        problem = f"{element.name} is measured by {size!r}, which is there under another condition"
+        raise error(element.line, problem, "Write the same since, until and when at both.")
     if isinstance(element, Field) and (element.type is None or element.type.notation != "Byten"):
         raise error(element.line, f"{element.name} is no Byten, so it has no length", "Remove length, or write Byten.")
-    if isinstance(element, Field) and element.conditional:
-        raise error(element.line, f"{element.name} has a length and a condition", "Put both under a choice.")
+
+
+def _is_plain(field: Field, signed: bool) -> bool:
+    """Return whether a field is an integer with or without a sign, and means nothing beside that."""
+    plain = field.type is not None and field.type.python == "int" and field.type.signed == signed
+    return plain and not (field.constant is not None or field.values or field.bits or field.frames)
 
 
 def _choices(spec: Spec, error: Raise) -> None:
@@ -74,12 +80,29 @@ def _check_alternative(alternative: Alternative, spec: Spec, error: Raise) -> No
     if python is not None and constant != (then is None):
         remedy = "Without then write None or a NAME; with then write bytes or a ClassName."
         raise error(alternative.line, f"the alternative {alternative.name} has the python value {python}", remedy)
+    if alternative.content is not None:
+        _check_extras(alternative, error)
+        return
     if isinstance(then, Structure) and then.single is None:
-        remedy = "Make a part of them, and name it."
-        raise error(alternative.line, f"the alternative {alternative.name} has several fields", remedy)
+        remedy = "Make a part of them, and name it"
+        if python is not None:
+            remedy += "; remove python from all alternatives, whose values would have to hold bytes alone"
+        raise error(alternative.line, f"the alternative {alternative.name} has several fields", f"{remedy}.")
     if python is not None and then is not None and not _is_bytes(then, spec):
         problem = f"the alternative {alternative.name} has the python value {python}, but holds no bytes alone"
         raise error(alternative.line, problem, "Remove python from all alternatives, or let a Byten follow the tag.")
+
+
+def _check_extras(alternative: Alternative, error: Raise) -> None:
+    """A value of several fields is bytes with attributes: plain ones, which are always there."""
+    if alternative.python == "bytes":
+        problem = f"the alternative {alternative.name} has more than bytes, and the python value bytes"
+        raise error(alternative.line, problem, "Write a ClassName.")
+    for field in alternative.extras:
+        if field.part or field.conditional or field.variants or field.name in dir(bytes):
+            problem = f"{field.name} cannot be an attribute of the bytes of the alternative {alternative.name}"
+            remedy = "Let it be a plain field that is always there, whose name bytes do not have."
+            raise error(field.line, problem, remedy)
 
 
 def _is_bytes(then: Structure | str, spec: Spec) -> bool:
@@ -121,6 +144,8 @@ def _takes_bytes(structure: Structure, spec: Spec) -> bool:
 def _element_takes_bytes(element: Element, spec: Spec) -> bool:
     if isinstance(element, Choice):
         return not element.optional
+    if isinstance(element, Field) and element.variants:
+        return element.complete and all(_element_takes_bytes(each.always, spec) for each in element.variants)
     if isinstance(element, Repeat) or element.conditional:
         return False
     if element.part:
@@ -129,7 +154,7 @@ def _element_takes_bytes(element: Element, spec: Spec) -> bool:
 
 
 def _annotations(spec: Spec, error: Raise) -> None:
-    for field in spec.fields():
+    for field in (each for merged in spec.fields() for each in merged.variants or (merged,)):
         plain = field.type is not None and field.type.python == "int" and field.constant is None
         if (field.values or field.bits) and not plain:
             problem = f"{field.name} is no plain integer, so it has no values or bits"
@@ -163,9 +188,12 @@ def _check_bits(field: Field, limit: int, error: Raise) -> None:
 def _open_ends(spec: Spec, error: Raise) -> None:
     for structure in spec.structures():
         for element in structure.elements:
+            last = isinstance(structure, Message) and element is structure.elements[-1]
+            if isinstance(element, Repeat) and element.to_end and not last:
+                remedy = "Let it be the last of a message, or write count."
+                raise error(element.line, f"{element.name} goes to the end, and something follows it", remedy)
             if not isinstance(element, Field) or element.length or element.type is None:
                 continue
-            last = isinstance(structure, Message) and element is structure.elements[-1]
             if element.type.notation == "Byten" and not last:
                 remedy = "Name the earlier field that holds it: length: NAME."
                 raise error(element.line, f"{element.name} has no length", remedy)
@@ -173,24 +201,38 @@ def _open_ends(spec: Spec, error: Raise) -> None:
 
 def _states(spec: Spec, error: Raise) -> None:
     """A field that a state brings stands in a message that can come in it."""
-    never = {
-        id(field): field
-        for field in spec.fields()
-        if field.when in {name for state in spec.states for name in state.sets}
-    }
+    by_states = {name for state in spec.states for name in state.sets}
+    never = {id(each): each for each in _conditioned(spec.structures()) if _only_in(each, by_states)}
     for message in spec.messages:
         states = (state for state in spec.states if not message.within or state.name in message.within)
         given = {name for state in states for name in state.sets}
-        for structure in spec.reached(message):
-            for element in structure.elements:
-                if isinstance(element, Field) and element.when in given:
-                    never.pop(id(element), None)
-    for field in never.values():
-        if field.when is not None:
-            problem = (
-                f"{field.name} can never be there: no message that holds it comes in a state that sets {field.when}"
-            )
-            raise error(field.line, problem, "Remove the field or its condition, or add such a state to in.")
+        for each in _conditioned(spec.reached(message)):
+            if given & conditions.parameters(each.term):
+                never.pop(id(each), None)
+    for each in never.values():
+        names = ", ".join(sorted(by_states & conditions.parameters(each.term)))
+        problem = f"{each.name} can never be there: no message that holds it comes in a state that sets {names}"
+        raise error(each.line, problem, "Remove the field or its condition, or add such a state to in.")
+
+
+def _conditioned(structures: Iterable[Structure]) -> Iterator[Field | Repeat | Alternative]:
+    """Yield what has conditions: fields, repeats and alternatives."""
+    for structure in structures:
+        for element in structure.elements:
+            match element:
+                case Choice(alternatives=alternatives):
+                    yield from alternatives
+                case Field(variants=variants) if variants:
+                    yield from variants
+                case Field() | Repeat():
+                    yield element
+
+
+def _only_in(each: Field | Repeat | Alternative, by_states: set[str]) -> bool:
+    """Return whether something is there only while a state sets a parameter."""
+    term = conditions.outside(each.term)
+    off = [given | dict.fromkeys(by_states, 0) for given, _ in conditions.cases([term], ())]
+    return term is not None and not any(conditions.holds(term, given, {}) for given in off)
 
 
 def _changes(spec: Spec, error: Raise) -> None:

@@ -2,15 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, best_match
 
+from tools.language.conditions import Term, condition_of
 from tools.language.elements import Alternative, Block, Choice, Item, Repeat, Structure
 from tools.language.errors import SpecError
 from tools.language.fields import Field, Fields, Type
@@ -18,9 +17,11 @@ from tools.language.model import Message, Parameter, Part, Spec, State, Version
 from tools.language.notation import Notation, parse_notation
 from tools.language.records import Deviation, Document, Option
 from tools.language.rules import check
+from tools.language.shapes import shape_problems
 from tools.language.source import Place, Source, read
+from tools.language.variants import gathered, implied
 
-__all__ = ["SPEC", "check_shape", "load", "load_text", "read_text"]
+__all__ = ["SPEC", "check_shape", "load", "load_notations", "load_text", "read_text"]
 
 SPEC = Path(__file__).parents[2] / "spec"
 """The folder of the specifications."""
@@ -56,8 +57,26 @@ def _validator(schema: str) -> Draft202012Validator:
 
 @cache
 def _types() -> tuple[Type, ...]:
-    rows = yaml.safe_load((SPEC / "types.yaml").read_text("utf-8"))["types"]
-    return tuple(Type(**row) for row in rows)
+    return load_notations(SPEC / "types.yaml")
+
+
+def load_notations(path: Path) -> tuple[Type, ...]:
+    """Read what the notations mean; raise SpecError for a wrong shape, or a size that nothing can read."""
+    source = read(read_text(path), path.name)
+    check_shape(source, "types.schema.json")
+    types: list[Type] = []
+    for index, row in enumerate(source.data["types"]):
+        kind, place = Type(**row), ("types", index)
+        if any((each.notation, each.signed) == (kind.notation, kind.signed) for each in types):
+            raise source.error(place, f"{kind.notation} is there twice", "Keep one of them.")
+        if (kind.bytes is None) != (kind.python in ("str", "bytes")):
+            problem = f"{kind.notation}: {kind.python} {'has no' if kind.bytes else 'needs a'} number of bytes"
+            raise source.error(place, problem, "Write bytes of numbers, of text and bytes none.")
+        if kind.bytes and not kind.arrow.endswith(str(8 * kind.bytes)):
+            problem = f"{kind.notation}: a number of {kind.bytes} bytes is not Arrow's {kind.arrow}"
+            raise source.error(place, problem, f"Write arrow: {'' if kind.signed else 'u'}int{8 * kind.bytes}.")
+        types.append(kind)
+    return tuple(types)
 
 
 def _check_marks(text: str, source: Source) -> None:
@@ -71,18 +90,11 @@ def _check_marks(text: str, source: Source) -> None:
 
 def check_shape(source: Source, schema: str = "language.schema.json") -> None:
     """Raise SpecError, with every line and its rule, for data that a JSON Schema of the folder spec refuses."""
-    problems = [_shape_problem(error, source, schema) for error in _validator(schema).iter_errors(source.data)]
+    problems = [
+        words for error in _validator(schema).iter_errors(source.data) for words in shape_problems(error, source)
+    ]
     if problems:
         raise SpecError("\n".join(problems))
-
-
-def _shape_problem(error: ValidationError, source: Source, schema: str) -> str:
-    error = best_match([error]) or error
-    place = tuple(error.absolute_path)
-    expected = error.schema.get(str(error.validator)) if isinstance(error.schema, Mapping) else error.schema
-    problem = f"{'/'.join(map(str, place)) or 'the file'}: {error.message[:300]}"
-    remedy = f"The rule '{error.validator}' of spec/{schema} wants {json.dumps(expected)[:300]}."
-    return str(source.error(place, problem, remedy))
 
 
 class _Loader:
@@ -90,6 +102,7 @@ class _Loader:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self.versions = sorted({row["version"] for row in source.data.get("versions", ())})
 
     def spec(self) -> Spec:
         data = self.source.data
@@ -150,7 +163,7 @@ class _Loader:
         return Part(blocks=self._blocks(data["blocks"], (*place, "blocks")), line=self.source.line(place), **known)
 
     def _blocks(self, data: Sequence[Mapping[str, Any]], place: Place) -> tuple[Block, ...]:
-        return tuple(self._block(block, (*place, i), i + 1) for i, block in enumerate(data))
+        return implied([self._block(block, (*place, i), i + 1) for i, block in enumerate(data)])
 
     def _block(self, data: Mapping[str, Any], place: Place, number: int) -> Block:
         line = self.source.line(place)
@@ -168,6 +181,7 @@ class _Loader:
                 **known,
             )
         item = Item(self._blocks(data["blocks"], (*place, "blocks")), data.get("class"))
+        known |= {"server": data.get("server"), "term": condition_of(data), "to_end": data.get("to") == "end"}
         return Repeat(data["type"], count=data.get("count"), item=item, line=line, **known)
 
     def _alternative(self, data: Mapping[str, Any], place: Place) -> Alternative:
@@ -178,14 +192,16 @@ class _Loader:
                 f"the alternative {data['name']} starts with {data['field']!r}",
                 "Start it with a tag such as Byte1('X').",
             )
-        known = {k: data[k] for k in ("name", "description", "server", "since", "python") if k in data}
+        known = {k: data[k] for k in ("name", "description", "server", "python") if k in data}
+        known["term"] = condition_of(data)
         then = data.get("then")
         if isinstance(then, list):
-            then = Structure((Fields("then", self._fields(then, (*place, "then"), 1)),))
+            then = Structure(implied([Fields("then", self._fields(then, (*place, "then"), 1))]))
         return Alternative(tag=notation.constant, then=then, line=self.source.line(place), **known)
 
     def _fields(self, data: Sequence[Mapping[str, Any]], place: Place, block: int) -> tuple[Field, ...]:
-        return tuple(self._field(field, (*place, i), (block, i + 1)) for i, field in enumerate(data))
+        fields = (self._field(field, (*place, i), (block, i + 1)) for i, field in enumerate(data))
+        return gathered(fields, self.versions)
 
     def _field(self, data: Mapping[str, Any], place: Place, position: tuple[int, int]) -> Field:
         notation = parse_notation(data["field"])
@@ -198,19 +214,18 @@ class _Loader:
         keys = (
             "name",
             "description",
-            "when",
-            "since",
             "server",
             "length",
-            "values",
-            "bits",
             "documented",
             "positional",
             "measures",
             "absent",
             "role",
         )
-        known = {k: data[k] for k in keys if k in data}
+        known = {k: data[k] for k in keys if k in data} | {"term": condition_of(data)}
+        known |= {key: _meanings(data[key]) for key in ("values", "bits") if key in data}
+        known["formerly"] = _list(data.get("formerly", ()))
+        known["limits"] = {name: term for key in ("values", "bits") for name, term in _limits(data.get(key, {}))}
         found = self._lookup(notation, data.get("signed", False), place)
         line = self.source.line(place)
         return Field(notation=_bare(data["field"]), constant=notation.constant, line=line, **found, **known)
@@ -224,17 +239,36 @@ class _Loader:
             return {"type": exact[0]}
         if not signed and notation.base in {part["name"] for part in self.source.data.get("parts", ())}:
             return {"part": notation.base}
+        if (block := re.fullmatch(r"Byte([2-9]|[1-9][0-9]{1,3})", notation.base)) and not signed:
+            size = int(block[1])
+            return {"type": Type(notation.base, f"Data({size})", "bytes", "binary", bytes=size)}
         known = ", ".join(t.notation for t in _types() if not t.signed)
         raise self.source.error(
             place,
             f"unknown notation {notation.base!r}" + (" (signed)" if signed else ""),
-            f"Write one of {known}, a tag such as Byte1('X'), a constant such as Int8(0), or the name of a part.",
+            f"Write one of {known}, Byte16 for sixteen bytes, a tag such as Byte1('X'), a constant such as Int8(0), "
+            "or the name of a part.",
         )
 
 
 def _sets(data: Mapping[str, Any]) -> tuple[str, ...]:
-    sets = data.get("sets", ())
-    return (sets,) if isinstance(sets, str) else tuple(sets)
+    return _list(data.get("sets", ()))
+
+
+def _list(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _meanings(data: Mapping[Any, Any]) -> dict[Any, str]:
+    """Return what values or bits mean, whether or not they have a condition."""
+    return {name: row["meaning"] if isinstance(row, Mapping) else row for name, row in data.items()}
+
+
+def _limits(data: Mapping[Any, Any]) -> Iterator[tuple[Any, Term]]:
+    """Yield the conditions of values or bits."""
+    for name, row in data.items():
+        if isinstance(row, Mapping) and (term := condition_of(row)) is not None:
+            yield name, term
 
 
 def _bare(text: str) -> str:

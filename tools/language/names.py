@@ -15,7 +15,7 @@ MACHINERY = frozenset(
 """What the codec calls its own variables, and what it calls: a field of that name is written apart there."""
 
 RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswith("_")) | (
-    {"mro", "message"} | {"bytes", "field", "int", "str", "tuple"}
+    {"mro", "message"} | {"bytes", "field", "int", "property", "self", "str", "tuple"}
 )
 """Names that a Container, a class or a JSON object already has, and those that the body of a class refers to."""
 
@@ -43,12 +43,25 @@ RESERVED_PARAMETERS = (
 
 _TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})
 _WIRE = frozenset(
-    {"BY_TAG", "ConnectionMessage", "Extended", "FOLLOWING", "FormattedBytes", "Frame", "Lsn", "Marker"}
+    {"BY_TAG", "ConnectionMessage", "Extended", "FOLLOWING", "FieldedBytes", "FormattedBytes", "Frame", "Lsn", "Marker"}
     | {"PgoutputMessage", "REQUIRED", "Reject", "Timestamp", "VALUES"}
 )
 _CONSTRUCTS = frozenset(
-    {"Absent", "Bits", "Constant", "Counted", "Data", "End", "Extending", "FocusedSeq", "Kind", "Letter", "OneOf"}
-    | {"Closed", "Length", "Record", "Since", "SizeOf", "Struct", "Switch", "Terminated", "Valued"}
+    {
+        "Absent",
+        "Bits",
+        "Composed",
+        "Constant",
+        "Counted",
+        "Data",
+        "End",
+        "Extending",
+        "FocusedSeq",
+        "Kind",
+        "Letter",
+        "OneOf",
+    }
+    | {"Closed", "Length", "Record", "Since", "SizeOf", "Struct", "Switch", "Terminated", "ToEnd", "Valued"}
 )
 RESERVED_CLASSES = frozenset(dir(builtins)) | _TYPING | _WIRE | _CONSTRUCTS
 """Names that the generated modules import; the constructs of the types are in spec/types.yaml."""

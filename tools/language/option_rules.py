@@ -63,6 +63,9 @@ def _options(spec: Spec, error: Raise) -> None:
     for option in spec.options:
         if keyword.iskeyword(option.name) or option.name in taken:
             raise error(option.line, f"the option {option.name!r} is a word that programs cannot use", "Rename it.")
+        if option.values and option.name in {parameter.name for parameter in spec.parameters}:
+            problem = f"the option {option.name!r} has values, and a parameter has its name"
+            raise error(option.line, problem, "Rename the parameter; only a switch may be called like what it sets.")
         _check_type(spec, option, error)
         _check_values(spec, option, error)
 

@@ -4,8 +4,10 @@ import keyword
 from collections.abc import Callable, Iterator
 
 from tools.language.bounds import BOUND_RULES
+from tools.language.condition_rules import CONDITION_RULES, named_versions
 from tools.language.elements import Choice, Repeat, Structure
 from tools.language.errors import SpecError
+from tools.language.fields import Field
 from tools.language.framing_rules import FRAMING_RULES
 from tools.language.layout_rules import LAYOUT_RULES
 from tools.language.model import Message, Part, Spec
@@ -42,7 +44,8 @@ def _names(spec: Spec, error: Raise) -> None:
                 problem = f"the name {name!r} is a word of Python or of construct"
                 raise error(line, problem, "Choose another name.")
             if name in seen:
-                raise error(line, f"the name {name!r} is used twice in one structure", "Choose another name.")
+                remedy = "Choose another name, or let the fields that have it in different versions follow each other."
+                raise error(line, f"the name {name!r} is used twice in one structure", remedy)
             seen.add(name)
 
 
@@ -51,6 +54,8 @@ def _field_names(structure: Structure) -> Iterator[tuple[int, str]]:
         yield element.line, element.name
         if isinstance(element, Choice) and not element.valued:
             yield element.line, element.kind_name
+        if isinstance(element, Field):
+            yield from ((element.line, name) for name in element.formerly)
 
 
 def _distinct_messages(spec: Spec, error: Raise) -> None:
@@ -94,40 +99,10 @@ def _versions(spec: Spec, error: Raise) -> None:
     servers = [version.server for version in spec.versions]
     if known != sorted(set(known)) or servers != sorted(servers):
         raise error(1, f"the versions {known} are not in order", "List each version once, the oldest first.")
-    for line, since in _sinces(spec):
-        if since not in known:
+    for line, word, version in named_versions(spec):
+        if version not in known:
             remedy = f"Write one of {known}, or add it to versions."
-            raise error(line, f"since: {since} is no protocol version", remedy)
-        if not any(parameter.name == "proto_version" for parameter in spec.parameters):
-            remedy = "Add proto_version: {type: int} to parameters."
-            raise error(line, "since needs the parameter proto_version", remedy)
-
-
-def _sinces(spec: Spec) -> Iterator[tuple[int, int]]:
-    yield from ((message.line, message.since) for message in spec.messages if message.since is not None)
-    yield from ((field.line, field.since) for field in spec.fields() if field.since is not None)
-    for structure in spec.structures():
-        for element in structure.elements:
-            if isinstance(element, Choice):
-                yield from ((a.line, a.since) for a in element.alternatives if a.since is not None)
-    for option in spec.options:
-        yield from ((o.line, o.since) for o in (option, *option.values) if o.since is not None)
-
-
-def _conditions(spec: Spec, error: Raise) -> None:
-    flags = [parameter.name for parameter in spec.parameters if parameter.type == "bool"]
-    for field in spec.fields():
-        if field.when is not None and field.when not in flags:
-            remedy = f"Write one of {flags}, or add it to parameters."
-            raise error(field.line, f"when: {field.when} is no bool parameter", remedy)
-        if field.conditional and field.constant is not None:
-            remedy = "Only fields that an object holds may be absent."
-            raise error(field.line, f"the constant {field.name} is conditional", remedy)
-    for structure in spec.structures():
-        for element in structure.elements:
-            if element.positional and (structure.extended or not element.conditional):
-                problem = f"{element.name} is positional, but always there, or beside a value that can stand alone"
-                raise error(element.line, problem, "Remove positional.")
+            raise error(line, f"{word}: {version} is no protocol version", remedy)
 
 
 def _parts_exist(spec: Spec, error: Raise) -> None:
@@ -168,7 +143,7 @@ NAME_RULES = (
     _distinct_messages,
     _distinct_classes,
     _versions,
-    _conditions,
+    *CONDITION_RULES,
     *OPTION_RULES,
     _parts_end,
     _deviations,

@@ -34,7 +34,7 @@ class Source:
     def error(self, place: Sequence[str | int] | int, problem: str, remedy: str) -> SpecError:
         """Return the error to raise for a place (or a line)."""
         line = place if isinstance(place, int) else self.line(place)
-        return SpecError(f"{self.file}:{line}: {problem}. {remedy}")
+        return SpecError(f"{self.file}:{line}: {problem}{'' if problem.endswith('?') else '.'} {remedy}")
 
 
 def read(text: str, file: str) -> Source:
@@ -52,10 +52,26 @@ def read(text: str, file: str) -> Source:
     return Source(file, data, reader.lines)
 
 
+_REMEDIES = {
+    "'\\t'": "Write spaces instead of tabs.",
+    "mapping values are not allowed": 'Quote text that has a colon in it: "a: b".',
+    "but got ':'": 'Quote text that has a colon in it: "a: b".',
+    "but got": "Quote text that has one of [ ] { } , : in it, and close what is open.",
+    "<block end>": "Begin the entries of a list, and the keys of a mapping, below each other; close quotes.",
+    "found undefined alias": 'Quote text that begins with * or &: "*".',
+    "unknown escape": "Write the backslash twice, or single quotes.",
+    "cannot start any token": 'Quote text that begins with one of @ ` % : "@x".',
+    "while scanning a quoted": "Close the quotes on the same line.",
+    "unexpected end of stream": "Close the quotes.",
+}
+"""What to do about what a YAML reader says, by words in it."""
+
+
 def _yaml_error(error: yaml.YAMLError, file: str) -> SpecError:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
-    return SpecError(f"{file}:{mark.line + 1 if mark else 1}: not plain YAML: {problem}. {PLAIN_REMEDY}")
+    remedy = next((remedy for words, remedy in _REMEDIES.items() if words in problem), PLAIN_REMEDY)
+    return SpecError(f"{file}:{mark.line + 1 if mark else 1}: not plain YAML: {problem}. {remedy}")
 
 
 class _Reader:
@@ -79,12 +95,25 @@ class _Reader:
             return self._mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
             return [self.plain(item, (*place, i)) for i, item in enumerate(node.value)]
-        return self.loader.construct_object(node)
+        return self._scalar(node)
+
+    def _scalar(self, node: yaml.Node) -> Any:
+        """Return a word or a number; refuse what YAML would read as another number than people do."""
+        value = self.loader.construct_object(node)
+        if isinstance(value, float):
+            raise self._error(node, f"{node.value} is no whole number", "Write a whole number, or quote text.")
+        if isinstance(value, int) and not isinstance(value, bool) and node.value.lstrip("-") != str(abs(value)):
+            remedy = f'Write {value}, or quote text: "{node.value}".'
+            raise self._error(node, f"YAML reads {node.value} as the number {value}", remedy)
+        return value
 
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[Any, Any]:
         data: dict[Any, Any] = {}
         for key_node, value_node in node.value:
-            key = self.loader.construct_object(key_node)
+            key = self._scalar(key_node)
+            if isinstance(key, bool):
+                problem = f"YAML reads the key {key_node.value} as {str(key).lower()}"
+                raise self._error(key_node, problem, f'Quote it: "{key_node.value}".')
             if not isinstance(key, str | int):
                 raise self._error(key_node, f"the key {key!r} is not a word", "Write a word, quoted if need be.")
             if key in data:

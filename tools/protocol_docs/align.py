@@ -68,4 +68,5 @@ def _likeness(document: Cell, spec: Cell) -> float:
     if document.annotation:
         score += 1 if document.annotation == spec.annotation else -1
     score += 0.5 if document.under == spec.under else -2.5
+    score -= 0.5 * (document.until != spec.until)
     return score + 0.5 * (document.since == spec.since) + 0.5 * (document.repeated == spec.repeated)

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from tools.language import Choice, Field, Message, Part, Repeat, Spec
+from tools.language import Choice, Field, Message, Part, Repeat, Spec, conditions
+from tools.language.conditions import Bit, Flag
 from tools.language.elements import Alternative, Structure
 from tools.language.notation import parse_notation
 from tools.protocol_docs import document as read
@@ -27,6 +28,7 @@ class Cell:
     constant: bytes | int | None = None
     conditions: frozenset[str] = frozenset()
     since: int | None = None
+    until: int | None = None
     repeated: bool = False
     ended: bool = False
     letters: frozenset[str] = frozenset()
@@ -98,6 +100,7 @@ def _documented(row: read.Row, block: read.Block, tag: str | None, known: Mappin
         constant,
         says.conditions,
         says.since,
+        says.until,
         repeated,
         ended=block.ended,
         letters=says.letters,
@@ -142,27 +145,34 @@ class _Layout:
             if isinstance(element, Field):
                 if element.part and element.part not in self.named:
                     yield from self.cells(self.spec.part(element.part), f"{at}.", repeated, under)
-                elif self._there(element):
-                    cell = _specified(element, at, repeated, under)
+                    continue
+                for each in filter(self._there, element.rows):
+                    cell = _specified(each, at, repeated, under)
                     yield replace(cell, absent=element.signed and element.name in structure.sizes)
             elif isinstance(element, Repeat):
-                ended = element.count is None
-                for cell in self.cells(element.item, f"{at}.", True, under):
-                    yield replace(cell, ended=cell.ended or ended)
+                yield from self._repeat(element, at, under) if self._there(element) else ()
             else:
                 yield from self._choice(element, at, repeated)
 
-    def _there(self, element: Field | Alternative) -> bool:
+    def _repeat(self, repeat: Repeat, at: str, under: str | None) -> Iterator[Cell]:
+        """Yield the fields of an item, each with the conditions of the repeat."""
+        for cell in self.cells(repeat.item, f"{at}.", True, under):
+            since, until = cell.since or repeat.since, cell.until or repeat.until
+            known = replace(cell, since=since, until=until, conditions=cell.conditions | _conditions(repeat))
+            yield replace(known, ended=cell.ended or repeat.terminated)
+
+    def _there(self, element: Field | Repeat | Alternative) -> bool:
         return self.spec.came_with(element.server, element.since) <= self.pg
 
     def _choice(self, choice: Choice, at: str, repeated: bool) -> Iterator[Cell]:
         alternatives = [alternative for alternative in choice.alternatives if self._there(alternative)]
-        conditions = frozenset({"optional choice" if choice.optional else "choice"}) if self.flat else frozenset[str]()
+        listed = frozenset({"optional choice" if choice.optional else "choice"}) if self.flat else frozenset[str]()
         for number, alternative in enumerate(alternatives):
             under = None if self.flat else alternative.tag.decode()
             path = f"{at}.{alternative.name}"
-            since, line = alternative.since, alternative.line
-            yield Cell(path, "Byte1", None, alternative.tag, conditions, since, repeated, under=under, line=line)
+            since, until, line = alternative.since, alternative.until, alternative.line
+            rules = listed | _conditions(alternative)
+            yield Cell(path, "Byte1", None, alternative.tag, rules, since, until, repeated, under=under, line=line)
             following = alternatives[number + 1].then if number + 1 < len(alternatives) else None
             if alternative.then != following or not self.flat:
                 yield from self._then(alternative, path, repeated, under)
@@ -182,11 +192,19 @@ def _specified(field: Field, at: str, repeated: bool, under: str | None) -> Cell
         parse_notation(bare).base,
         annotation,
         field.constant,
-        frozenset({field.when} if field.when else ()),
+        _conditions(field),
         field.since,
+        field.until,
         repeated,
         letters=frozenset(map(str, field.values or ())) if field.is_letter else frozenset(),
         under=under,
         documented=words(field.documented) if field.documented else None,
         line=field.line,
     )
+
+
+def _conditions(element: Field | Repeat | Alternative) -> frozenset[str]:
+    """Return what documents state of a condition: the parameters that decide, and the bits."""
+    leaves = list(conditions.leaves(element.when))
+    bits = {f"bit {leaf.mask} of {leaf.field}" for leaf in leaves if isinstance(leaf, Bit)}
+    return frozenset(bits | {leaf.name for leaf in leaves if isinstance(leaf, Flag)})

@@ -163,6 +163,8 @@ class _Cells:
             yield self._one("condition", _when(conditions), _when(wanted.conditions))
         if said.since != wanted.since and (said.whole or said.since):
             yield self._one("version", _version(said.since), _version(wanted.since))
+        if said.until != wanted.until and (said.whole or said.until):
+            yield self._one("version", _last(said.until), _last(wanted.until))
         if wanted.documented and said.whole and wanted.documented not in said.description:
             yield self._one("meaning", repr(said.description), f"a description with {wanted.documented!r}")
 
@@ -194,6 +196,10 @@ def _tag(structure: read.Structure) -> str:
 
 def _version(since: int | None) -> str:
     return f"since protocol version {since}" if since else "in every protocol version"
+
+
+def _last(until: int | None) -> str:
+    return f"until protocol version {until}" if until else "in every later protocol version"
 
 
 def _when(conditions: frozenset[str]) -> str:

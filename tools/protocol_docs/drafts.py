@@ -127,6 +127,8 @@ class Drafter:
             data["when"] = condition if known else self._mark(name, cell.at, "when", remark)
         if cell.since:
             data["since"] = cell.since
+        if cell.until:
+            data["until"] = cell.until
         if name in self.known:
             data["server"] = self.pg
         data["description"] = self._mark(name, cell.at, "description", "one line, in your words")

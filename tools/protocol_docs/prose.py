@@ -42,6 +42,14 @@ EITHER = re.compile(
 MULTIPLE = re.compile(r"there can be multiple (?P<name>\w+) messages")
 
 _SINCE = re.compile(r"[^.(]*available since protocol version (\d+)[^.]*\.?", re.I)
+_UNTIL = re.compile(
+    r"[^.(]*(?:available (?:only )?(?:until|up to|through)|removed (?P<gone>in|since)|only (?P<before>before)) "
+    r"protocol version (?P<version>\d+)[^.]*\.?",
+    re.I,
+)
+_BIT = re.compile(
+    r"(?:only )?(?:present |available )?(?:only )?(?:if|when) bit (\d+) of (?:the )?(\w+)(?: field)? is set", re.I
+)
 _REPEATED = re.compile(r"This field is repeated for each\b")
 _ZERO = re.compile(r"must be 0\b")
 _ABSENT = re.compile(r"(?<![\w.])-1 (?:indicates|if)\b")
@@ -59,6 +67,7 @@ class Stated:
 
     conditions: frozenset[str] = frozenset()
     since: int | None = None
+    until: int | None = None
     repeated: bool = False
     zero: bool = False
     absent: bool = False
@@ -68,8 +77,10 @@ class Stated:
 def stated(description: str, phrases: Mapping[str, str]) -> Stated:
     """Read a description; ``phrases`` maps each parameter to the words by which documents state it."""
     since = _SINCE.search(description)
-    rest = _SINCE.sub(" ", description)
-    conditions = set()
+    until = _UNTIL.search(description)
+    rest = _UNTIL.sub(" ", _SINCE.sub(" ", description))
+    conditions = {f"bit {bit} of {field}" for bit, field in _BIT.findall(rest)}
+    rest = _BIT.sub(" ", rest)
     for parameter, phrase in phrases.items():
         found = re.compile(re.escape(phrase), re.I)
         if found.search(rest):
@@ -84,6 +95,7 @@ def stated(description: str, phrases: Mapping[str, str]) -> Stated:
     return Stated(
         frozenset(conditions),
         int(since[1]) if since else None,
+        int(until["version"]) - bool(until["gone"] or until["before"]) if until else None,
         bool(repeated),
         bool(zero),
         bool(absent),

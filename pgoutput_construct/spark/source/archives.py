@@ -1,4 +1,4 @@
-"""Zip files that modules come from, in Python's workers: before Python 3.12 they would be read anew for every task."""
+"""Zip files that modules come from, in Python's workers: before Python 3.12 they would be read again for every task."""
 
 import sys
 from zipimport import zipimporter

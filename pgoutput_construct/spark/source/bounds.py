@@ -41,7 +41,7 @@ class Bounds:
         return is_there & (times >= self.first_time) & (times <= self.last_time)
 
     def hold(self, copy: TableCopy) -> bool:
-        """Tell whether the rows of a copy are wanted: they have a position, and no time."""
+        """Return whether the rows of a copy are wanted: they have a position, and no time."""
         has_times = (self.first_time, self.last_time) != (_LEAST, _MOST)
         return self.first_lsn <= copy.snapshot.lsn <= self.last_lsn and not has_times
 

@@ -72,8 +72,9 @@ class PgoutputSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Let a session read change logs: ``spark.read.format("pgoutput").option("path", LOG)...``.
 
-    Also switches on that Spark hands filters to data sources in Python, and that ``trigger(availableNow=True)`` goes on
-    behind a batch that was interrupted: without it the query would end there with sources that Spark asks for no limit.
+    Also switches on that Spark hands filters to data sources in Python, and that ``trigger(availableNow=True)``
+    continues after a batch that was interrupted: without it the query would end there with sources that Spark asks for
+    no limit.
     """
     if spark not in _registered:
         spark.dataSource.register(PgoutputSource)

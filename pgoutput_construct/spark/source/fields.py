@@ -34,7 +34,7 @@ def held_fields(now: pa.Schema, schema: StructType, options: SourceOptions, name
 
 
 def _holds(column: pa.DataType, now: pa.DataType) -> bool:
-    """Tell whether a column of the query has room for a type."""
+    """Return whether a column of the query has room for a type."""
     if pa.types.is_struct(column):  # _before has the columns, which are looked at by themselves
         return True
     return bool(column == now or unify(column, now) == column)
@@ -42,6 +42,6 @@ def _holds(column: pa.DataType, now: pa.DataType) -> bool:
 
 def _changed(name: str, what: str) -> ChangeLogError:
     return ChangeLogError(
-        f"{name}: {what}, since the query began: start it again, it goes on from its checkpoint with the columns "
+        f"{name}: {what}, since the query began: start it again, it resumes from its checkpoint with the columns "
         "of now; with the option schemaChange=ignore it would go on without"
     )

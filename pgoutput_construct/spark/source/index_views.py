@@ -100,7 +100,7 @@ class TransactionsView(_IndexView):
 
 
 class EventsView(_IndexView):
-    """What the capture learned beside the messages; ``details`` are JSON."""
+    """What the capture learned in addition to the messages; ``details`` are JSON."""
 
     columns = _EVENTS
 

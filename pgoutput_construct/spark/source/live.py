@@ -82,10 +82,10 @@ class LiveReader(DataSourceReader):
 class LiveStreamReader(DataSourceStreamReader):
     """Reads a slot transaction by transaction; an offset is the end of one in the WAL.
 
-    Beside it stand the time of that commit, and ``finalizedUntil``: nothing that the slot has behind the offset
-    committed before. A reader of PySpark 4.1 that begins anew does not know where its query is. Spark lets a slot go on
-    when the next batch is planned, so that the slot has the last transaction still: it gives the same offset again, and
-    no batch is made of nothing.
+    With it come the time of that commit, and ``finalizedUntil``: nothing that the slot has after the offset committed
+    before. A reader of PySpark 4.1 that starts again does not know where its query is. Spark lets a slot continue
+    when the next batch is planned, so that the slot has the last transaction still: it gives the same offset again,
+    and no batch is made of nothing.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -138,7 +138,7 @@ def _slot(options: SourceOptions) -> Any:
 
 
 def _offset(commits: Sequence[Commit], count: int) -> dict[str, Any]:
-    """Return the offset behind the first ``count`` of commits. Clocks do not quite order them."""
+    """Return the offset after the first ``count`` of commits. Clocks do not quite order them."""
     last, final = commits[count - 1], min(commit.commit_time for commit in commits[count - 1 :])
     times = {"commit_time": str(last.commit_time), "finalizedUntil": str(final)}
     return {"end_lsn": str(last.end_lsn), **times}

@@ -79,7 +79,7 @@ def _clipped(ranges: Ranges, firsts: Numbers, lasts: Numbers) -> Ranges:
 
 
 def _together(one: Ranges, other: Ranges) -> Ranges:
-    """Put ranges together: a transaction may go on behind a chunk of a copy."""
+    """Put ranges together: a transaction may continue after a chunk of a copy."""
     first, last = np.append(one[0], other[0]), np.append(one[1], other[1])
     order = np.argsort(first, kind="stable")
     return first[order], np.maximum.accumulate(last[order])

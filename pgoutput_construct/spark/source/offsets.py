@@ -39,7 +39,7 @@ class Offset:
     time: int | None = None
     """When that was: microseconds since 2000-01-01 UTC."""
     final: int | None = None
-    """All that committed before this time has been read: nothing that the log has behind the seq committed before it.
+    """All that committed before this time has been read: nothing that the log has after the seq committed before it.
 
     It is the time of the last commit, or an earlier one. What the log does not have yet can be earlier by the moment
     in which a server writes a commit down after it took its time; by more where its clock is set back.

@@ -19,7 +19,7 @@ VIEWS: Final[Mapping[str, str]] = {
     "changes": "the changes of all tables, old and new rows as maps of text",
     "transactions": "the committed transactions",
     "messages": "the messages as they were sent, with the fields that their classes have",
-    "events": "what the capture wrote beside the messages",
+    "events": "what the capture wrote in addition to the messages",
     "quarantine": "the malformed rows, each with the reason",
     "batches": "one row a micro-batch: the range of seqs that it is",
 }

@@ -33,7 +33,6 @@ __all__ = [
     "Found",
     "chosen",
     "described_pieces",
-    "find_rows",
     "oids_of",
     "pieces",
     "segment_pieces",
@@ -47,7 +46,7 @@ Flags = NDArray[np.bool_]
 _TASK_ROWS: Final = 1_000_000
 _TASK_BYTES: Final = 1 << 28
 """Segments share a task until they have so much: each task costs a start, and each file of Parquet, until a column
-gives up its dictionary, more for every row than behind that."""
+gives up its dictionary, more for every row than after that."""
 _LEAST: Final = 1 / 4
 """Such a part of it is enough for a task where this machine would have fewer tasks than processors."""
 _FEW: Final = 4
@@ -128,11 +127,6 @@ def _committed(transactions: pa.Table, wanted: Range) -> Flags:
 def _copies(index: LogIndex, wanted: Range) -> tuple[TableCopy, ...]:
     copies = (copy for copy in present_copies(index) if copy.rows and wanted.after < copy.seq <= wanted.until)
     return tuple(sorted((copy for copy in copies if wanted.bounds.hold(copy)), key=lambda copy: copy.first_chunk))
-
-
-def find_rows(opened: Opened, table: Table, wanted: Range) -> Found:
-    """Find where a table has rows that are wanted."""
-    return Found(opened.index, wanted, oids_of(opened, [table]))
 
 
 def pieces(log: ChangeLog, index: LogIndex, wanted: Range, found: Found) -> Iterator[Piece]:

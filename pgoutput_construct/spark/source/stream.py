@@ -94,7 +94,7 @@ class LogStreamReader(DataSourceStreamReader):
         return view_of(self.options).read(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Let go of what was read: the log's registered reader, where there is one, goes on to it."""
+        """Let go of what was read: the log's registered reader, where there is one, is advanced to it."""
         if self.options.reader is not None:
             advance_reader(self._log(), self.options.reader, int(end["seq"]))
 

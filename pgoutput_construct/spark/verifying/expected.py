@@ -62,7 +62,7 @@ def expected_rows(log: OpenLog, table: Table, kept: Kept, snapshot: Snapshot) ->
 
 
 def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
-    """Tell whether transactions that ended in the log up to ``seq`` are not visible in a snapshot that is younger.
+    """Return whether transactions that ended in the log up to ``seq`` are not visible in a snapshot that is younger.
 
     Such a one waits for a synchronous standby: it is in the WAL, and the server does not show it yet.
     """

@@ -1,4 +1,4 @@
-"""How a verification goes on: how long it waits, and how large the parts are that it compares."""
+"""How a verification proceeds: how long it waits, and how large the parts are that it compares."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ PAUSE: Final = 0.5
 
 @dataclass(frozen=True)
 class Pace:
-    """How a verification goes on."""
+    """How a verification proceeds."""
 
     wait: float = 600.0
     """For how many seconds it waits for the log, and for the warehouse, to come far enough."""

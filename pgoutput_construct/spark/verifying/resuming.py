@@ -1,4 +1,4 @@
-"""How far a verification has come: a small file, so that one that was interrupted goes on where it was."""
+"""How far a verification has come: a small file, so that one that was interrupted resumes where it was."""
 
 import json
 from typing import Any, Final
@@ -37,7 +37,7 @@ class Record:
         self._store.write(self._name, json.dumps(self._tables).encode())
 
     def forget(self, table: str) -> None:
-        """Begin anew with a table: what was found of it is void."""
+        """Begin again with a table: what was found of it is void."""
         self._tables.pop(table, None)
 
     def close(self) -> None:
@@ -54,7 +54,9 @@ class Record:
             return {}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             place = self._store.place(self._name)
-            raise PgoutputError(f"{place}: no record of a verification: remove it to begin anew: {error}") from None
+            raise PgoutputError(
+                f"{place}: no record of a verification: remove it to begin from scratch: {error}"
+            ) from None
 
 
 def _verdict(told: dict[str, Any]) -> TableVerdict:

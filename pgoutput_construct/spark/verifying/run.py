@@ -131,7 +131,7 @@ class _Run:
             kept.rows.unpersist()
 
     def _check_present(self, dataset: Dataset) -> None:
-        """Raise BehindError where a table was rewritten: that may be told behind all that the snapshot sees."""
+        """Raise BehindError where a table was rewritten: that may be told after all that the snapshot sees."""
         try:
             table_of(self._opened(), dataset)
         except BehindError:

@@ -22,7 +22,7 @@ class SourceTable(Protocol):
         """The columns by which it can be divided into ranges: Spark orders their values alike."""
 
     def ranges(self, column: str, after: str | None, rows: int, most: int) -> ByKey:
-        """Divide what comes after a key into ranges of so many rows, and at most so many ranges."""
+        """Divide what comes after a key into ranges of ``rows`` rows, and ``most`` ranges at most."""
 
     def checksums(self, division: Division) -> Iterator[tuple[int, Checksum]]:
         """Yield the checksum of each part by its number; parts without rows may be left out."""
@@ -39,7 +39,7 @@ class Held(Protocol):
 
     @property
     def snapshot(self) -> Snapshot:
-        """Which transactions it contains; its position is behind the commits of all of them."""
+        """Which transactions it contains; its position is after the commits of all of them."""
 
     def table(self, relation_oid: int, columns: pa.Schema) -> SourceTable | str:
         """Return a table by its OID with these columns; what happened to it where it is there no more like that."""

@@ -406,6 +406,6 @@ def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:
 
 
 def _can_merge(log: OpenLog, step: Step, before: Version, alters: bool) -> bool:
-    """Tell whether changes can be merged into the rows of a version, as far as one knows without reading them."""
+    """Return whether changes can be merged into the rows of a version, as far as one knows without reading them."""
     has_same = alters or before.shape.current == step.dataset.version.shape.current
     return has_same and not step.has_defaults and has_key(log.table(step.table), before)

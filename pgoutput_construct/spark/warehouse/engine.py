@@ -48,7 +48,7 @@ def advanced(
 
 
 def has_key(table: Table, version: Version) -> bool:
-    """Tell whether the rows of a table, all described as one key, can be found by it since a version."""
+    """Return whether the rows of a table, all described as one key, can be found by it since a version."""
     keys = {tuple(each.key_columns) for each in table.identities if each.last > version.last}
     return (
         table.replica_identity != RelationReplicaIdentity.FULL

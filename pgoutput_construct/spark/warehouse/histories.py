@@ -26,21 +26,22 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step, ch
     counted = counting(changes.rows, table.base, log.reach(table))
     names = {escaped(name): escaped(other) for name, other in step.renamed.items()}
     there = None if before is None else renamed(sink.replayed(spark, before), names)
-    with history(there, counted, table, step.has_new_copy, changes.seen) as found:
-        rows = found.persist()
-        try:
-            return _written(spark, sink, step, there, rows, table)
-        finally:
-            rows.unpersist()
-
-
-def _written(
-    spark: SparkSession, sink: Sink, step: Step, there: DataFrame | None, rows: DataFrame, table: Table
-) -> Dataset:
+    rows = history(there, counted, table, step.has_new_copy, changes.seen)
     if there is None or step.before is None:
         return sink.replace(spark, step.dataset, sink.naming.stored(rows), step.replaced)
+    rows.persist()  # they are read more than once
+    try:
+        return _put(spark, sink, step, step.before, there, rows, table)
+    finally:
+        rows.unpersist()
+
+
+def _put(
+    spark: SparkSession, sink: Sink, step: Step, before: Dataset, there: DataFrame, rows: DataFrame, table: Table
+) -> Dataset:
+    """Put rows into a history that is there."""
     is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
-    is_here, has_room = step.before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
+    is_here, has_room = before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
     can_record = is_same and is_here and not step.has_defaults and not step.renamed
     if isinstance(sink, MergingSink) and can_record and (sink.alters or has_room):
         return sink.record(spark, step.dataset, sink.naming.stored(rows))

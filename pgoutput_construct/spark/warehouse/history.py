@@ -1,7 +1,6 @@
 """Every row that a table ever had, with the times between which it was so: slowly changing dimensions of type 2."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
@@ -14,6 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pgoutput_construct.spark.changed import Replay, Replayed
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.intervals import OPEN
+from pgoutput_construct.spark.leaves import as_leaf
 from pgoutput_construct.spark.partitions import Emit, events_of, replayed
 from pgoutput_construct.spark.phases import phases_of, placed, with_keys
 from pgoutput_construct.spark.schemas import CARRIED, CHANGED, SHAPE, STORED, TURN, column
@@ -30,7 +30,7 @@ HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_vali
 
 ``_op`` made the row, at ``_commit_lsn`` and ``_seq``; ``_valid_from`` is the time of that commit, null for rows that
 were copied. ``_valid_to`` is the time of the commit that ended it, ``_ended_by`` what did: update, delete, truncate, or
-snapshot (the table was copied again, and changed behind the log's back); both are null while it is so. ``_unchanged``
+snapshot (the table was copied again, and changed outside of the log); both are null while it is so. ``_unchanged``
 are columns whose value nobody said: TOASTed values that an update did not send, of a row that the log does not have;
 null for none.
 """
@@ -39,16 +39,15 @@ _FROM: Final = ("_op", "_commit_time", "_unchanged")
 _PLACE: Final = ("_commit_lsn", "_seq")
 
 
-@contextmanager
 def history(
     before: DataFrame | None, changes: DataFrame, table: Table, begins: bool, seen: Seen | None = None
-) -> Iterator[DataFrame]:
-    """Yield the rows that are new in a table's history, and those of before that have ended since: of HISTORY.
+) -> DataFrame:
+    """Return the rows that are new in a table's history, and those of before that have ended since: of HISTORY.
 
     ``before`` is the history, None for none. ``changes`` are those since that count, copied rows as inserts before all.
     ``begins`` says that the table begins again with them: all rows of before have ended. ``seen`` is what is known of
     the changes already. A row is known by its ``_commit_lsn`` and ``_seq``. Rows are the intervals of ``intervals.py``,
-    found phase by phase: those of a phase are kept until the block ends, since the next one reads them, too.
+    found phase by phase.
     """
     opened = (
         None if before is None else before.where("_ended_by IS NULL").withColumnRenamed("_valid_from", "_commit_time")
@@ -59,26 +58,22 @@ def history(
     left = None
     if stays is not None and not is_new:
         left = stored_rows(stays, table, events, _FROM).withColumn(TURN, F.lit(STORED))
-    found, kept = list[DataFrame](), list[DataFrame]()
-    try:
-        for number, (phase, mine) in enumerate(phases, 1):
-            is_last = number == len(phases)
-            rows = None if left is None else with_keys(left, table, phase)
-            intervals = _intervals(rows, mine, table, phase, shapes, seen, apart=len(phases) == 1)
-            kept.append(intervals.persist())
-            is_open = F.col("_ended_by").isNull()
-            found.append(intervals.where((is_open & (F.col(TURN) != STORED)) | ~is_open if is_last else ~is_open))
-            carried = F.when(F.col(TURN) == CHANGED, CARRIED).otherwise(F.col(TURN))
-            left = intervals.where(is_open).withColumn(TURN, carried).drop("_valid_to", "_ended_by")
-        rows = _said(reduce(DataFrame.unionAll, found), table)
-        if opened is not None and begins:
-            ended = opened.withColumns({"_ended_by": F.lit(SNAPSHOT), "_valid_to": F.lit(None).cast("timestamp")})
-            old = stored_rows(ended, table, events, (*_FROM, "_valid_to", "_ended_by"))
-            rows = rows.unionByName(_said(old, table))
-        yield rows
-    finally:
-        for each in kept:
-            each.unpersist()
+    found = list[DataFrame]()
+    for number, (phase, mine) in enumerate(phases, 1):
+        is_last = number == len(phases)
+        rows = None if left is None else with_keys(left, table, phase)
+        intervals = _intervals(rows, mine, table, phase, shapes, seen, apart=len(phases) == 1)
+        intervals = intervals if is_last else as_leaf(intervals)
+        is_open = F.col("_ended_by").isNull()
+        found.append(intervals.where((is_open & (F.col(TURN) != STORED)) | ~is_open if is_last else ~is_open))
+        carried = F.when(F.col(TURN) == CHANGED, CARRIED).otherwise(F.col(TURN))
+        left = intervals.where(is_open).withColumn(TURN, carried).drop("_valid_to", "_ended_by")
+    rows = _said(reduce(lambda one, other: as_leaf(one).unionAll(other), found), table)
+    if opened is None or not begins:
+        return rows
+    ended = opened.withColumns({"_ended_by": F.lit(SNAPSHOT), "_valid_to": F.lit(None).cast("timestamp")})
+    old = stored_rows(ended, table, events, (*_FROM, "_valid_to", "_ended_by"))
+    return rows.unionByName(_said(old, table))
 
 
 def _said(rows: DataFrame, table: Table) -> DataFrame:

@@ -1,7 +1,7 @@
 """How much of a batch is brought into the tables at a time, and how far it has come.
 
 Where a batch ends is decided by the log (``Limits``). A table that is written as a whole needs all that the log has of
-it, however: many of them in one batch, such as after a change of all tables, would lie beside the tables at once. So
+it, however: many of them in one batch, such as after a change of all tables, would all be stored at once. So
 the tables of a batch are taken in groups, each of about as many bytes as a batch may have; a table that alone has more
 is a group. What is done is noted table by table, so that a batch that was interrupted resumes with those that are left.
 """

@@ -96,7 +96,7 @@ class Dataset:
     version: Version
     """What it holds: with Parquet the truth itself, with others what was so after the last batch that was done."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What its format keeps beside that."""
+    """What its format keeps in addition to that."""
     is_history: bool = False
     """Whether it has all rows that the table ever had, and not those that it has now."""
 

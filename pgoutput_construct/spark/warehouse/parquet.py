@@ -38,7 +38,7 @@ class ParquetSink(Sink):
         return spark.read.schema(schema).parquet(plain_path(f"{self.warehouse.path}/{dataset.details['path']}"))
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
-        """Write a version beside the others."""
+        """Write a version next to the others."""
         rows.write.mode("overwrite").parquet(f"{self.warehouse.path}/{self.path(dataset)}")
         return self.replaced(dataset, rows.schema, before)
 

@@ -83,8 +83,8 @@ def replicate(
             not have yet; where the log has none, it is begun from scratch, too.
         grace: For how many seconds Parquet files that were replaced are kept for their readers.
         batch_transactions: The most transactions of a batch; None for no limit.
-        batch_bytes: About how many bytes of payloads a batch has, and how many of its tables' changes lie beside the
-            tables at a time; a transaction, or the copy of a table, may be more. None for no limit.
+        batch_bytes: About how many bytes of payloads a batch has, and how many bytes of changes are stored
+            besides the tables at a time; a transaction, or the copy of a table, may be more. None for no limit.
         adopt: Make the tables from this log where they are of another one. Tables that it has every row of are
             replaced, others stay as they are; a warning says first which these are.
         on_batch: Called after each batch.
@@ -111,11 +111,15 @@ def replicate(
     chosen = None if tables is None else {normal_name(table) for table in tables}
     place.store.prepare()
     with place.store.lock("replicate") as lock:
-        sink, known_before, anew = open_sink(into, place, grace), place.progress(), set(map(normal_name, resync))
+        sink, known_before, from_scratch = (
+            open_sink(into, place, grace),
+            place.progress(),
+            set(map(normal_name, resync)),
+        )
         sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
-        chosen = None if chosen is None else chosen | anew
+        chosen = None if chosen is None else chosen | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
-        kept = Tables(spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, anew)
+        kept = Tables(spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch)
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
         kept.take(known, adopt)
         warned: set[Lack] = set()

@@ -1,4 +1,4 @@
-"""Reports of changes of rows that are not there: Parquet files in the warehouse, beside the tables of any format."""
+"""Reports of changes of rows that are not there: Parquet files in the warehouse, next to the tables of any format."""
 
 from typing import Final
 
@@ -44,7 +44,7 @@ def report_missing(warehouse: Warehouse, step: Step, rows: DataFrame) -> int:
     try:
         count = found.count()
         if count:
-            # The seq behind which the changes of the step begin.
+            # The seq after which the changes of the step begin.
             path = f"{warehouse.path}/{_folder(step.dataset)}/after-{step.after}"
             found.coalesce(1).write.mode("overwrite").parquet(path)
         return count

@@ -18,10 +18,10 @@ Result = TypeVar("Result")
 
 
 class Sessions:
-    """A few sessions beside one, with its settings."""
+    """A few sessions in addition to one, with its settings."""
 
     def __init__(self, spark: SparkSession, number: int, prepare: Callable[[SparkSession], None]) -> None:
-        """``prepare`` sets what a session needs beside the settings of ``spark``."""
+        """``prepare`` sets what a session needs in addition to the settings of ``spark``."""
         self._spark = spark
         self._prepare = prepare
         self._number = number
@@ -67,7 +67,7 @@ class Sessions:
 
 
 def is_alive(session: SparkSession) -> bool:
-    """Tell whether Spark still does a job: its errors do not tell a job that failed from a session that has ended."""
+    """Return whether Spark still does a job: its errors do not tell a job that failed from a session that has ended."""
     try:
         return session.range(1).count() == 1
     except Exception:

@@ -68,11 +68,11 @@ class Sink(ABC):
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove a dataset of which the note is gone; one that is not there is no error."""
 
-    def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing behind
-        """Remove what a batch that was interrupted left beside a dataset, whether the dataset is there or not."""
+    def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing over
+        """Remove what a batch that was interrupted left next to a dataset, whether the dataset is there or not."""
 
     def is_small(self, dataset: Dataset) -> bool:
-        """Tell whether a dataset is known to have few rows."""
+        """Return whether a dataset is known to have few rows."""
         return False
 
 

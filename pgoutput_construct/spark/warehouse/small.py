@@ -1,18 +1,19 @@
 """Small tables of a batch, brought up to date by one job of Spark: a job for each costs more than their rows."""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.spark.arrow_state import Rule
 from pgoutput_construct.spark.counting import Commits
 from pgoutput_construct.spark.dealing import deal
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.schemas import changes_schema
-from pgoutput_construct.spark.small import Rule, rows_schema
 from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.naming import MARK
@@ -27,7 +28,7 @@ from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 __all__ = ["advance_together"]
 
 _CHANGES: Final = 50_000
-"""So many changes of a table may be a task's; more are work enough for a job."""
+"""The most changes of a table that may be a task's; more are work enough for a job."""
 _TASKS: Final = 32
 _TOGETHER: Final = 16
 """Tables of a task, where there are more than that many tasks."""
@@ -51,8 +52,7 @@ def advance_together(
 
 
 def _dataset(sink: ParquetSink, step: Step, table: SmallTable) -> Dataset:
-    rows = sink.naming.arrow(rows_schema(table.rule.columns))
-    kinds = from_arrow_schema(rows, prefer_timestamp_ntz=True)
+    kinds = from_arrow_schema(sink.naming.arrow(table.schema), prefer_timestamp_ntz=True)
     return sink.replaced(step.dataset, kinds, step.replaced)
 
 
@@ -66,9 +66,11 @@ def _tables(
             seen, before = staged.seen(wanted), step.before if step.how is How.CHANGED else None
             there = before.details["path"] if before is not None else None
             rule = _rule(table, seen, commits, table.relation_oid in lacking)
-            named = tuple(sink.naming.outer(name) for name in rows_schema(rule.columns).names)
-            changed = changes_schema(table.columns)
-            yield SmallTable(number, sink.path(step.dataset), there, staged.files(wanted), changed, rule, named)
+            changed, path = changes_schema(table.columns), sink.path(step.dataset)
+            small = SmallTable(number, path, there, staged.files(wanted), changed, rule, (), step.dataset.is_history)
+            named = tuple(map(sink.naming.outer, small.schema.names))
+            if before is None or {*named} == {field["name"] for field in before.details["schema"]["fields"]}:
+                yield replace(small, named=named)
 
 
 def _rule(table: Table, seen: Seen, commits: Commits, lacks_rows: bool) -> Rule:
@@ -79,10 +81,10 @@ def _rule(table: Table, seen: Seen, commits: Commits, lacks_rows: bool) -> Rule:
 
 
 def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
-    """Tell whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
+    """Return whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
     wanted = _wanted(step)
     return (
-        not step.dataset.is_history
+        not (step.dataset.is_history and step.how is How.WRITTEN and step.before is not None)
         and staged.seen(wanted).changes <= _CHANGES
         and not staged.errors(wanted)
         and _has_one_identity(step, table)
@@ -93,7 +95,7 @@ def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
 
 
 def _has_one_identity(step: Step, table: Table) -> bool:
-    """Tell whether all changes since the rows before, or all that the log has, tell rows apart by one identity.
+    """Return whether all changes since the rows before, or all that the log has, tell rows apart by one identity.
 
     By the full row they do while the table has no other columns.
     """
@@ -112,7 +114,7 @@ def _has_one_identity(step: Step, table: Table) -> bool:
 
 
 def _is_same(step: Step) -> bool:
-    """Tell whether rows before, if they count, are described as those to come."""
+    """Return whether rows before, if they count, are described as those to come."""
     if step.how is How.WRITTEN or step.before is None:
         return True
     one, other = step.before.version.shape, step.dataset.version.shape

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.small import Rule, advanced_rows, rows_schema
+from pgoutput_construct.spark.arrow_state import Rule, advanced_rows, history_schema, recorded_rows, rows_schema
 from pgoutput_construct.spark.warehouse.staged import put
 from pgoutput_construct.spark.writing import PARQUET, footer_of
 
@@ -46,6 +46,13 @@ class SmallTable:
     rule: Rule
     named: tuple[str, ...]
     """What the columns of its rows are called in the files."""
+    is_history: bool = False
+    """Whether it is the history of a table."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its rows."""
+        return (history_schema if self.is_history else rows_schema)(self.rule.columns)
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ def advance_small(task: SmallTask) -> Iterator[dict[str, Any]]:
 
 
 def _advance(task: SmallTask, table: SmallTable) -> bool:
-    store, schema = task.store, rows_schema(table.rule.columns)
+    store, schema = task.store, table.schema
     changes = _read(store, dict.fromkeys(table.changes), table.changed)
     there = {} if table.before is None else store.files(table.before)
     files = {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}
@@ -77,7 +84,7 @@ def _advance(task: SmallTask, table: SmallTable) -> bool:
     if changes is None or before is None or (table.before is not None and not files):
         return False  # also where a version is lost: a table without rows has a file, too
     stored = None if table.before is None else before.rename_columns(schema.names)
-    rows = advanced_rows(stored, changes, table.rule)
+    rows = (recorded_rows if table.is_history else advanced_rows)(stored, changes, table.rule)
     if rows is None:
         return False
     for name in store.files(table.path).keys() - {_FILE}:

@@ -1,4 +1,4 @@
-"""The changes of a batch: the log is read once for all tables, and each one's typed changes lie beside the tables."""
+"""The changes of a batch: the log is read once for all tables, and typed changes are stored as files, by table."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ class Wanted(NamedTuple):
     table: str
     """Its name."""
     after: int
-    """They ended behind this seq."""
+    """They ended after this seq."""
 
 
 class Changes(NamedTuple):

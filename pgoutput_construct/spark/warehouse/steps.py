@@ -58,9 +58,9 @@ class Step:
 
     @property
     def after(self) -> int:
-        """The changes that ended behind this seq lead to what is to be; with those of a history, to all of it."""
-        is_anew = self.has_new_copy if self.dataset.is_history else self.how is How.WRITTEN
-        return -1 if self.before is None or is_anew else self.before.version.seq
+        """The changes that ended after this seq lead to what is to be; with those of a history, to all of it."""
+        is_rebuilt = self.has_new_copy if self.dataset.is_history else self.how is How.WRITTEN
+        return -1 if self.before is None or is_rebuilt else self.before.version.seq
 
 
 class Plans:

@@ -52,12 +52,12 @@ class Troubles:
         return oid in self._known
 
     def has_own(self, oid: int) -> bool:
-        """Tell whether a table is in trouble, and not for another one."""
+        """Return whether a table is in trouble, and not for another one."""
         known = self._known.get(oid)
         return known is not None and not known.waits
 
     def is_due(self, oid: int) -> bool:
-        """Tell whether a table is to be tried now: one that is in no trouble, or was long enough."""
+        """Return whether a table is to be tried now: one that is in no trouble, or was long enough."""
         known = self._known.get(oid)
         return known is None or time.monotonic() >= known.since + known.pause
 

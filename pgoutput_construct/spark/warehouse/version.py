@@ -60,7 +60,7 @@ class Shape:
         return replace(self, numbers={**earlier, **self.numbers})
 
     def added_in(self, later: "Shape") -> tuple[str, ...] | None:
-        """Return the columns that came behind these; None where changes alone do not lead to what is ``later``.
+        """Return the columns that came after these; None where changes alone do not lead to what is ``later``.
 
         Columns may have been dropped. One that was renamed, or dropped and made again, has another name or place; one
         that has another type has other values.

@@ -42,6 +42,10 @@ ROUNDS: tuple[Mapping[str, str], ...] = (
         "stripped": """CREATE TABLE stripped (c int);
             ALTER TABLE stripped REPLICA IDENTITY FULL;
             INSERT INTO stripped VALUES (1), (NULL)""",
+        "bare": "CREATE TABLE bare (); INSERT INTO bare DEFAULT VALUES",
+        "dated": """CREATE TABLE dated (a int);
+            ALTER TABLE dated REPLICA IDENTITY FULL;
+            INSERT INTO dated VALUES (1), (2), (3)""",
     },
     {
         "moments": """UPDATE moments SET v = v + 20 WHERE v IN (1, 2, 3);
@@ -67,6 +71,11 @@ ROUNDS: tuple[Mapping[str, str], ...] = (
         "replaced": """ALTER TABLE replaced DROP COLUMN c; ALTER TABLE replaced ADD COLUMN c integer;
             DELETE FROM replaced WHERE id = 1""",
         "stripped": "ALTER TABLE stripped DROP COLUMN c",
+        "bare": "INSERT INTO bare DEFAULT VALUES",
+        "dated": """ALTER TABLE dated ADD COLUMN at timestamp DEFAULT '2024-01-01',
+                ADD COLUMN all_at timestamp[] DEFAULT '{2024-01-01,NULL}';
+            UPDATE dated SET a = 4 WHERE a = 1;
+            DELETE FROM dated WHERE a = 2""",
     },
     {
         "moments": "UPDATE moments SET v = 0",
@@ -79,6 +88,8 @@ ROUNDS: tuple[Mapping[str, str], ...] = (
             DELETE FROM altered WHERE id = 3""",
         "replaced": "INSERT INTO replaced VALUES (1, 2); UPDATE replaced SET c = 3 WHERE id = 2",
         "stripped": "INSERT INTO stripped DEFAULT VALUES",
+        "bare": "ALTER TABLE bare ADD COLUMN a int DEFAULT 7; INSERT INTO bare VALUES (1)",
+        "dated": "UPDATE dated SET at = '2024-01-02' WHERE a = 3",
     },
 )
 """What happens to each table before each batch."""

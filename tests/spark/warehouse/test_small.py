@@ -2,13 +2,15 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from pyspark.sql import DataFrame
 
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.spark.warehouse import batches, read_current, replicate
+from pgoutput_construct.spark.warehouse import batches, read_current, read_history, replicate
 from pgoutput_construct.spark.warehouse.small import advance_together
 from tests.postgres.shop import Shop
 
@@ -101,7 +103,7 @@ def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
 
 
 def test_both_ways_are_equal(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any changes, batch by batch, of tables with and without a copy: each row, its text, and its place."""
+    """Any changes, batch by batch, of tables with and without a copy: each row, its text, its place, its history."""
     seed = random.randrange(1 << 32)
     chance, done = random.Random(seed), list[int]()
     names = [*(table.name for table in _TABLES), "item"]  # which has no rows
@@ -118,11 +120,11 @@ def test_both_ways_are_equal(spark: Any, shop: Shop, tmp_path: Path, monkeypatch
         shop.capture(snapshot=True)
         for place, way in (("arrow", together), ("spark", lambda *_: {})):
             monkeypatch.setattr(batches, "advance_together", way)
-            replicate(spark, shop.directory, tmp_path / place)
-    for name in names:
-        one, other = (_rows(spark, tmp_path / place, name) for place in ("arrow", "spark"))
-        assert one == other, f"{name}, random.Random({seed})"
-    assert done == [len(names), *[len(_TABLES)] * (BATCHES - 1)]
+            replicate(spark, shop.directory, tmp_path / place, history=True)
+    for name, read in product(names, (read_current, read_history)):
+        one, other = (_rows(read(spark, tmp_path / place, f"public.{name}")) for place in ("arrow", "spark"))
+        assert one == other, f"{read.__name__} of {name}, random.Random({seed})"
+    assert done == [2 * len(names), *[2 * len(_TABLES)] * (BATCHES - 1)]
 
 
 def _external(table: str, *names: str) -> list[str]:
@@ -155,5 +157,5 @@ def _equal(values: dict[str, str]) -> str:
     return " AND ".join(f"{name} = {value}" for name, value in values.items())
 
 
-def _rows(spark: Any, place: Path, name: str) -> list[str]:
-    return sorted(map(repr, read_current(spark, place, f"public.{name}").toArrow().to_pylist()))
+def _rows(rows: DataFrame) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in rows.toArrow().to_pylist())

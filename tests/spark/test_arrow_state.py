@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.spark.arrow_state import Rule, advanced_rows, rows_schema
 from pgoutput_construct.spark.counting import counted_rows
 from pgoutput_construct.spark.schemas import changes_schema
-from pgoutput_construct.spark.small import Rule, advanced_rows, rows_schema
 from pgoutput_construct.spark.survey import BEFORE_ALL
 from pgoutput_construct.spark.tables import Base
 from pgoutput_construct.spark.warehouse.small_tasks import SmallTable, SmallTask, advance_small

@@ -1,0 +1,159 @@
+"""The words that a target language has for itself, and a specification whose names are none of them."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final
+
+from tools.generate.text import snake_case
+from tools.language.conditions import Bit, Flag, Since, Until
+from tools.language.elements import Alternative, Choice, Item, Repeat
+from tools.language.fields import Field
+from tools.language.model import Message, Parameter, Part, Spec
+
+__all__ = ["RESERVED", "distinct", "escaped", "identifier", "members"]
+
+RESERVED: Final[Mapping[str, str]] = {
+    "c++": """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr
+        const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum
+        explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
+        nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof
+        static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename
+        union unsigned using virtual void volatile wchar_t while xor xor_eq""",
+    "c#": """abstract as base bool break byte case catch char checked class const continue decimal default delegate do
+        double else enum event explicit extern false finally fixed float for foreach goto if implicit in int interface
+        internal is lock long namespace new null object operator out override params private protected public readonly
+        ref return sbyte sealed short sizeof stackalloc static string struct switch this throw true try typeof uint
+        ulong unchecked unsafe ushort using virtual void volatile while equals finalize get_type to_string
+        get_hash_code memberwise_clone reference_equals""",
+    "go": """break case chan const continue default defer else fallthrough for func go goto if import interface map
+        package range return select struct switch type var read""",
+    "java": """abstract assert boolean break byte case catch char class const continue default do double else enum
+        extends final finally float for goto if implements import instanceof int interface long native new package
+        private protected public return short static strictfp super switch synchronized this throw throws transient try
+        void volatile while true false null get_class hash_code notify notify_all to_string wait clone equals
+        finalize""",
+    "javascript": """arguments await break case catch class const continue debugger default delete do else enum eval
+        export extends false finally for function if implements import in instanceof interface let new null package
+        private protected public return static super switch this throw true try typeof var void while with yield
+        constructor prototype""",
+    "lua": """and break do else elseif end false for function goto if in local nil not or repeat return then true until
+        while""",
+    "nim": """addr bind block cast concept converter defer discard distinct div elif except export finally func
+        generic include iterator let macro method mixin mod nil object of out proc ptr raise ref result shl shr tuple
+        type using var when""",
+    "perl": """and cmp continue do else elsif eq eval for foreach ge given goto gt if last le local lt my ne new next no
+        not or our package print redo require return sub undef unless until use when while xor can isa import does
+        destroy autoload""",
+    "php": """abstract and array as break callable case catch class clone const continue declare default die do echo
+        else elseif empty enddeclare endfor endforeach endif endswitch endwhile eval exit extends final finally fn for
+        foreach function global goto if implements include include_once instanceof insteadof interface isset list match
+        namespace new or print private protected public readonly require require_once return static switch throw trait
+        try unset use var while xor yield""",
+    "python": """and as assert async await break class continue def del elif else except exec finally for from global
+        if import in is lambda nonlocal not or pass print raise return try while with yield none true false self mro
+        name value close from_bytes from_file from_io""",
+    "ruby": """alias and begin break case class def defined do else elsif end ensure false for if in module next nil not
+        or redo rescue retry return self super then true undef unless until when while yield send method hash freeze
+        dup clone display extend inspect instance_eval instance_exec object_id tap then singleton_class""",
+    "rust": """abstract as async await become box break const continue crate do dyn else enum extern false final fn for
+        gen if impl in let loop macro match mod move mut override priv pub ref return self static struct super trait
+        true try type typeof union unsafe unsized use virtual where while yield read""",
+}
+"""The words, in lower case with underscores; of a language with classes also what all of its objects have."""
+
+_EXPRESSIONS: Final = "and or not true false"
+"""Words of Kaitai Struct's own expressions."""
+_OWN: Final = "io root parent raw_body"
+_FIELD_WORDS: Final = frozenset(" ".join([*RESERVED.values(), _EXPRESSIONS, _OWN]).split()) - {"name", "value"}
+"""What no field may be called in a Kaitai Struct file, which is compiled to all of these languages."""
+_MEMBER_WORDS: Final = frozenset(f"{RESERVED['python']} {RESERVED['lua']} class".split())
+"""What no member of an enum may be called: what stands as it is written in the languages that do so."""
+_OF_RUNTIMES: Final = """none true false self super string object exception kaitai_struct kaitai_stream error array map
+    date integer number symbol function math byte_buffer int_enum enum_meta bytes_io system option result vec rc
+    ref_cell box"""
+_CLASS_WORDS: Final = frozenset(_OF_RUNTIMES.split())
+"""What no type may be called: what the compiled files call by its name, too."""
+_TOP: Final = frozenset({"tag", "body", "end", "text"})
+"""What the reader of all messages has besides its parameters."""
+
+
+Rule = Callable[[Any], Any]
+
+
+def escaped(spec: Spec) -> Spec:
+    """Return a specification for Kaitai Struct: what would be a word of a target language has more to its name."""
+    fields_of_all = {name for each in spec.structures() for e in each.elements for name in (e.name, *e.names)}
+    rules = {
+        "names": _adding("_field", _FIELD_WORDS),
+        "members": _adding("_kind", _MEMBER_WORDS),
+        "parameters": _adding("_option", _FIELD_WORDS | _TOP | fields_of_all),
+        "classes": _adding("Type", _CLASS_WORDS),
+    }
+    found: Spec = _walk(spec, rules)
+    return found
+
+
+def _adding(suffix: str, words: Set[str]) -> Rule:
+    """Return what adds a suffix to a word, and to what could be taken for one that has it: no two become alike."""
+
+    def escape(name: Any) -> Any:
+        if not isinstance(name, str):
+            return name
+        bare = name
+        while bare.endswith(suffix):
+            bare = bare.removesuffix(suffix)
+        return name + suffix if snake_case(bare.replace(" ", "")) in words else name
+
+    return escape
+
+
+def _walk(value: Any, rules: Mapping[str, Rule]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_walk(each, rules) for each in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    inside = {each.name: _walk(getattr(value, each.name), rules) for each in fields(value)}
+    return replace(
+        value, **inside | {key: rules[rule](inside[key]) for key, rule in _NAMES.get(type(value), {}).items()}
+    )
+
+
+_NAMES: Final[Mapping[type, Mapping[str, str]]] = {
+    Field: {"name": "names", "length": "names", "part": "classes"},
+    Flag: {"name": "parameters"},
+    Since: {"name": "parameters"},
+    Until: {"name": "parameters"},
+    Bit: {"field": "names"},
+    Repeat: {"name": "names", "count": "names"},
+    Choice: {"name": "names"},
+    Alternative: {"name": "members", "then": "classes"},
+    Parameter: {"name": "parameters"},
+    Item: {"named": "classes"},
+    Part: {"name": "classes"},
+    Message: {"name": "classes"},
+}
+"""The attributes of the model that hold names, and which rule is for them."""
+
+
+def identifier(words: str) -> str:
+    """Return words as a name: lower case with underscores, a letter first, and ``value`` where none is."""
+    name = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+    return name if name and name[0].isalpha() else f"value_{name}".rstrip("_")
+
+
+def members(meanings: Iterable[str]) -> list[str]:
+    """Return the names of an enum's members in Kaitai Struct, of what its values mean."""
+    return distinct(map(_adding("_kind", _MEMBER_WORDS), map(identifier, meanings)))
+
+
+def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """Return names, a number behind those that are taken, or that came before."""
+    seen, found = {*taken}, []
+    for name in names:
+        free, number = name, 2
+        while free in seen:
+            free, number = f"{name}_{number}", number + 1
+        seen.add(free)
+        found.append(free)
+    return found
