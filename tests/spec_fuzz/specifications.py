@@ -269,7 +269,7 @@ class Author(FieldAuthor):
             named["python"] = self.python(python)
             then = {"then": self.sized(same)} if python in ("bytes", "Class") else {}
             if python == "Class" and self.chance(25):
-                inside = {each["name"] for each in then["then"]} | {*dir(bytes)}
+                inside = {each["name"] for each in then["then"]} | {*dir(bytes), "cls", "data"}
                 extra = self.marked(inside) if self.chance(70) else {"field": "String", "name": self.name(inside)}
                 extra.pop("formerly", None)
                 then["then"].insert(0, extra)

@@ -103,9 +103,8 @@ class _File:
             yield from self._choice(owner, element, _next(structure, element), names)
         else:
             before = _before(structure, element)
-            there = (
-                {"if": f"{before.kind_name} != {owner}_{before.kind_name}::{_after(before, element)}"} if before else {}
-            )
+            tag = f"{owner}_{before.kind_name}::{_after(before, element)}" if before else ""
+            there = {"if": f"{before.kind_name} != {tag}"} if before else {}
             yield {"id": element.name, **self._field(owner, element), **_condition(element), **there, **_doc(element)}
 
     def _repeat(self, owner: str, repeat: Repeat) -> Entry:
@@ -125,9 +124,8 @@ class _File:
         (kind,) = distinct([choice.kind_name], names) if choice.valued else (choice.kind_name,)
         tags = {branch.tag[0]: _named(branch.name, branch.description) for branch in choice.alternatives}
         if following is not None:
-            tags[following.constant_number or 0] = _named(
-                _after(choice, following), "None of them: this is the next field."
-            )
+            about = "None of them: this is the next field."
+            tags[following.constant_number or 0] = _named(_after(choice, following), about)
         self.enums[enum] = tags
         yield _enumerated(kind, enum) | _doc(choice)
         for branch in choice.alternatives:

@@ -85,7 +85,7 @@ class _Vectors:
         for setting in self.settings:
             own = self._layout(message, setting)
             for layout in dict.fromkeys((own, *tried)):
-                if layout in made:
+                if made.get(layout):
                     yield self._typical(message, made[layout][0], setting)
 
     def _typical(self, message: Message, data: bytes, setting: Setting) -> Vector | None:

@@ -48,6 +48,8 @@ class _Maker:
         most = _largest_sizes(structure, here)
         elements = [element for element in here if element.name not in structure.sizes]
         forms = {e.name: [form for form in self._forms(e) if form[0] <= most.get(e.name, form[0])] for e in elements}
+        if not all(forms.values()):
+            return []  # a choice of which no branch can be taken under these parameters
         first = {name: found[0] for name, found in forms.items()}
         others = [first | {name: form} for name, found in forms.items() for form in found[1:]]
         return [b"".join(self._written(structure, here, chosen)) for chosen in (first, *others)]
@@ -86,6 +88,8 @@ class _Maker:
         return [(count, form + b"\0") for count, form in self._items(items)]
 
     def _items(self, items: list[bytes]) -> list[Sized]:
+        if not items:
+            return [(0, b"")]
         short = [item for item in items if len(item) < LONG] or items[:1]
         alone = dict.fromkeys((items[0], *(item for item in items if item not in short)))
         several = short if len(short) > 1 else short * 2
@@ -93,7 +97,7 @@ class _Maker:
 
     def _branches(self, choice: Choice) -> list[bytes]:
         taken = [branch for branch in choice.alternatives if self.setting.has(branch)]
-        contents = {branch.tag: self._content(branch.then) for branch in taken}
+        contents = {branch.tag: found for branch in taken if (found := self._content(branch.then))}
         firsts = [tag + found[0] for tag, found in contents.items()] + [b""] * choice.optional
         return firsts + [tag + form for tag, found in contents.items() for form in found[1:]]
 

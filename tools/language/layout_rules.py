@@ -99,9 +99,9 @@ def _check_extras(alternative: Alternative, error: Raise) -> None:
         problem = f"the alternative {alternative.name} has more than bytes, and the python value bytes"
         raise error(alternative.line, problem, "Write a ClassName.")
     for field in alternative.extras:
-        if field.part or field.conditional or field.variants or field.name in dir(bytes):
+        if field.part or field.conditional or field.variants or field.name in {*dir(bytes), "cls", "data"}:
             problem = f"{field.name} cannot be an attribute of the bytes of the alternative {alternative.name}"
-            remedy = "Let it be a plain field that is always there, whose name bytes do not have."
+            remedy = "Let it be a plain field that is always there, whose name bytes do not have, and not data."
             raise error(field.line, problem, remedy)
 
 
