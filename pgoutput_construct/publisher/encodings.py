@@ -23,7 +23,7 @@ from pgoutput_construct.stream.relations import Description, RelationCache
 from pgoutput_construct.stream.values import base_oid, pieces
 from pgoutput_construct.wire import messages as m
 
-__all__ = ["CODECS", "UTF8", "ClientEncoding", "StreamEncoder", "find_encoding"]
+__all__ = ["CODECS", "REFUSED", "UTF8", "ClientEncoding", "StreamEncoder", "find_encoding"]
 
 _Message = TypeVar("_Message")
 _Convert = Callable[[bytes], bytes]
@@ -38,7 +38,7 @@ CODECS: Final[Mapping[str, str]] = {
 
 _UNCONVERTED: Final = ("UTF8", "SQL_ASCII")
 """A client that asks for these gets what is in the log."""
-_OTHERS: Final = (
+REFUSED: Final = (
     *("EUC_JP", "EUC_KR", "EUC_TW", "EUC_JIS_2004", "MULE_INTERNAL"),
     *("SJIS", "BIG5", "GBK", "UHC", "GB18030", "JOHAB", "SHIFT_JIS_2004"),
 )
@@ -128,11 +128,11 @@ UTF8: Final = ClientEncoding("UTF8")
 def find_encoding(name: str) -> ClientEncoding:
     """Return the encoding that a client names; raise Refusal for an unknown one, or one that is not converted to."""
     plain = _plain(name)
-    known = {_plain(each): each for each in (*_UNCONVERTED, *CODECS, *_OTHERS)}
+    known = {_plain(each): each for each in (*_UNCONVERTED, *CODECS, *REFUSED)}
     found = known.get(plain) or _ALIASES.get(plain)
     if found is None:
         raise Refusal("22023", f'invalid value for parameter "client_encoding": "{name}"')
-    if found in _OTHERS:
+    if found in REFUSED:
         hint = "Subscribe from a database in UTF8, or set client_encoding to UTF8."
         raise Refusal("0A000", f"conversion between {found} and UTF8 is not supported", hint=hint)
     return ClientEncoding(found, CODECS.get(found, ""))

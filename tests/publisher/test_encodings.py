@@ -14,8 +14,9 @@ from pgoutput_construct import testing
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher.comparison import compare_tables
-from pgoutput_construct.publisher.encodings import CODECS, ClientEncoding, StreamEncoder
+from pgoutput_construct.publisher.encodings import CODECS, REFUSED, ClientEncoding, StreamEncoder, find_encoding
 from pgoutput_construct.publisher.log_feed import LogFeed
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.replay import ReplayError, replay
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
@@ -195,6 +196,22 @@ def test_codecs_convert_as_postgresql_does(server18: EmbeddedServer) -> None:
                 except UnicodeEncodeError:
                     found = None
                 assert found == expected, (name, hex(code))
+
+
+def test_encodings_that_are_refused() -> None:
+    """The README names each, and a client is refused that asks for one of them."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    names = (
+        readme.partition("cannot be converted exactly are refused: ")[2]
+        .partition(".")[0]
+        .replace(" and ", ", ")
+        .replace("\n", " ")
+        .split(", ")
+    )
+    assert len(names) == len(set(names)) and {*names} == {*REFUSED}
+    for name in names:
+        with pytest.raises(Refusal, match="is not supported"):
+            find_encoding(name)
 
 
 def test_types_that_send_text(server: EmbeddedServer) -> None:
