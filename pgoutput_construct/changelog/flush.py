@@ -85,7 +85,9 @@ class Flush:
     def _write_note(self, handed: Handed) -> Note:
         next_seq = handed.last.last_seq + 1 if handed.last else 0
         note = note_after(max(handed.position.complete_lsn, handed.noted.confirmed_lsn), next_seq, handed.options)
-        note = replace(note, told=handed.noted.told).including(handed.position.complete_lsn)
+        note = replace(note, told=handed.noted.told, told_from=handed.noted.told_from).including(
+            handed.position.complete_lsn
+        )
         write_note(self.store, note)
         return note
 

@@ -36,10 +36,20 @@ class Note:
     told: tuple[int, ...] = ()
     """The last positions that the server was told are durable: a slot that is at none of them was moved by another
     one. Those of segments that followed the note are added as they are read."""
+    told_from: int | None = None
+    """The position from which on ``told`` has all of them; None in a note that does not say: from the last one on."""
 
     def including(self, lsn: int) -> Self:
         """Return the note with a position that the server is told."""
-        return self if lsn in self.told else replace(self, told=(*self.told, int(lsn))[-_TOLD:])
+        if not lsn or lsn in self.told:
+            return self
+        told = (*self.told, int(lsn))
+        since = self.told_from if len(told) <= _TOLD else max(self.told_from or 0, told[-_TOLD])
+        return replace(self, told=told[-_TOLD:], told_from=since)
+
+    def may_have_told(self, lsn: int) -> bool:
+        """Return whether the server may have been told a position: it was, or nothing is known of so long ago."""
+        return lsn in self.told or self.told_from is None or lsn < self.told_from
 
     def reached(self, last: Segment | None) -> Lsn:
         """Return the highest position that was confirmed, by this note or with the newest segment."""
@@ -64,7 +74,9 @@ def read_note(store: LogStore) -> Note:
         names = {name: content.get(name) for name in ("timeline_origin", "slot")}
         told = tuple(map(int, content.get("told", ())))
         confirmed, number = Lsn(content["confirmed_lsn"]), None if timeline is None else int(timeline)
-        return Note(confirmed, seq, number, **names, told=told).including(confirmed)
+        since = content.get("told_from")
+        known = int(confirmed if since is None else since)
+        return Note(confirmed, seq, number, **names, told=told, told_from=known).including(confirmed)
     except MissingFileError:
         return Note()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -75,7 +87,7 @@ def read_note(store: LogStore) -> Note:
 def note_after(position: Lsn, next_seq: int, options: LogOptions | None) -> Note:
     """Return the note of a position that was reached under some options, before the log's ``next_seq``."""
     timeline, origin = (options.timeline, options.timeline_origin) if options else (None, None)
-    return Note(position, next_seq, timeline, origin).including(position)
+    return Note(position, next_seq, timeline, origin, told_from=int(position)).including(position)
 
 
 def write_note(store: LogStore, note: Note) -> None:

@@ -110,9 +110,9 @@ class LogWriter:
         return self._note.reached(self._last)
 
     @property
-    def told(self) -> tuple[int, ...]:
-        """The last positions that were confirmed: a slot at another one was moved, or created, by somebody else."""
-        return self._note.told
+    def note(self) -> Note:
+        """What the server was told: a slot at another position was moved, or created, by somebody else."""
+        return self._note
 
     @property
     def noted_timeline(self) -> tuple[int | None, str | None]:

@@ -17,6 +17,10 @@ REFUSED = "the server refused START_REPLICATION"
 _INTERNAL: Final = re.compile("XX...|58P01")
 """Internal errors, damaged data, and a file that the decoder needs and that is missing, as a WAL segment."""
 
+_PLUGIN: Final = b"pgoutput"
+"""Named by the error of a server that cannot load its output plugin, as while its package is replaced: the slot is
+as good as before. (Errors of the plugin itself name it in their context.)"""
+
 _REMEDIES = {
     "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
     "55006": "stop the other reader of this slot, or wait until the server notices that it is gone",
@@ -54,6 +58,6 @@ def server_error(result: Any, what: str) -> ReplicationError:
         text += f" ({_BINARY})"
     elif state in _REMEDIES:
         text += f" ({_REMEDIES[state]})"
-    elif state is not None and _INTERNAL.fullmatch(state):
+    elif state is not None and _INTERNAL.fullmatch(state) and _PLUGIN not in said:
         return DecodingError(text, sqlstate=state, transient=True)  # for a few times: see Retry
     return ReplicationError(text, sqlstate=state, transient=transient)

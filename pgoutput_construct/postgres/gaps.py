@@ -16,11 +16,13 @@ A commit that still waits for a synchronous standby is not visible either: it is
 
 import logging
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pgoutput_construct.changelog.block import Flags, Numbers
 from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.events import BEGUN_ANEW
 from pgoutput_construct.changelog.footer import Position
@@ -39,7 +41,7 @@ from pgoutput_construct.postgres.server import current_lsn
 from pgoutput_construct.postgres.slots import LostSlotError, UndecodableSlotError, drop_slot
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["REMEDY", "LogGapError", "OnLostSlot", "Recovery", "begin_anew"]
+__all__ = ["REMEDY", "LogGapError", "OnLostSlot", "Recovery", "begin_anew", "near_ones"]
 
 OnLostSlot: TypeAlias = Literal["snapshot", "stop"]
 """What a capture does where changes are missing: have all tables copied again, and go on; or end with the remedy."""
@@ -50,6 +52,7 @@ REMEDY = (
 )
 """What to do about it, for errors."""
 
+_XIDS: Final = 1 << 32
 _LOG = logging.getLogger("pgoutput_construct")
 
 
@@ -108,9 +111,25 @@ def _void_after(writer: LogWriter, snapshot: Snapshot, gap: LogGapError | LostSl
 
 
 def _first_unseen(store: LogStore, snapshot: Snapshot) -> Lsn | None:
-    """Return the last position before all transactions of a log that ``snapshot`` does not show; None without any."""
+    """Return the last position before all transactions of a log that ``snapshot`` does not show; None without any.
+
+    Only those are compared whose xids are less than 2^31 away from the snapshot, as far as the log itself tells: xids
+    wrap around, and those of older transactions look like later ones.
+    """
     index = indexes_of(list_log(store))
     transactions = committed(index.transactions, lost_ends(index))
-    unseen = snapshot.invisible(transactions["xid"].to_numpy())
+    xids = transactions["xid"].to_numpy()
+    unseen = snapshot.invisible(xids) & near_ones(xids)
     first = pc.min(transactions["end_lsn"].filter(pa.array(unseen))).as_py()
     return None if first is None else Lsn(first - 1)
+
+
+def near_ones(xids: Numbers) -> Flags:
+    """Return which transactions, in the order of the log, began less than a quarter of all xids before the last one.
+
+    Transactions end in nearly the order in which they begin, so that from one to the next an xid differs by little,
+    up or down; the sum of these differences is how far away it is. A quarter, since the snapshot may be as far away.
+    """
+    steps = (np.diff(xids) + _XIDS // 2) % _XIDS - _XIDS // 2
+    numbers = np.append(0, np.cumsum(steps))
+    return np.asarray(numbers.max(initial=0) - numbers < _XIDS // 4, np.bool_)[: len(xids)]

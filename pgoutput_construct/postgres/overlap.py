@@ -30,7 +30,7 @@ sent twice is that one and what followed it, whatever the slot has.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -44,6 +44,7 @@ from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.indexes import index_of
 from pgoutput_construct.changelog.listed import Listing
 from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog.note import Note
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.store import LogStore
@@ -140,17 +141,17 @@ class Overlap:
         )
 
 
-def find_overlap(store: LogStore, slot_lsn: Lsn, position: Position, told: Collection[int]) -> Overlap | None:
+def find_overlap(store: LogStore, slot_lsn: Lsn, position: Position, note: Note) -> Overlap | None:
     """Return what a slot sends again of a log that is complete up to ``position``, None where it is not before that.
 
-    ``told`` are the last positions that the slot's reader has confirmed. Raises LogGapError where nothing can be
-    compared and the slot is at none of them, ChangeLogError for a damaged segment.
+    ``note`` is what the slot's reader has confirmed. Raises LogGapError where nothing can be compared and the slot is
+    at a position that it never did, ChangeLogError for a damaged segment.
     """
-    if slot_lsn >= position.complete_lsn and slot_lsn in told:
+    if slot_lsn >= position.complete_lsn and note.may_have_told(slot_lsn):
         return None
     listing = list_log(store)
     if slot_lsn >= position.complete_lsn or not listing:
-        _check_told(store, listing, slot_lsn, told)
+        _check_told(store, listing, slot_lsn, note)
         return None
     pruned_lsn = read_pruned(store).lsn if listing[0].first_seq else Lsn(0)
     walk = _Walk(listing, slot_lsn, pruned_lsn)
@@ -174,12 +175,12 @@ def find_overlap(store: LogStore, slot_lsn: Lsn, position: Position, told: Colle
             known[end] = _Known(xid)
             streams.add(xid)
     if witness is None and slot_lsn >= walk.begins:  # else the log need not know what the slot was told
-        _check_told(store, listing, slot_lsn, told)
+        _check_told(store, listing, slot_lsn, note)
     return Overlap(slot_lsn, Lsn(start), listing[-1].options, str(store), known, witness, frozenset(streams), listing)
 
 
-def _check_told(store: LogStore, listing: Listing, slot_lsn: Lsn, told: Collection[int]) -> None:
-    if slot_lsn in told or slot_lsn < min(told, default=0):
+def _check_told(store: LogStore, listing: Listing, slot_lsn: Lsn, note: Note) -> None:
+    if note.may_have_told(slot_lsn):
         return
     if all(slot_lsn != segment.position.complete_lsn for segment in listing):
         raise LogGapError(

@@ -130,7 +130,7 @@ def _prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
             writer.refresh()
         _check_slot_position(plan, confirmed, writer)
         _check_server_position(current, standby, writer)
-        overlap = find_overlap(writer.store, confirmed, writer.position, writer.told) if writer.noted_lsn else None
+        overlap = find_overlap(writer.store, confirmed, writer.position, writer.note) if writer.noted_lsn else None
         undoing.pop_all()
     return Prepared(options, current, confirmed, created, exported, snapshot, overlap)
 

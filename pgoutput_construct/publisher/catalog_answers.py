@@ -67,19 +67,21 @@ def _member(table: ListedTable) -> dict[str, Any]:
 
 
 def _table_facts(asker: Asker, match: re.Match[str]) -> Result:
-    columns = {"oid": "int8", "nspname": "name", "relname": "name", "relreplident": "char", "created": "int8"}
-    columns |= dict.fromkeys(("filenodes", "attached", "truncated", "columns"), "json")
+    columns = {"oid": "int8", "nspname": "name", "relname": "name", "relreplident": "char"}
+    columns |= {"identity": "json", "created": "int8"}
+    columns |= dict.fromkeys(("filenodes", "attached", "joined", "truncated", "columns"), "json")
     found = _as_described(asker, asker.feed.published(_there(asker)))
     tables = {table.relation_oid: table for table in (*described_tables(asker.feed.history, [""]), *found)}
     asked = {int(number) for number in re.findall(r"\d+", match["oids"])}
     return _select(columns, [_facts(tables[oid]) for oid in sorted(asked & tables.keys())])
 
 
-def _facts(table: ListedTable) -> Sequence[str]:
+def _facts(table: ListedTable) -> Sequence[str | None]:
     oid, columns = table.relation_oid, table.columns
     facts = [_column(each.number, each.name, each.type, each.modifier) for each in columns]
     named = str(oid), table.namespace, table.name, table.replica_identity
-    return [*named, str(_OLD), json.dumps([[oid, oid]]), "[]", "[]", json.dumps(facts)]
+    # Which columns its key has that are not published, the log may not know.
+    return [*named, None, str(_OLD), json.dumps([[oid, oid]]), "[]", "[]", "[]", json.dumps(facts)]
 
 
 def _column(number: int, name: str, kind: int, modifier: int) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def crash(shop: Shop, slot: bytes) -> None:
 def overlap(shop: Shop) -> Overlap:
     """Return what the slot is about to send again."""
     log = shop.log()
-    found = find_overlap(log.store, shop.confirmed(), log.segments[-1].position, read_note(log.store).told)
+    found = find_overlap(log.store, shop.confirmed(), log.segments[-1].position, read_note(log.store))
     assert found is not None
     return found
 

@@ -1,0 +1,52 @@
+"""What of a log counts still where its slot is gone, and what a slot may have been told."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.note import Note, note_after, read_note, write_note
+from pgoutput_construct.postgres.gaps import near_ones
+from pgoutput_construct.wire import Lsn
+
+
+@pytest.mark.parametrize("first", [3, 2**31, 2**32 - 5])
+def test_xids_that_have_wrapped_around(first: int) -> None:
+    """Transactions of longer ago than a quarter of all xids are not compared; their order may differ by a little."""
+    steps = np.tile([9_000_000, -3_000_000, 6_000_000], 200)
+    numbers = first + np.cumsum(steps)
+    expected = numbers > numbers.max() - 2**30
+    assert near_ones(numbers % 2**32).tolist() == expected.tolist()
+    assert 0 < expected.sum() < len(expected)
+
+
+def test_a_few_xids_and_none() -> None:
+    """A log of less than that is compared as a whole; one without transactions has none."""
+    assert near_ones(np.array([2**32 - 2, 3, 2**32 - 1, 5])).all()
+    assert near_ones(np.zeros(0, np.int64)).tolist() == []
+
+
+def test_a_note_that_does_not_say_what_was_told(tmp_path: Path) -> None:
+    """One of an earlier version vouches for its own position: what was told before it, nobody knows."""
+    store = open_store(tmp_path)
+    old = {name: value for name, value in asdict(Note(Lsn(500), 3)).items() if not name.startswith("told")}
+    (tmp_path / ".confirmed.json").write_text(json.dumps(old), "ascii")
+    note = read_note(store).including(200)  # the last segment is before it
+    assert note.may_have_told(300) and note.may_have_told(500)
+    assert not note.including(900).may_have_told(700)
+    write_note(store, note.including(900))
+    assert read_note(store) == note.including(900)
+
+
+def test_a_note_forgets_what_was_told_long_ago() -> None:
+    """The positions before the oldest one that is kept may have been told, also where a segment's is added again."""
+    note = note_after(Lsn(1000), 0, None)
+    for position in range(1001, 7001):
+        note = note.including(2 * position)
+    note = note.including(1000)
+    assert note.may_have_told(1003) and note.may_have_told(2 * 2000 + 1)
+    assert not note.may_have_told(2 * 6000 + 1) and len(note.told) <= 4096
+    assert replace(note, told=()).including(0).told == ()
