@@ -5,14 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog.copies import TableCopy, snapshot_command
 from pgoutput_construct.changelog.facts import TableReading
 from pgoutput_construct.columnar import AS_USUAL, Choices
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, read_one, used_ones
 from pgoutput_construct.spark.tables import Base, Identity, Place, Refused, Shape, Table, Usage
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
+from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
 __all__ = ["BY_NAME", "find_tables"]
@@ -69,10 +70,12 @@ def find_tables(
         if oid in readings and readings[oid].snapshot.lsn >= latest[last][0]:
             newer[oid] = readings[oid]
         by_name[full_name(newer.get(oid) or history.descriptions[last].relation)].update(indexes)
-    tables = {}
+    tables, gone = {}, {oid for oid, reading in newer.items() if reading.gone}
     for name in sorted(by_name):
-        order = sorted(by_name[name], key=latest.__getitem__, reverse=True)
-        oid = history.descriptions[order[0]].relation.relation_oid
+        # A table that exists comes before those that had its name, also where they have the later rows.
+        oids = {index: history.descriptions[index].relation.relation_oid for index in by_name[name]}
+        order = sorted(oids, key=lambda index: (oids[index] not in gone, latest[index]), reverse=True)
+        oid = oids[order[0]]
         reading = newer.get(oid)
         try:
             tables[name] = _table(history, order, found, copied, (numbering, choices), reading)
@@ -114,6 +117,7 @@ def _table(
     if reading is not None and _tells_columns(reading):
         used.insert(0, read_one(reading, used))
     columns = find_columns(used, numbering, choices)
+    _check_apart(history, mine, copied, order[0], full_name(reading or history.descriptions[order[0]].relation))
     latest = history.descriptions[order[0]]
     relation = latest.relation
     return Table(
@@ -134,6 +138,27 @@ def _table(
         dropped=reading is not None and reading.gone,
         numbers=columns.numbers,
     )
+
+
+def _check_apart(
+    history: RelationHistory, usages: Iterable[Usage], copied: Mapping[int, Sequence[TableCopy]], index: int, name: str
+) -> None:
+    """Raise ChangeLogError where another table had the name, and has changes among those of the one that has it now.
+
+    As where a table was filled, and then took the place of the one that was dropped.
+    """
+    oid = history.descriptions[index].relation.relation_oid
+    written = [usage for usage in usages if not usage.copied]
+    own = [usage for usage in written if history.descriptions[usage.description].relation.relation_oid == oid]
+    firsts = [usage.first for usage in own]
+    if copies := copied.get(oid):
+        firsts = [(int(copies[-1].snapshot.lsn), 0)]
+    others = [usage.last for usage in written if usage not in own]
+    if others and firsts and max(others) >= min(firsts):
+        raise ChangeLogError(
+            f"{name}: the table with OID {oid} took the name of another one, whose changes are among its own, up to "
+            f"commit {Lsn(max(others)[0])}; to have the state, copy the table: {snapshot_command(name)}"
+        )
 
 
 def _tells_columns(reading: TableReading) -> bool:

@@ -39,7 +39,10 @@ class Table:
         """Return what the catalog says."""
         columns = [
             Column(
-                place + 1, "" if name is None else name, 25, xmin=xid, dropped=name is None, published=name is not None
+                *(place + 1, "" if name is None else name, 25, -1),
+                xmin=xid,
+                dropped=name is None,
+                published=name is not None,
             )
             for place, (name, xid) in enumerate(zip(self.names, self.xids, strict=True))
         ]

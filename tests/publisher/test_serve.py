@@ -39,8 +39,8 @@ def told(source: Path, port: int, *options: str) -> str:
 def test_what_it_cannot_serve_with(tmp_path: Path, taken: int) -> None:
     """A source that is none, files that are not what they should be, an address that is not here."""
     source, file = tmp_path / "none.jsonl", tmp_path / "file"
-    assert "No such file" in told(tmp_path / "missing", taken)
-    assert "the directory of a change log, which pgoutput capture creates" in told(tmp_path / "missing", taken)
+    assert "No such file" in told(tmp_path / "missing.jsonl", taken)
+    assert "the directory of a change log, which pgoutput capture creates" in told(tmp_path / "missing.jsonl", taken)
     source.touch()
     for content, wrong in ((b"\n", "it is empty"), (b"\xff\n", "it is not UTF-8")):
         file.write_bytes(content)
