@@ -20,6 +20,10 @@ _INTERNAL: Final = re.compile("XX...|58P01")
 _PLUGIN: Final = b"pgoutput"
 """Named by the error of a server that cannot load its output plugin, as while its package is replaced: the slot is
 as good as before. (Errors of the plugin itself name it in their context.)"""
+_UNLOADED: Final = (
+    "the server cannot load its output plugin: see to its installation (and its dynamic_library_path), then try again; "
+    "the slot is as it was"
+)
 
 _REMEDIES = {
     "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
@@ -58,6 +62,8 @@ def server_error(result: Any, what: str) -> ReplicationError:
         text += f" ({_BINARY})"
     elif state in _REMEDIES:
         text += f" ({_REMEDIES[state]})"
-    elif state is not None and _INTERNAL.fullmatch(state) and _PLUGIN not in said:
+    elif state is not None and _INTERNAL.fullmatch(state):
+        if _PLUGIN in said:
+            return ReplicationError(f"{text} ({_UNLOADED})", sqlstate=state, transient=transient)
         return DecodingError(text, sqlstate=state, transient=True)  # for a few times: see Retry
     return ReplicationError(text, sqlstate=state, transient=transient)
