@@ -200,6 +200,10 @@ CASES = {
         "the strategies' function has an argument of that name",
         _first("{field: Int8, name: cls}"),
     ),
+    "a field called self beside one with a former name": Case(
+        "what takes former names has an argument of that name",
+        _first("{field: Int8, name: self}\n{field: Int8, name: count, formerly: number}"),
+    ),
     "items of a later version": Case(
         "the strategies drew items of nothing",
         _first(
