@@ -45,7 +45,7 @@ async def _cut(sender: "WalSender") -> None:
 async def _cut_inside(sender: "WalSender") -> None:
     """Send half of a message, then close the connection."""
     frame = XLogData(Lsn(0), Lsn(0), Timestamp.now(), bytes(100))
-    data = build_connection(CopyData(build_frame(frame)))
+    data = build_connection(CopyData(build_frame(frame, **sender.layout)))
     await sender.write(data[: len(data) // 2])
     sender.abort()
 
@@ -68,7 +68,8 @@ async def _demand(sender: "WalSender") -> None:
 
 async def _empty(sender: "WalSender") -> None:
     """Send a frame without a payload, as PostgreSQL 13 could."""
-    await sender.write(build_connection(CopyData(build_frame(XLogData(Lsn(0), Lsn(0), Timestamp.now(), b"")))))
+    frame = XLogData(Lsn(0), Lsn(0), Timestamp.now(), b"")
+    await sender.write(build_connection(CopyData(build_frame(frame, **sender.layout))))
 
 
 async def _clock(sender: "WalSender", seconds: float = -3600.0) -> None:

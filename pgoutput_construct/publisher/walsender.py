@@ -8,7 +8,7 @@ import math
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.publisher.commands import StartReplication
@@ -22,6 +22,7 @@ from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.engine import build_frame, parse_frame
 from pgoutput_construct.wire.frames import PrimaryKeepalive, StandbyStatusUpdate
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class WalSender:
         self._unknown = unknown_publications(command, self._publisher.feed.about)
         self._publisher.slots.keep_two_phase(slot, start, options.two_phase)
         options = replace(options, two_phase=slot.two_phase)
+        self.layout: dict[str, Any] = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
+        """The options that decide layouts, as keywords of build_frame."""
         self._asked = f"proto_version={options.proto_version}, streaming={options.streaming}"
         copied = slot.copied if start else order.copied_until
         two_phase_at = slot.two_phase_at if slot.two_phase else None
@@ -105,7 +108,7 @@ class WalSender:
             await self._session.send(self._keepalive(asks))
 
     def _keepalive(self, asks: bool) -> m.CopyData:
-        return m.CopyData(build_frame(PrimaryKeepalive(self._sent, Timestamp.now(), int(asks))))
+        return m.CopyData(build_frame(PrimaryKeepalive(self._sent, Timestamp.now(), int(asks)), **self.layout))
 
     async def run(self) -> None:
         """Stream until the client ends its side."""
@@ -136,7 +139,7 @@ class WalSender:
 
     async def _reply(self, data: bytes) -> None:
         try:
-            frame = parse_frame(data)
+            frame = parse_frame(data, **self.layout)
         except DecodeError as error:
             raise Refusal("08P01", f"unexpected message from a standby: {error}", fatal=True) from error
         if not isinstance(frame, StandbyStatusUpdate):

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from tools.language.fields import Field
 from tools.language.model import Message, Spec
+from tools.language.nesting import MOST_PLACES, repeated
 
 __all__ = ["BOUND_RULES", "EFFECTS", "ROLES", "effect_of", "roles_of"]
 
@@ -168,13 +169,13 @@ def _opened(spec: Spec, error: Raise) -> None:
         return
     outside = _reached(spec, spec.states[0].name, lambda message: message.group == "begin")
     for message in spec.messages:
-        if message.group == "change" and (lost := [state for state in message.within if state in outside]):
+        if message.group == "change" and (lost := [state for state in spec.steps(message) if state in outside]):
             problem = f"{message.name} comes in the state {lost[0]!r}, which no begin of a transaction opens"
             remedy = f"Write group: begin at what enters {lost[0]!r}, and group: end at what leaves it."
             raise error(message.line, problem, remedy)
 
 
-def _returns(spec: Spec, error: Raise) -> None:
+def _ways_back(spec: Spec, error: Raise) -> None:
     """What a state has set is not lost where another one lies between: each way into a state leads back."""
     if spec.framed or not spec.states:
         return
@@ -183,19 +184,59 @@ def _returns(spec: Spec, error: Raise) -> None:
         if message.enters is None:
             continue
         alike = {frozenset(sets[state]) for state in message.within}
-        if message.enters not in message.within and len(alike) > 1 and message.enters != first:
+        fixed = message.enters not in (first, *message.within, *spec.nested)
+        if fixed and len(alike) > 1:
             problem = (
                 f"{message.name} enters {message.enters!r} from states that set different parameters, "
-                f"{', '.join(map(repr, message.within))}: none of them is known behind it"
+                f"{', '.join(map(repr, message.within))}: none of them is known after it"
             )
-            raise error(message.line, problem, "Write a message, and a state to enter, for each of them.")
-        for state in message.within:
-            inside = first not in (state, message.enters)
-            if inside and state not in _reached(spec, message.enters, lambda _: False, stop=first):
-                problem = f"{message.name} enters {message.enters!r} from {state!r}, and no way leads back to {state!r}"
-                raise error(
-                    message.line, problem, f"Write a message that comes in {message.enters!r} and enters {state!r}."
-                )
+            remedy = "Write returns: true at the message that ends it, or a message, and a state to enter, for each."
+            raise error(message.line, problem, remedy)
+        for state, after in spec.steps(message).items():
+            inside = first not in (state, after)
+            if inside and state not in _reached(spec, after, lambda _: False, stop=first):
+                problem = f"{message.name} enters {after!r} from {state!r}, and no way leads back to {state!r}"
+                remedy = f"Write a message that comes in {after!r} and enters {state!r}, or has returns: true."
+                raise error(message.line, problem, remedy)
+
+
+def _nested(spec: Spec, error: Raise) -> None:
+    """What returns to the state before must have one, and know which."""
+    first = spec.states[0].name if spec.states else ""
+    for message in spec.messages:
+        if not message.returns:
+            continue
+        if message.enters or not message.within:
+            problem = f"{message.name} returns, and {'enters a state' if message.enters else 'does not say from where'}"
+            raise error(message.line, problem, "Write in: [the states that it ends] and no enters.")
+        if first in message.within:
+            problem = f"{message.name} returns from {first!r}, the first state, before which there is none"
+            raise error(message.line, problem, f"Leave {first!r} out of in.")
+        for name in message.within:
+            if not any(path[-1] == name for path in spec.paths):
+                problem = f"{message.name} returns from {name!r}, which no message enters"
+                raise error(message.line, problem, f"Write enters: {name} at the message that begins it.")
+    for index, name in repeated(spec.paths):
+        problem = f"{spec.messages[index].name} enters {name!r} inside of {name!r}: nothing bounds how deep that goes"
+        remedy = f"Leave {name!r}, and the states that are entered in it, out of in."
+        raise error(spec.messages[index].line, problem, remedy)
+    if len(spec.paths) > MOST_PLACES and spec.nested:
+        problem = f"states that nest in each other make more than {MOST_PLACES} that readers must tell apart"
+        raise error(1, problem, "Let fewer states be entered in each other.")
+    _told_by_layout(spec, error)
+
+
+def _told_by_layout(spec: Spec, error: Raise) -> None:
+    """Who begins to read in the middle knows what is set, and no more: that must tell what a return sets."""
+    sets = {place.name: frozenset(place.sets) for place in spec.places}
+    for message in spec.messages if spec.nested and not spec.framed else ():
+        known: dict[frozenset[str], str] = {}
+        for before, after in spec.steps(message).items():
+            other = known.setdefault(sets[before], after)
+            if sets[other] != sets[after]:
+                problem = f"after {message.name} what is set depends on more than on what was set before it"
+                remedy = "Let a state that nests set a parameter that no state around it sets."
+                raise error(message.line, problem, remedy)
 
 
 def _reached(spec: Spec, start: str, excluded: Callable[[Message], bool], stop: str | None = None) -> set[str]:
@@ -204,11 +245,11 @@ def _reached(spec: Spec, start: str, excluded: Callable[[Message], bool], stop: 
     while todo:
         state = todo.pop()
         for message in spec.messages:
-            after = message.enters if state in message.within and not excluded(message) else None
+            after = spec.steps(message).get(state) if not excluded(message) else None
             if after not in (None, stop, *found):
                 found.add(after or "")
                 todo.append(after or "")
     return found
 
 
-BOUND_RULES = (_effects, _opened, _returns)
+BOUND_RULES = (_nested, _effects, _opened, _ways_back)
