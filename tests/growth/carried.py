@@ -14,7 +14,6 @@ from pgoutput_construct import testing
 from pgoutput_construct.changelog import Position
 from pgoutput_construct.columnar.envelope import Frames, split_frames
 from pgoutput_construct.postgres.intake import Intake
-from pgoutput_construct.wire import jsonable
 from pgoutput_construct.wire.engine import FRAME_PARAMETERS, FRAMES, frame_parameters
 from pgoutput_construct.wire.trace import trace_frame
 
@@ -84,7 +83,8 @@ def check_vectors() -> None:
         except pgo.DecodeError as error:
             assert line["refuse"]["offset"] == error.offset, (line, error)
         else:
-            assert jsonable.to_json(frame) == {"message": line["message"], **line["fields"]}, line
+            assert type(frame).__name__ == line["message"].replace(" ", ""), line
+            assert pgo.build_frame(frame, **said).hex() == line["hex"]
 
 
 @settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))

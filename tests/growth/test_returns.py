@@ -1,4 +1,4 @@
-"""States that return to the one before: every output knows which that is."""
+"""States that return to the one before, and kinds of values that are text, binary format or neither."""
 
 import json
 from pathlib import Path
@@ -15,14 +15,38 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="module")
 def returning(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Return a copy of the project with the change."""
-    return grow(tmp_path_factory.mktemp("returning"), "returns")
+    """Return a copy of the project with both changes."""
+    return grow(tmp_path_factory.mktemp("returning"), "returns", "forms")
 
 
 @pytest.mark.parametrize("script", ["returns.py", "alone.py", "vectors.py"])
 def test_engines(returning: Project, script: str) -> None:
     """Messages in order, whatever the strategies make, and the golden vectors."""
     done = returning.run(HERE / script)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def forms(returning: Project) -> Project:
+    """Return the copy, in which there is a log of the kinds of values."""
+    done = returning.run(HERE / "forms.py")
+    assert done.returncode == 0, done.stderr
+    return returning
+
+
+def test_tail_follows_forms(forms: Project) -> None:
+    """What is text is shown as text, binary format as its text, and the rest by the name of its kind."""
+    shown = forms.pgoutput("tail", "forms", "--json", "--from-lsn", "0/0").splitlines()
+    rows = [json.loads(line)["new"] for line in shown]
+    assert [row["note"] for row in rows] == ["a"] * 4 + ["opaque \\x0102", "a", "a"]
+    assert [row["counts"] for row in rows] == ["{5,6}"] * 4 + ["opaque \\x", "{5,6}", "none"]
+    assert [row["due"] for row in rows[:4]] == ["2000-01-03"] * 4
+
+
+@pytest.mark.spark
+def test_spark_follows_forms(forms: Project) -> None:
+    """So have Spark's columns."""
+    done = forms.run(HERE / "forms.py", "--spark", environment={"PATH": "/usr/bin:/bin"})
     assert done.returncode == 0, done.stderr
 
 
@@ -34,6 +58,8 @@ def test_reference(returning: Project) -> None:
         "| `stream/block` | Between Block Start and Block Stop. Sets `in_stream`, `in_block`. |",
         "[Note Stop](#note-stop) to `stream/block`",
         'state "stream/block/note" as nested_stream_sblock_snote',
+        "The bytes are PostgreSQL's text.",
+        "The bytes are neither text nor binary.",
         "nested_stream_sblock --> nested_stream_sblock_snote: Note Start",
     ):
         assert words in page, words

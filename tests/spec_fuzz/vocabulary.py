@@ -9,7 +9,7 @@ from tools.language import SPEC
 
 __all__ = ["LEFT_OUT", "vocabulary", "words_of"]
 
-LEFT_OUT = frozenset({"documents", "documented", "title", "source", "protocol", "brings", "group", "ignored"})
+LEFT_OUT = frozenset({"documents", "documented", "title", "source", "protocol", "brings", "group", "ignored", "carries"})
 """Words that no layout depends on."""
 
 _HOLDERS = {

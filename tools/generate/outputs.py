@@ -94,9 +94,7 @@ def _check_frames(frames: Spec) -> None:
     for words, given in (("versions", frames.versions), ("parameters", frames.parameters), ("options", frames.options)):
         if given and not frames.carries:
             problem = f"the envelope has {words}, and nothing tells a reader of frames which hold"
-            raise SpecError(
-                f"{frames.file}:1: {problem}. Write carries: pgoutput.yaml instead of {words}."
-            )
+            raise SpecError(f"{frames.file}:1: {problem}. Write carries: pgoutput.yaml instead of {words}.")
 
 
 def orphans(root: Path) -> list[str]:

@@ -77,12 +77,19 @@ def _choice(spec: Spec, choice: Choice, prefix: str, offset: str) -> Iterator[Se
         yield from _alternative(spec, alternative, f"{name}={alternative.name}")
 
 
+def _format(alternative: Alternative) -> Iterator[str]:
+    """Yield what the bytes of a value are, where they have a class of their own."""
+    if alternative.python not in (None, "None", "bytes") and alternative.then is not None:
+        words = {"text": "PostgreSQL's text", "binary": "PostgreSQL's binary format", "none": "neither text nor binary"}
+        yield f"The bytes are {words[alternative.format]}."
+
+
 def _alternative(spec: Spec, alternative: Alternative, name: str) -> Iterator[Sequence[str]]:
     known = alternative.server or alternative.since or alternative.until
     rules = [f"since {availability(spec, alternative)}"] if known else []
     since = ", ".join([*rules, *([in_words(alternative.when, code)] if alternative.when else [])])
     tag = f"Byte1('{alternative.letter}')"
-    yield "", code(tag), code(name), since, "", markdown(alternative.description)
+    yield "", code(tag), code(name), since, "", " ".join([markdown(alternative.description), *_format(alternative)])
     if isinstance(alternative.then, str):
         yield "", link(alternative.then), code(f"{name}.{alternative.then}"), "", "", "Follows the tag."
     elif alternative.then is not None:

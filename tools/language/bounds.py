@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 
 from tools.language.fields import Field
 from tools.language.model import Message, Spec
-from tools.language.nesting import MOST_PLACES, repeated
 
 __all__ = ["BOUND_RULES", "EFFECTS", "ROLES", "effect_of", "roles_of"]
 
@@ -200,45 +199,6 @@ def _ways_back(spec: Spec, error: Raise) -> None:
                 raise error(message.line, problem, remedy)
 
 
-def _nested(spec: Spec, error: Raise) -> None:
-    """What returns to the state before must have one, and know which."""
-    first = spec.states[0].name if spec.states else ""
-    for message in spec.messages:
-        if not message.returns:
-            continue
-        if message.enters or not message.within:
-            problem = f"{message.name} returns, and {'enters a state' if message.enters else 'does not say from where'}"
-            raise error(message.line, problem, "Write in: [the states that it ends] and no enters.")
-        if first in message.within:
-            problem = f"{message.name} returns from {first!r}, the first state, before which there is none"
-            raise error(message.line, problem, f"Leave {first!r} out of in.")
-        for name in message.within:
-            if not any(path[-1] == name for path in spec.paths):
-                problem = f"{message.name} returns from {name!r}, which no message enters"
-                raise error(message.line, problem, f"Write enters: {name} at the message that begins it.")
-    for index, name in repeated(spec.paths):
-        problem = f"{spec.messages[index].name} enters {name!r} inside of {name!r}: nothing bounds how deep that goes"
-        remedy = f"Leave {name!r}, and the states that are entered in it, out of in."
-        raise error(spec.messages[index].line, problem, remedy)
-    if len(spec.paths) > MOST_PLACES and spec.nested:
-        problem = f"states that nest in each other make more than {MOST_PLACES} that readers must tell apart"
-        raise error(1, problem, "Let fewer states be entered in each other.")
-    _told_by_layout(spec, error)
-
-
-def _told_by_layout(spec: Spec, error: Raise) -> None:
-    """Who begins to read in the middle knows what is set, and no more: that must tell what a return sets."""
-    sets = {place.name: frozenset(place.sets) for place in spec.places}
-    for message in spec.messages if spec.nested and not spec.framed else ():
-        known: dict[frozenset[str], str] = {}
-        for before, after in spec.steps(message).items():
-            other = known.setdefault(sets[before], after)
-            if sets[other] != sets[after]:
-                problem = f"after {message.name} what is set depends on more than on what was set before it"
-                remedy = "Let a state that nests set a parameter that no state around it sets."
-                raise error(message.line, problem, remedy)
-
-
 def _reached(spec: Spec, start: str, excluded: Callable[[Message], bool], stop: str | None = None) -> set[str]:
     """Return the states that messages lead to from one, some messages excluded; no way goes through ``stop``."""
     found, todo = {start}, [start]
@@ -252,4 +212,4 @@ def _reached(spec: Spec, start: str, excluded: Callable[[Message], bool], stop: 
     return found
 
 
-BOUND_RULES = (_nested, _effects, _opened, _ways_back)
+BOUND_RULES = (_effects, _opened, _ways_back)

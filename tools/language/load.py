@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from tools.language.carried import carried, check_own, is_conditional
-from tools.language.conditions import Term, condition_of
+from tools.language.conditions import Flag, Term, condition_of, every, some
 from tools.language.elements import Alternative, Block, Choice, Item, Repeat, Structure
 from tools.language.errors import SpecError
 from tools.language.fields import Field, Fields, Type
@@ -207,12 +207,28 @@ class _Loader:
                 f"the alternative {data['name']} starts with {data['field']!r}",
                 "Start it with a tag such as Byte1('X').",
             )
-        known = {k: data[k] for k in ("name", "description", "server", "python") if k in data}
-        known["term"] = condition_of(data)
+        known = {k: data[k] for k in ("name", "description", "server", "python", "form") if k in data}
+        known["term"] = every(condition_of(data), self._switched(data, place))
         then = data.get("then")
         if isinstance(then, list):
             then = Structure(implied([Fields("then", self._fields(then, (*place, "then"), 1))]))
         return Alternative(tag=notation.constant, then=then, line=self.source.line(place), **known)
+
+    def _switched(self, data: Mapping[str, Any], place: Place) -> Term | None:
+        """Return the condition that an option is on: that one of the parameters is set which it alone sets."""
+        if "option" not in data:
+            return None
+        name, rows = data["option"], self.source.data.get("options", ())
+        option: Mapping[str, Any] = next((row for row in rows if row["name"] == name), {})
+        values = option["values"][1:] if option.get("values") else [option]
+        found = [_sets(row) for row in values]
+        foreign = (on for row in rows if row is not option for on in (row, *row.get("values", ())))
+        others = {each for on in foreign for each in _sets(on)}
+        if not all(found) or others & {each for sets in found for each in sets}:
+            problem = f"option: {name} does not follow from parameters that this option alone sets"
+            remedy = "Write sets at the option, if it is a switch, or at each of its values but the first."
+            raise self.source.error((*place, "option"), problem, remedy)
+        return some(every(*map(Flag, sets)) for sets in found)
 
     def _fields(self, data: Sequence[Mapping[str, Any]], place: Place, block: int) -> tuple[Field, ...]:
         fields = (self._field(field, (*place, i), (block, i + 1)) for i, field in enumerate(data))
