@@ -154,7 +154,7 @@ class FieldAuthor:
 
     def limited(self, meanings: Data) -> Data:
         """Return values or bits, some of which have conditions now and then."""
-        if not self.chance(25):
+        if not self.chance(40):
             return meanings
         return {
             name: {"meaning": meaning} | ({"when": self.when(1, {})} if self.flags and self.chance(20) else {})
