@@ -14,6 +14,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.authentication import Method
 from pgoutput_construct.publisher.feed import Feed
 from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.publisher.request import unmade
 from pgoutput_construct.publisher.session import Session
 from pgoutput_construct.publisher.slots import Slot, Slots
 
@@ -102,6 +103,8 @@ class Publisher:
 
         Raises OSError where the port is taken, PgoutputError where the file of slots is damaged, or another's.
         """
+        if self._feed is not None:
+            self.serve(self._feed)
         await asyncio.to_thread(self.slots.open)
         host, port = self.settings.host, self.settings.port
         try:
@@ -110,8 +113,6 @@ class Publisher:
             self.slots.close()
             raise
         self.port = self._server.sockets[0].getsockname()[1]
-        if self._feed is not None:
-            self.serve(self._feed)
         self._background.add(asyncio.create_task(self._keep_slots()))
 
     @property
@@ -123,7 +124,16 @@ class Publisher:
         return self._feed
 
     def serve(self, feed: Feed) -> None:
-        """Serve a feed from now on, where none was served before."""
+        """Serve a feed from now on, where none was served before.
+
+        Raises PgoutputError where it stands for a server whose newest messages have fields that nothing here fills.
+        A log of such a server is served to clients of older protocol versions, and a line says so.
+        """
+        if (problem := unmade(feed.about)) is not None:
+            if not feed.about.layout:
+                older = feed.about.server_version // 10000 - 1
+                raise PgoutputError(f"this publisher cannot say {problem}: serve as PostgreSQL {older} or older")
+            self.told(f"warning: clients that ask for what this publisher cannot say are refused: {problem}")
         self._feed, self._target = feed, feed.order().end
 
     async def stop(self) -> None:
