@@ -6,6 +6,7 @@ may change. ``python -m tools.language.released`` prints it for the versions tha
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ __all__ = ["check_released", "layouts"]
 
 FILE: Final = "released.json"
 OPTIONS: Final = "options"
-"""The key of the options that the version's server has; those of messages are tags, those of parts names."""
+"""The key of the options that the version's server has; those of messages are their tags."""
 Entry = tuple[str, int]
 """What something is on the wire, and its line in the specification."""
 
@@ -32,9 +33,9 @@ def check_released(spec: Spec, folder: Path) -> None:
     released = json.loads(read_text(path)) if path.is_file() else {}
     for version, known in ((int(version), known) for version, known in released.items()):
         found = layouts(spec, version)
-        for key in [*known, *(key for key in found if key not in known)]:
+        for key in [*known, *(key for key in found if len(key) == 1 and key not in known)]:
             if (line := _difference(found.get(key, []), known.get(key, []))) is not None:
-                what = "an option" if key == OPTIONS else f"the message {key!r}" if len(key) == 1 else f"the part {key}"
+                what = "an option" if key == OPTIONS else f"the message {key!r}" if len(key) == 1 else f"the {key}"
                 raise SpecError(
                     f"{spec.file}:{line or _line_of(spec, key)}: this changes what {what} has in protocol version "
                     f"{version}, which was released (spec/{FILE}). Write since: {_next(spec)} at what is new, and "
@@ -55,8 +56,9 @@ def _difference(found: Sequence[Entry], known: Sequence[str]) -> int | None:
 
 
 def _line_of(spec: Spec, key: str) -> int:
-    named = [each.line for each in spec.named if key in (each.name, getattr(each, "tag", b"").decode("latin-1"))]
-    return named[0] if named else 1
+    tagged = (each.line for each in spec.messages if key == each.tag.decode("latin-1"))
+    parts = (each.line for each in spec.parts if key == f"part {each.name}")
+    return next(chain(tagged, parts), 1)
 
 
 def layouts(spec: Spec, version: int) -> dict[str, list[Entry]]:
@@ -66,7 +68,7 @@ def layouts(spec: Spec, version: int) -> dict[str, list[Entry]]:
         is_message = isinstance(named, Message)
         if is_message and version < (named.needs or 0):  # type: ignore[union-attr]
             continue
-        key = named.tag.decode("latin-1") if isinstance(named, Message) else named.name
+        key = named.tag.decode("latin-1") if isinstance(named, Message) else f"part {named.name}"
         found[key] = list(_entries(named, version, ""))
     server = max((row.server for row in spec.versions if row.version <= version), default=0)
     found[OPTIONS] = [
