@@ -113,7 +113,7 @@ class Cursor:
         """Up to which seq messages outside of transactions have been sent."""
         self._formats = Formats(options.binary)
         self._encoder = StreamEncoder(encoding, self._formats.relations)
-        layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
+        layout = self._layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
         self._engines = {inside: engine(**layout, in_stream=inside) for inside in (False, True)}
         self._current: Iterator[Outgoing] = iter(())
         self._fault: Fault | None = None
@@ -228,4 +228,4 @@ class Cursor:
         payload = self._engines[outgoing.in_stream].build(self._encoder.encoded(self._formats.asked(outgoing.message)))
         now = Timestamp.from_datetime(datetime.now(UTC) + timedelta(seconds=self.clock))
         frame = XLogData(outgoing.lsn, outgoing.lsn, now, payload)
-        return build_connection(CopyData(build_frame(frame)))
+        return build_connection(CopyData(build_frame(frame, **self._layout)))

@@ -40,6 +40,8 @@ class Publisher(Service):
 
         Raises OSError where the port is taken, PgoutputError where the file of slots is damaged, or another's.
         """
+        if self._feed is not None:
+            self.serve(self._feed)
         await asyncio.to_thread(self.slots.open)
         host, port = self.settings.host, self.settings.port
         try:
@@ -48,8 +50,6 @@ class Publisher(Service):
             self.slots.close()
             raise
         self.port = self._server.sockets[0].getsockname()[1]
-        if self._feed is not None:
-            self.serve(self._feed)
         self._background.add(asyncio.create_task(self._keep_slots()))
 
     async def stop(self) -> None:

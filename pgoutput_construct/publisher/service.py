@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.authentication import Method
 from pgoutput_construct.publisher.feed import Feed
 from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.publisher.request import unmade
 from pgoutput_construct.publisher.slots import Slot, Slots
 
 __all__ = ["Service", "Settings", "current_task"]
@@ -92,7 +94,16 @@ class Service:
         return self._feed
 
     def serve(self, feed: Feed) -> None:
-        """Serve a feed from now on, where none was served before."""
+        """Serve a feed from now on, where none was served before.
+
+        Raises PgoutputError where it stands for a server whose newest messages have fields that nothing here fills.
+        A log of such a server is served to clients of older protocol versions, and a line says so.
+        """
+        if (problem := unmade(feed.about)) is not None:
+            if not feed.about.layout:
+                older = feed.about.server_version // 10000 - 1
+                raise PgoutputError(f"this publisher cannot say {problem}: serve as PostgreSQL {older} or older")
+            self.told(f"warning: clients that ask for what this publisher cannot say are refused: {problem}")
         self._feed, self._target = feed, feed.order().end
 
     async def until_served(self) -> None:

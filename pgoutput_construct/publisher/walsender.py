@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.publisher.asking import Asker
@@ -28,6 +28,7 @@ from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection import build_connection
 from pgoutput_construct.wire.engine import build_frame, parse_frame
 from pgoutput_construct.wire.frames import PrimaryKeepalive, StandbyStatusUpdate, XLogData
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["WalSender"]
@@ -62,6 +63,8 @@ class WalSender:
         self._unknown = unknown_publications(command, self._service.feed.about)
         self._service.slots.keep_two_phase(slot, start, options.two_phase)
         options = replace(options, two_phase=slot.two_phase)
+        self._layout: dict[str, Any] = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
+        """The options that decide layouts, as keywords of build_frame."""
         self._asked = f"proto_version={options.proto_version}, streaming={options.streaming}"
         copied = slot.copied if start else order.copied_until
         two_phase_at = slot.two_phase_at if slot.two_phase else None
@@ -91,7 +94,7 @@ class WalSender:
             await self._client.send(self._keepalive(asks))
 
     def _keepalive(self, asks: bool) -> m.CopyData:
-        return m.CopyData(build_frame(PrimaryKeepalive(self._sent, Timestamp.now(), int(asks))))
+        return m.CopyData(build_frame(PrimaryKeepalive(self._sent, Timestamp.now(), int(asks)), **self._layout))
 
     async def _show(self, fault: Fault) -> None:
         """Show a fault to the client, once."""
@@ -105,7 +108,8 @@ class WalSender:
 
     async def _cut_inside(self) -> None:
         """Send half of a message, then close the connection."""
-        data = build_connection(m.CopyData(build_frame(XLogData(Lsn(0), Lsn(0), Timestamp.now(), bytes(100)))))
+        frame = XLogData(Lsn(0), Lsn(0), Timestamp.now(), bytes(100))
+        data = build_connection(m.CopyData(build_frame(frame, **self._layout)))
         await self._client.write(data[: len(data) // 2])
         await self._cut()
 
@@ -127,7 +131,7 @@ class WalSender:
     async def _send_empty(self) -> None:
         """Send a frame without a payload, as PostgreSQL 13 could."""
         frame = XLogData(Lsn(0), Lsn(0), Timestamp.now(), b"")
-        await self._client.write(build_connection(m.CopyData(build_frame(frame))))
+        await self._client.write(build_connection(m.CopyData(build_frame(frame, **self._layout))))
 
     async def _move_clock(self, seconds: float) -> None:
         """Let the server's clock be wrong by so many seconds from here on."""
@@ -166,7 +170,7 @@ class WalSender:
 
     async def _reply(self, data: bytes) -> None:
         try:
-            frame = parse_frame(data)
+            frame = parse_frame(data, **self._layout)
         except DecodeError as error:
             raise Refusal("08P01", f"unexpected message from a standby: {error}", fatal=True) from error
         if not isinstance(frame, StandbyStatusUpdate):
