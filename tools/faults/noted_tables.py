@@ -103,12 +103,18 @@ def _rows(
 
 
 def mismatch(
-    noted: NotedTable, found: pa.Table, names: Mapping[str, str] | None = None, *, skipped: Sequence[str] = ()
+    noted: NotedTable,
+    found: pa.Table,
+    names: Mapping[str, str] | None = None,
+    *,
+    skipped: Sequence[str] = (),
+    untyped: str = "_untyped",
 ) -> str:
     """Return in which way rows are not those that were noted, in words; "" where they are.
 
     ``names`` are what noted columns are called in ``found``, None for all of them by their own names; rows of the two
-    are compared in these columns. ``skipped`` are columns of ``found`` that are not the table's own.
+    are compared in these columns. ``skipped`` are columns of ``found`` that are not the table's own, ``untyped`` the
+    one that has values which the types of columns cannot hold.
     """
     own = [name for name in found.column_names if name not in skipped]
     if names is None:
@@ -123,7 +129,7 @@ def mismatch(
     source = Counter(
         tuple(sent_value(row[place], kind) for place, kind in zip(places, kinds, strict=True)) for row in noted.rows
     )
-    stored = Counter(stored_rows(found, list(names.values())))
+    stored = Counter(stored_rows(found, list(names.values()), untyped))
     more, less = stored - source, source - stored
     if not more and not less:
         return ""
@@ -157,12 +163,12 @@ def sent_value(text: str | None, kind: pa.DataType) -> Any:
     return text
 
 
-def stored_rows(table: pa.Table, columns: Sequence[str]) -> Iterator[Row]:
-    """Yield rows of a table that has ``_untyped`` as ``sent_value`` gives those of the source."""
-    untyped = table["_untyped"].to_pylist()
+def stored_rows(table: pa.Table, columns: Sequence[str], untyped: str = "_untyped") -> Iterator[Row]:
+    """Yield rows of a table that has ``untyped`` as ``sent_value`` gives those of the source."""
+    texts_of_rows = table[untyped].to_pylist()
     kinds = {name: table.schema.field(name).type for name in columns}
     values = [_values(table[name], kind) for name, kind in kinds.items()]
-    for texts, row in zip(untyped, zip(*values, strict=True), strict=True):
+    for texts, row in zip(texts_of_rows, zip(*values, strict=True), strict=True):
         known = {name: sent_value(text, kinds[name]) for name, text in texts or () if name in kinds}
         yield tuple(known.get(name, value) for name, value in zip(columns, row, strict=True))
 
