@@ -445,9 +445,9 @@ class _Run:
             if text:
                 self.differ(stage, noted.name, text, lacks.get(oid))
                 continue
-            since = copies[oid].snapshot.lsn if oid in copies else 0
+            copy = copies.get(oid)
             for moment in self.moments:
-                if oid in moment.tables and moment.lsn >= since:
+                if oid in moment.tables and (copy is None or moment.has_all_of(copy.snapshot)):
                     self.compare_moment(moment, noted, rows, stage, lacks.get(oid))
 
     def compare_moment(self, moment: Moment, now: NotedTable, history: pa.Table, stage: str, lack: Lack | None) -> None:

@@ -13,6 +13,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
+from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.postgres import SESSION_SETTINGS, current_lsn
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
@@ -62,6 +63,15 @@ class Moment:
     """By the server's clock, after those commits, and before all others."""
     tables: Mapping[int, NotedTable]
     """By their OIDs."""
+    xmax: int = 0
+    """What was committed of transactions before this is in the tables, but for"""
+    xip: frozenset[int] = frozenset()
+    """those that were open."""
+
+    def has_all_of(self, snapshot: Snapshot) -> bool:
+        """Return whether all that a snapshot contains was committed by then."""
+        open_ones = {xid for xid in self.xip if xid < snapshot.xmax}
+        return self.lsn >= snapshot.lsn and self.xmax >= snapshot.xmax and open_ones <= {*snapshot.xip}
 
 
 def note_tables(connection: "psycopg.Connection[Any]", publication: str) -> Moment:
@@ -75,9 +85,12 @@ def note_tables(connection: "psycopg.Connection[Any]", publication: str) -> Mome
         numbered = dict(zip(columns or [], numbers or [], strict=True))
         typed = dict(zip(columns or [], types or [], strict=True))
         tables[oid] = NotedTable(oid, qualified_name(schema, name), numbered, typed, rows)
-    row = connection.execute("SELECT clock_timestamp()").fetchone()
+    row = connection.execute("SELECT clock_timestamp(), pg_current_snapshot()::text").fetchone()
     assert row is not None
-    return Moment(current_lsn(connection), row[0], tables)
+    _, xmax, open_ones = row[1].split(":")
+    return Moment(
+        current_lsn(connection), row[0], tables, int(xmax), frozenset(map(int, filter(None, open_ones.split(","))))
+    )
 
 
 def _rows(
