@@ -19,8 +19,8 @@ _SECONDS: Final = 120.0
 """For how long a process runs at most."""
 _SEGMENTS: Final = {"rows": 40, "seconds": 0.05}
 """When a capture that is killed cuts segments: early, so that there is something to be killed amid."""
-_FILES: Final = 60
-"""A process is killed when it has written as many files as are drawn, fewer than this, or soon after it has begun."""
+_FILES: Final = 30
+"""A process is killed when it has written as many files as are drawn, fewer than this."""
 
 
 @dataclass

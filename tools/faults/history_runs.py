@@ -517,8 +517,8 @@ class _Run:
                     text = f"{type(error).__name__}: {_one_line(error)}"
                 self.outcome.comparisons += text is not None
                 if text:
-                    lacks = {lack.relation_oid: lack for lack in opened.lacks}
-                    self.differ("net changes", noted.name, f"from seq {seq} to {end}: {text}", lacks.get(noted.oid))
+                    lacks, text = {lack.relation_oid: lack for lack in opened.lacks}, f"from seq {seq} to {end}: {text}"
+                    self.differ("net changes", noted.name, text, lacks.get(noted.oid), is_reported=_is_refused(text))
 
     def compare_at_once(self, final: Moment) -> None:
         """Replicate all from the beginning in one batch, where it took several until now."""
