@@ -290,6 +290,7 @@ PUBLISHED_TABLES: Final = CatalogQuery(
 
 # ctid's row of pg_attribute is written with the table, and never again. A partitioned table has no rows of its own,
 # and so no missing values: its leaves have. reltuples is -1 until somebody looked at a file that is new.
+# A missing value is the only element of an array, whose delimiter is that of its type, and not a comma for each.
 TABLE_FACTS: Final = CatalogQuery(
     """WITH RECURSIVE tree AS (
         SELECT oid AS root, oid, NULL::xid AS attached, '' AS joined FROM unnest(%(oids)s::oid[]) AS wanted (oid)
@@ -316,9 +317,9 @@ TABLE_FACTS: Final = CatalogQuery(
         'modifier', atttypmod, 'xmin', a.xmin::text::bigint, 'dropped', attisdropped,
         'generated', nullif(attgenerated, ''),
         'default', atthasdef AND NOT atthasmissing, 'missing', CASE WHEN c.relkind = 'p' THEN
-            (SELECT (l.attmissingval::text::text[])[1] FROM tree JOIN pg_attribute l ON l.attrelid = tree.oid
+            (SELECT array_to_string(l.attmissingval, '') FROM tree JOIN pg_attribute l ON l.attrelid = tree.oid
              WHERE tree.root = c.oid AND l.attname = a.attname AND l.atthasmissing ORDER BY tree.oid LIMIT 1)
-            WHEN atthasmissing THEN (attmissingval::text::text[])[1] END,
+            WHEN atthasmissing THEN array_to_string(attmissingval, '') END,
         'recent', coalesce(age(a.xmin) <= (SELECT age(catalog_xmin) FROM pg_replication_slots
             WHERE slot_name = %(slot)s), true)) ORDER BY attnum)
      FROM pg_attribute a WHERE attrelid = c.oid AND attnum > 0)
