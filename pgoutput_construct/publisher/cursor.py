@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher.encodings import UTF8, ClientEncoding, StreamEncoder
+from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.feed import Feed
 from pgoutput_construct.publisher.formats import Formats
 from pgoutput_construct.publisher.order import COPIED, Order
@@ -24,7 +25,6 @@ from pgoutput_construct.wire.types import Lsn, Timestamp
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgoutput_construct.publisher.faults import Fault
     from pgoutput_construct.stream.logged import EndedTransaction
 
 __all__ = ["Chunk", "Cursor"]
@@ -42,7 +42,7 @@ class Chunk(NamedTuple):
     """How many changes of rows are in it."""
     position: Lsn
     """End of the last transaction that is wholly sent with it."""
-    fault: "Fault | None" = None
+    fault: Fault | None = None
     """What shows behind it, on purpose."""
     pause: float = 0.0
     """Seconds until what follows is due."""
