@@ -1,5 +1,6 @@
 """The short form of ``python -m tools.faults histories``: a small history whose tables come out as they are."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,18 @@ def test_a_small_history(server18: EmbeddedServer, spark: Any, tmp_path: Path) -
     outcome = perform(history, server18, spark, tmp_path, Settings(states=1))
     assert outcome.differences == []
     assert outcome.tables >= 2 and outcome.comparisons >= 8 and outcome.executed > 10 * outcome.refused
+
+
+def test_a_small_history_with_kills(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
+    """Tables have columns with our names, batches are small, and captures and replications are killed on the way."""
+    from tools.faults.history_runs import Settings, perform
+
+    drawn = generated("fixed 18 55", 18, 3, only=["short", "collisions"], notes=2, batches=1)
+    history = replace(drawn, replication={"metadata_prefix": "pg_", "batch_transactions": 5})
+    assert any("_seq int" in statement for step in history.steps for statement in step.statements)
+    outcome = perform(history, server18, spark, tmp_path, Settings(states=1, kills=1))
+    assert {each.stage for each in outcome.differences} <= {"net changes"} and outcome.failures == []
+    assert outcome.kills >= 1 and outcome.tables >= 2 and outcome.comparisons >= 8
 
 
 def test_any_name_draws_a_history() -> None:
