@@ -4,7 +4,7 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -52,6 +52,9 @@ _REFUSED: Final = (
     "took the name of another one",
 )
 """What is said of tables that are refused as they are documented to be."""
+
+_WITHOUT_TEXT: Final = ("money", "mood[]")
+"""The types whose values a log in binary format has no text of, as it is documented."""
 
 _HELD: Final = b"""
     SELECT pid FROM pg_locks WHERE locktype = 'relation' AND mode = 'AccessExclusiveLock'
@@ -404,14 +407,30 @@ class _Run:
                 continue
             if (name := stored[oid].version.table) != noted.name:
                 self.differ(stage, noted.name, f"it is called {name} there", lacks.get(oid))
-            rows = self.rows(warehouse, stored[oid])
-            if text := mismatch(noted, rows, skipped=self.ours(*_OWN), untyped=self.ours("untyped")[0]):
-                self.differ(stage, noted.name, text, lacks.get(oid))
+            text, is_known = self.mismatch(noted, self.rows(warehouse, stored[oid]), skipped=self.ours(*_OWN))
+            if text:
+                self.differ(stage, noted.name, text, lacks.get(oid), is_known)
         published = {noted.name for noted in moment.tables.values()}
         for dataset in stored.values():
             name = dataset.version.table
             if dataset.version.oid not in moment.tables and name in published:
                 self.differ(stage, name, f"the warehouse has it of OID {dataset.version.oid}, which is another table")
+
+    def mismatch(
+        self,
+        noted: NotedTable,
+        found: pa.Table,
+        names: Mapping[str, str] | None = None,
+        skipped: Sequence[str] = (),
+    ) -> tuple[str, bool]:
+        """Return in which way rows differ, and whether only in values that a binary capture has no text of."""
+        untyped = self.ours("untyped")[0]
+        text = mismatch(noted, found, names, skipped=skipped, untyped=untyped)
+        if not text or text.startswith("columns") or not self.history.options.get("binary"):
+            return text, False
+        named = {name: name for name in noted.columns} if names is None else names
+        known = {own: name for own, name in named.items() if noted.types[own] not in _WITHOUT_TEXT}
+        return text, len(known) < len(named) and not mismatch(noted, found, known, untyped=untyped)
 
     def ours(self, *names: str) -> list[str]:
         """Return what our columns are called in a warehouse."""
@@ -439,11 +458,11 @@ class _Run:
             try:
                 rows = self.rows(warehouse, dataset)
                 now = rows.filter(pc.is_null(rows[ended_by])).select([*noted.columns, untyped])
-                text = mismatch(noted, now, skipped=[untyped], untyped=untyped)
+                text, is_known = self.mismatch(noted, now, skipped=[untyped])
             except KeyError as error:
-                text = f"its columns are {rows.column_names}: {error}"
+                text, is_known = f"its columns are {rows.column_names}: {error}", False
             if text:
-                self.differ(stage, noted.name, text, lacks.get(oid))
+                self.differ(stage, noted.name, text, lacks.get(oid), is_known)
                 continue
             copy = copies.get(oid)
             for moment in self.moments:
@@ -462,7 +481,7 @@ class _Run:
         if not names:
             return
         self.outcome.comparisons += 1
-        op, commit_lsn, valid_to, ended_by, untyped = self.ours("op", "commit_lsn", "valid_to", "ended_by", "untyped")
+        op, commit_lsn, valid_to, ended_by = self.ours("op", "commit_lsn", "valid_to", "ended_by")
         time = pa.scalar(moment.time.astimezone(UTC), pa.timestamp("us", "UTC"))
         ends = history[valid_to].cast(pa.timestamp("us", "UTC"))
         # What a later copy has ended has no time of its end: that copy is older than the moment.
@@ -471,8 +490,9 @@ class _Run:
         lsn, is_copied = pa.scalar(int(moment.lsn), pa.int64()), pc.equal(history[op], "snapshot")
         begins = pc.or_(pc.less(history[commit_lsn], lsn), pc.and_(is_copied, pc.equal(history[commit_lsn], lsn)))
         valid = history.filter(pc.and_(is_open, begins))
-        if text := mismatch(then, valid, names, skipped=[untyped], untyped=untyped):
-            self.differ(f"{stage} at a moment", now.name, f"{moment.lsn}: {text}", lack)
+        text, is_known = self.mismatch(then, valid, names)
+        if text:
+            self.differ(f"{stage} at a moment", now.name, f"{moment.lsn}: {text}", lack, is_known)
 
     def compare_states(self) -> None:
         """Compare states of a few tables as of the end of earlier captures."""
