@@ -141,7 +141,8 @@ def mismatch(
     if not names:
         same = len(noted.rows) == found.num_rows
         return "" if same else f"{found.num_rows} rows instead of {len(noted.rows)}"
-    places = [list(noted.columns).index(name) for name in names]
+    order = {name: place for place, name in enumerate(noted.columns)}
+    places = [order[name] for name in names]
     kinds = [found.schema.field(name).type for name in names.values()]
     source = Counter(
         tuple(sent_value(row[place], kind) for place, kind in zip(places, kinds, strict=True)) for row in noted.rows
