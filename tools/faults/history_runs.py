@@ -52,7 +52,7 @@ _REFUSED: Final = (
 )
 """What is said of tables that are refused as they are documented to be."""
 
-_WITHOUT_TEXT: Final = ("money", "mood[]")
+_WITHOUT_TEXT: Final = ("money", "public.mood[]")
 """The types whose values a log in binary format has no text of, as it is documented."""
 
 _HELD: Final = b"""
