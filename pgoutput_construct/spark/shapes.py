@@ -11,14 +11,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.missing import default_row
+from pgoutput_construct.spark.output import output_text
 from pgoutput_construct.spark.schemas import SHAPE, column
 from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
 from pgoutput_construct.spark.tables import Table
 
 __all__ = ["retyped", "shapes_of", "stored_rows", "with_defaults", "with_shapes"]
 
-_FROM_TEXT: Final = (T.NumericType, T.DateType, T.TimestampNTZType)
-"""Types of which a text is that of one value, whatever the session's settings."""
+_ALIKE: Final = ((T.NumericType,), (T.DateType, T.TimestampNTZType))
+"""Types of which one may hold the values of another."""
 
 
 def shapes_of(table: Table, before: DataFrame | None) -> list[frozenset[str]]:
@@ -83,11 +84,11 @@ def retyped(rows: DataFrame, kinds: Mapping[str, T.DataType]) -> DataFrame:
         if was == kind:
             continue
         value, text = column(name), F.col("_untyped")[F.lit(name)]
-        written = F.coalesce(text, _text_of(value, was))
+        written = F.coalesce(text, output_text(value, was))
         if isinstance(kind, T.StringType):
             values[name], texts[name] = written, F.lit(None).cast("string")
             continue
-        values[name] = _cast(value, was, kind)
+        values[name] = _converted(value, was, kind)
         texts[name] = F.when(values[name].isNull(), written)
     if not values:
         return rows
@@ -100,33 +101,28 @@ def retyped(rows: DataFrame, kinds: Mapping[str, T.DataType]) -> DataFrame:
     return rows.select(*(values[name].alias(name) if name in values else column(name) for name in rows.columns))
 
 
-def _cast(value: Column, was: T.DataType, kind: T.DataType) -> Column:
+def _converted(value: Column, was: T.DataType, kind: T.DataType) -> Column:
     """Return a value in another type, null where that does not give the same value back.
 
     A time without a zone is no moment: which zone PostgreSQL took, ALTER TABLE does not say.
     """
-    numbers, days = isinstance(was, T.NumericType) and isinstance(kind, T.NumericType), (T.DateType, T.TimestampNTZType)
-    if numbers or (isinstance(was, T.StringType) and isinstance(kind, _FROM_TEXT)):
+    if isinstance(was, T.ArrayType) and isinstance(kind, T.ArrayType):
+        return _converted_array(value, was.elementType, kind.elementType)
+    if any(isinstance(was, kinds) and isinstance(kind, kinds) for kinds in _ALIKE):
         found = value.try_cast(kind)
         return F.when(found.try_cast(was).eqNullSafe(value), found)
-    if isinstance(was, days) and isinstance(kind, days):
-        return F.when(value.cast(kind).cast(was).eqNullSafe(value), value.cast(kind))
+    if isinstance(was, T.StringType) and isinstance(kind, T.AtomicType):
+        found = value.try_cast(kind)
+        return F.when(output_text(found, kind).eqNullSafe(value), found)
     return F.lit(None).cast(kind)
 
 
-def _text_of(value: Column, kind: T.DataType) -> Column:
-    """Return a value about as PostgreSQL writes it."""
-    if isinstance(kind, T.BinaryType):
-        return F.concat(F.lit("\\x"), F.lower(F.hex(value)))
-    if isinstance(kind, T.ArrayType):
-        items = F.array_join(F.transform(value, lambda item: _text_of(item, kind.elementType)), ",", "NULL")
-        return F.concat(F.lit("{"), items, F.lit("}"))
-    if isinstance(kind, T.BooleanType):
-        return F.when(value, "t").when(~value, "f")
-    if isinstance(kind, T.TimestampType):
-        moment = F.to_utc_timestamp(value, F.current_timezone()).cast("timestamp_ntz").cast("string")
-        return F.concat(moment, F.lit("+00"))
-    return value.cast("string")
+def _converted_array(value: Column, was: T.DataType, kind: T.DataType) -> Column:
+    """Return an array in a type with other elements, null where one of them is lost."""
+    if isinstance(was, T.StringType):  # a function that Spark calls for elements can ask for no text of a float
+        return F.lit(None).cast(T.ArrayType(kind))
+    lost = F.exists(value, lambda item: item.isNotNull() & _converted(item, was, kind).isNull())
+    return F.when(~lost, F.transform(value, lambda item: _converted(item, was, kind)))
 
 
 def _added(table: Table, before: DataFrame) -> dict[str, Missing]:

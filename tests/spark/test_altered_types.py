@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 README: Final = Path(__file__).parents[2] / "README.md"
 
 
-class _Alteration(NamedTuple):
+class Alteration(NamedTuple):
     """An alteration as README has it, and values before and after it."""
 
     before: str
@@ -31,39 +31,39 @@ class _Alteration(NamedTuple):
 
 
 ALTERATIONS: Final = (
-    _Alteration("smallint", "integer", "int", ("1", "-32768"), ("2147483647",)),
-    _Alteration("integer", "bigint", "bigint", ("1", "-2147483648"), ("9223372036854775807",)),
-    _Alteration("bigint", "integer", "bigint", ("1",), ("-2147483648",)),
-    _Alteration("integer", "oid", "bigint", ("1",), ("4294967295",)),
-    _Alteration("smallint", "real", "float", ("1", "32767"), ("0.1", "'NaN'")),
-    _Alteration("integer", "double precision", "double", ("2147483647",), ("0.1", "'-0'")),
-    _Alteration("bigint", "double precision", "string", ("9007199254740992",), ("0.1",)),
-    _Alteration("real", "double precision", "double", ("0.1", "'NaN'"), ("0.1",)),
-    _Alteration("double precision", "real", "double", ("0.1", "'-Infinity'"), ("0.1",)),
-    _Alteration("integer", "numeric(12,2)", "decimal(12,2)", ("1",), ("1.25", "'NaN'")),
-    _Alteration("integer", "numeric", "string", ("1",), ("1.250",)),
-    _Alteration("numeric(8,2)", "numeric(12,4)", "decimal(12,4)", ("1.5", "'NaN'"), ("12345678.1234",)),
-    _Alteration("numeric(8,2)", "numeric(12,2)", "decimal(12,2)", ("1.5",), ("1234567890.25",)),
-    _Alteration("numeric(12,4)", "numeric(8,2)", "decimal(12,4)", ("1.5",), ("123456.25",)),
-    _Alteration("numeric(8,2)", "numeric", "string", ("1.5",), ("1.250", "1e40")),
-    _Alteration("varchar(4)", "varchar(8)", "string", ("'ab '",), ("'ab     '",)),
-    _Alteration("varchar(4)", "text", "string", ("'ab '",), ("'longer'",)),
-    _Alteration("char(4)", "text", "string", ("'ab'",), ("'ab'",)),
-    _Alteration("text", "integer", "string", ("'007'",), ("8",), "v::integer"),
-    _Alteration("integer", "text", "string", ("7",), ("'x'",)),
-    _Alteration("mood", "text", "string", ("'fine'",), ("'x'",)),
-    _Alteration("text", "mood", "string", ("'fine'",), ("'fine'",), "v::mood"),
-    _Alteration("boolean", "integer", "string", ("true",), ("7",), "v::integer"),
-    _Alteration("bytea", "text", "string", (r"'\x00ff'",), ("'x'",), "encode(v, 'hex')"),
-    _Alteration("date", "timestamp", "timestamp_ntz", ("'2020-02-29'", "'infinity'"), ("'2020-01-01 12:00'",)),
-    _Alteration("timestamp", "date", "timestamp_ntz", ("'2020-02-29 12:00'",), ("'2020-02-29'", "'0044-03-15 BC'")),
-    _Alteration("timestamp", "timestamptz", "string", ("'2020-02-29 12:00'", "'infinity'"), ("'2020-01-01 12:00+02'",)),
+    Alteration("smallint", "integer", "int", ("1", "-32768"), ("2147483647",)),
+    Alteration("integer", "bigint", "bigint", ("1", "-2147483648"), ("9223372036854775807",)),
+    Alteration("bigint", "integer", "bigint", ("1",), ("-2147483648",)),
+    Alteration("integer", "oid", "bigint", ("1",), ("4294967295",)),
+    Alteration("smallint", "real", "float", ("1", "32767"), ("0.1", "'NaN'")),
+    Alteration("integer", "double precision", "double", ("2147483647",), ("0.1", "'-0'")),
+    Alteration("bigint", "double precision", "string", ("9007199254740992",), ("0.1",)),
+    Alteration("real", "double precision", "double", ("0.1", "'NaN'"), ("0.1",)),
+    Alteration("double precision", "real", "double", ("0.1", "'-Infinity'"), ("0.1",)),
+    Alteration("integer", "numeric(12,2)", "decimal(12,2)", ("1",), ("1.25", "'NaN'")),
+    Alteration("integer", "numeric", "string", ("1",), ("1.250",)),
+    Alteration("numeric(8,2)", "numeric(12,4)", "decimal(12,4)", ("1.5", "'NaN'"), ("12345678.1234",)),
+    Alteration("numeric(8,2)", "numeric(12,2)", "decimal(12,2)", ("1.5",), ("1234567890.25",)),
+    Alteration("numeric(12,4)", "numeric(8,2)", "decimal(12,4)", ("1.5",), ("123456.25",)),
+    Alteration("numeric(8,2)", "numeric", "string", ("1.5",), ("1.250", "1e40")),
+    Alteration("varchar(4)", "varchar(8)", "string", ("'ab '",), ("'ab     '",)),
+    Alteration("varchar(4)", "text", "string", ("'ab '",), ("'longer'",)),
+    Alteration("char(4)", "text", "string", ("'ab'",), ("'ab'",)),
+    Alteration("text", "integer", "string", ("'007'",), ("8",), "v::integer"),
+    Alteration("integer", "text", "string", ("7",), ("'x'",)),
+    Alteration("mood", "text", "string", ("'fine'",), ("'x'",)),
+    Alteration("text", "mood", "string", ("'fine'",), ("'fine'",), "v::mood"),
+    Alteration("boolean", "integer", "string", ("true",), ("7",), "v::integer"),
+    Alteration("bytea", "text", "string", (r"'\x00ff'",), ("'x'",), "encode(v, 'hex')"),
+    Alteration("date", "timestamp", "timestamp_ntz", ("'2020-02-29'", "'infinity'"), ("'2020-01-01 12:00'",)),
+    Alteration("timestamp", "date", "timestamp_ntz", ("'2020-02-29 12:00'",), ("'2020-02-29'", "'0044-03-15 BC'")),
+    Alteration("timestamp", "timestamptz", "string", ("'2020-02-29 12:00'", "'infinity'"), ("'2020-01-01 12:00+02'",)),
     # With UTC it is no rewrite: the file stays as it is.
-    _Alteration("timestamp", "timestamptz", "string", ("'2020-02-29 12:00'",), ("'2020-01-01 12:00+02'",), zone="UTC"),
-    _Alteration("date", "timestamptz", "string", ("'2020-02-29'", "'infinity'"), ("'2020-01-01 12:00+02'",)),
-    _Alteration("integer[]", "bigint[]", "array<bigint>", ("'{1,NULL}'",), ("'{9223372036854775807}'",)),
-    _Alteration("date[]", "timestamp[]", "array<timestamp_ntz>", ("'{2020-01-01,NULL}'",), ("'{2020-01-01 12:00}'",)),
-    _Alteration("integer", "integer[]", "string", ("1",), ("'{1,NULL}'",), "ARRAY[v]"),
+    Alteration("timestamp", "timestamptz", "string", ("'2020-02-29 12:00'",), ("'2020-01-01 12:00+02'",), zone="UTC"),
+    Alteration("date", "timestamptz", "string", ("'2020-02-29'", "'infinity'"), ("'2020-01-01 12:00+02'",)),
+    Alteration("integer[]", "bigint[]", "array<bigint>", ("'{1,NULL}'",), ("'{9223372036854775807}'",)),
+    Alteration("date[]", "timestamp[]", "array<timestamp_ntz>", ("'{2020-01-01,NULL}'",), ("'{2020-01-01 12:00}'",)),
+    Alteration("integer", "integer[]", "string", ("1",), ("'{1,NULL}'",), "ARRAY[v]"),
 )
 
 
@@ -80,15 +80,15 @@ def _statements(of_table: Any) -> Iterator[str]:
         yield from of_table(f"t{number}", each)
 
 
-def _created(name: str, each: _Alteration) -> Iterator[str]:
+def _created(name: str, each: Alteration) -> Iterator[str]:
     yield f"CREATE TABLE {name} (id serial PRIMARY KEY, v {each.before})"
 
 
-def _inserted(name: str, each: _Alteration) -> Iterator[str]:
+def _inserted(name: str, each: Alteration) -> Iterator[str]:
     yield f"INSERT INTO {name} (v) VALUES {', '.join(f'({value})' for value in (*each.values, 'NULL'))}"
 
 
-def _altered(name: str, each: _Alteration) -> Iterator[str]:
+def _altered(name: str, each: Alteration) -> Iterator[str]:
     using = f" USING {each.using}" if each.using else ""
     yield f"SET TimeZone = '{each.zone}'"
     yield f"ALTER TABLE {name} ALTER v TYPE {each.after}{using}"

@@ -18,9 +18,9 @@ from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres.checksums import SourceServer
+from pgoutput_construct.spark.output import quoted
 from pgoutput_construct.spark.verifying import Pace, Record, TableVerdict, verify
 from pgoutput_construct.spark.verifying.expected import near_the_end
-from pgoutput_construct.spark.verifying.texts import quoted
 from pgoutput_construct.spark.warehouse import replicate
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from pgoutput_construct.spark.warehouse.sinks import open_sink

@@ -9,15 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.commit_numbers import messages_of
 from pgoutput_construct.changelog.commits import earliest_after, last_commit
 from pgoutput_construct.changelog.copies import copies_of
 from pgoutput_construct.changelog.identity import LogIdentity, identity_of
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.listed import Listing
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.sizes import Sizes
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -113,53 +112,76 @@ def next_seq(log: ChangeLog, after: int, limits: Limits) -> int:
     index = log.index.slice(place)
     if not limits:
         return latest_seq(index, after)
-    last, passed, row_bytes = None, np.zeros(2, np.int64), _row_bytes(log.segments[place:], limits)
-    for seqs, sizes in _steps(index, after):
-        totals = passed + np.cumsum(sizes, 0)
-        if (end := _end(totals, limits, row_bytes)) < len(seqs):
+    last, passed = None, np.zeros(2, np.int64)
+    sizes = None if limits.bytes is None else Sizes.of(log.segments[place:])
+    for seqs, steps in _steps(index, after, sizes):
+        totals = passed + np.cumsum(steps, 0)
+        if (end := _end(totals, limits)) < len(seqs):
             return last if not end and last is not None else int(seqs[max(end, 1) - 1])
         last, passed = int(seqs[-1]), totals[-1]
     return after if last is None else last
 
 
-def _row_bytes(segments: Listing, limits: Limits) -> float:
-    """Return how long the payloads of rows are on average, 0 where no limit asks for it."""
-    if limits.bytes is None:
-        return 0.0
-    size, rows = (sum(each) for each in zip(*((one.payload_bytes, one.rows) for one in segments), strict=True))
-    return size / max(rows, 1)
-
-
-def _end(totals: Numbers, limits: Limits, row_bytes: float) -> int:
-    """Return how many steps are within limits, given how many transactions and rows there are with each."""
+def _end(totals: Numbers, limits: Limits) -> int:
+    """Return how many steps are within limits, given how many transactions and bytes there are with each."""
     end = len(totals)
-    if limits.transactions is not None:
-        end = min(end, int(np.searchsorted(totals[:, 0], limits.transactions, "right")))
-    if limits.bytes is not None:
-        end = min(end, int(np.searchsorted(totals[:, 1] * row_bytes, limits.bytes, "right")))
+    for column, limit in enumerate((limits.transactions, limits.bytes)):
+        if limit is not None:
+            end = min(end, int(np.searchsorted(totals[:, column], limit, "right")))
     return end
 
 
-def _steps(index: LogIndex, after: int) -> Iterator[tuple[Numbers, Numbers]]:
-    """Yield in parts where something ended or was told after a seq, and of each how many transactions and rows."""
-    copied = {copy.seq: copy.rows for copy in copies_of(index)}
+def _steps(index: LogIndex, after: int, sizes: Sizes | None) -> Iterator[tuple[Numbers, Numbers]]:
+    """Yield in parts where something ended or was told after a seq, and of each how many transactions and bytes.
+
+    Bytes are 0 where nobody asks for them, without ``sizes``.
+    """
+    copied = {} if sizes is None else _copies(index, sizes)
     for _, part in index.parts():
-        seqs, sizes = _steps_of(part, after, copied)
+        seqs, steps = _steps_of(part, after, copied, sizes)
         if len(seqs):
-            yield seqs, sizes
+            yield seqs, steps
 
 
-def _steps_of(index: SegmentIndex, after: int, copied: Mapping[int, int]) -> tuple[Numbers, Numbers]:
+def _steps_of(
+    index: SegmentIndex, after: int, copied: Mapping[int, int], sizes: Sizes | None
+) -> tuple[Numbers, Numbers]:
     transactions = committed(index.transactions)
     transactions = transactions.filter(pc.greater(transactions["seq"], after)).combine_chunks()
-    lengths = messages_of(transactions)
+    ends = transactions["seq"].to_numpy()
     told = index.entries("events")["seq"]
     told = told.filter(pc.greater(told, after)).to_numpy()
-    seqs = np.concatenate([transactions["seq"].to_numpy(), told])
-    rows = np.concatenate([lengths, [copied.get(seq, 0) for seq in told.tolist()]]).astype(np.int64)
-    counts = np.concatenate([np.ones(len(transactions), np.int64), np.zeros(len(told), np.int64)])
+    seqs = np.concatenate([ends, told])
+    own = np.zeros(len(ends), np.int64) if sizes is None else _bytes(transactions, sizes)
+    lengths = np.concatenate([own, [copied.get(seq, 0) for seq in told.tolist()]]).astype(np.int64)
+    counts = np.concatenate([np.ones(len(ends), np.int64), np.zeros(len(told), np.int64)])
     order = np.argsort(seqs, kind="stable")
-    return seqs[order], np.stack([counts, rows], 1)[order]
+    return seqs[order], np.stack([counts, lengths], 1)[order]
+
+
+def _bytes(transactions: pa.Table, sizes: Sizes) -> Numbers:
+    """Return about how many bytes of payloads each transaction has."""
+    spans = transactions["spans"].combine_chunks()
+    starts, flat = spans.offsets.to_numpy() - spans.offsets[0].as_py(), spans.flatten()
+    first, last = (flat.field(name).to_numpy() for name in ("first", "last"))
+    of_spans = (last - first + 1) * sizes.mean(first, last)
+    found: Numbers = np.diff(np.append(0, np.cumsum(of_spans))[starts]).astype(np.int64)
+    return found
+
+
+def _copies(index: LogIndex, sizes: Sizes) -> dict[int, int]:
+    """Return about how many bytes of payloads the rows of each copy have, by where the log says that it is complete."""
+    chunks, places = index.located("snapshots")
+    order = np.argsort(chunks["number"].to_numpy(), kind="stable")
+    numbers, rows = (chunks[name].to_numpy()[order] for name in ("number", "rows"))
+    before = np.stack([np.append(0, np.cumsum(each)) for each in (rows, rows * sizes.means[places[order]])])
+    found = {}
+    for copy in copies_of(index):
+        first, end = np.searchsorted(numbers, [copy.first_chunk, copy.last_chunk + 1]).tolist()
+        known, length = (before[:, max(first, end)] - before[:, first]).tolist()
+        # Those that were read before are as long as the others.
+        found[copy.seq] = int(copy.rows * length / known) if known else 0
+    return found
 
 
 def needed_from(index: LogIndex, seq: int) -> int:

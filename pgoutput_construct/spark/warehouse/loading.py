@@ -9,10 +9,11 @@ is a group. What is done is noted table by table, so that a batch that was inter
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from pgoutput_construct.changelog.sizes import Sizes
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.warehouse.steps import Step
 
@@ -50,32 +51,35 @@ class Reporter:
     target: int = -1
     """The seq that the batches lead to."""
     _progress: BatchProgress = BatchProgress(0, 0)
-    _rows: dict[tuple[str, int], int] = field(default_factory=dict)
+    _needs: dict[tuple[str, int], "_Need"] = field(default_factory=dict)
     _working: threading.Lock = field(default_factory=threading.Lock)
 
     def groups(self, log: OpenLog, batch: int, steps: Sequence[Step]) -> Iterator[list[Step]]:
         """Yield the steps of a batch in groups within the limit; what a table and its history need is read once."""
-        self._rows = _rows_of(log, steps)
+        self._needs = _needs_of(log, steps)
         part = (log.opened.as_of + 1) / (max(self.target, log.opened.as_of) + 1)
-        total = sum(self._rows[_wanted(step)] for step in steps)
+        total = self.rows_of(steps)
         self._progress = BatchProgress(batch, len(steps), rows=total, part=part)
         self.report(self._progress)
-        limit = None if self.limit is None else self.limit / _row_bytes(log, min(step.after for step in steps))
         group: list[Step] = []
-        size = 0
+        size = 0.0
         for wanted, together in _together(steps):
-            if group and limit is not None and size + self._rows[wanted] > limit:
+            if group and self.limit is not None and size + self._needs[wanted].bytes > self.limit:
                 yield group
-                group, size = [], 0
+                group, size = [], 0.0
             group += together
-            size += self._rows[wanted]
+            size += self._needs[wanted].bytes
         yield group
+
+    def rows_of(self, steps: Iterable[Step]) -> int:
+        """Return about how many rows steps of the batch are of."""
+        return sum(self._needs[_wanted(step)].rows for step in steps)
 
     def did(self, steps: Iterable[Step]) -> None:
         """Report that steps are done."""
         with self._working:
             done = list(steps)
-            rows = sum(self._rows[_wanted(step)] for step in done)
+            rows = self.rows_of(done)
             so_far = self._progress
             self._progress = replace(so_far, done=so_far.done + len(done), done_rows=so_far.done_rows + rows)
             if done:
@@ -94,21 +98,26 @@ def _together(steps: Iterable[Step]) -> Iterator[tuple[tuple[str, int], list[Ste
     yield from found.items()
 
 
-def _rows_of(log: OpenLog, steps: Iterable[Step]) -> dict[tuple[str, int], int]:
-    """Return about how many rows steps need, as the index counts them: those of their tables after their seqs."""
-    runs = log.opened.index.entries("rows")
+class _Need(NamedTuple):
+    """What a table needs of the log, about."""
+
+    rows: int
+    bytes: float
+    """Of the payloads of these rows, which are as long as those of their segments are on average."""
+
+
+def _needs_of(log: OpenLog, steps: Iterable[Step]) -> dict[tuple[str, int], _Need]:
+    """Return what steps need, as the index counts it: the rows of their tables after their seqs."""
+    runs, places = log.opened.index.located("rows")
     oids, counts, lasts = (runs[name].to_numpy() for name in ("oid", "count", "last_seq"))
+    # Messages that are no rows are short: all bytes of a segment are those of its rows.
+    all_rows = np.bincount(places, counts, len(log.opened.index))
+    sizes = counts * np.diff(Sizes.of(log.log.segments[: len(log.opened.index)]).bytes)[places] / all_rows[places]
     order = np.argsort(oids, kind="stable")
-    oids, counts, lasts = oids[order], counts[order], lasts[order]
+    oids, counts, lasts, sizes = oids[order], counts[order], lasts[order], sizes[order]
     found = {}
     for step in steps:
         first, end = np.searchsorted(oids, [step.dataset.version.oid, step.dataset.version.oid + 1]).tolist()
-        found[_wanted(step)] = int(counts[first:end][lasts[first:end] > step.after].sum())
+        later = lasts[first:end] > step.after
+        found[_wanted(step)] = _Need(int(counts[first:end][later].sum()), float(sizes[first:end][later].sum()))
     return found
-
-
-def _row_bytes(log: OpenLog, after: int) -> float:
-    """Return how long the payloads of the rows of a log are on average, in the segments that have some after a seq."""
-    segments = log.log.segments[max(log.log.segments.place(after + 1), 0) :]
-    size, rows = (sum(each) for each in zip(*((one.payload_bytes, one.rows) for one in segments), strict=True))
-    return max(size / max(rows, 1), 1.0)
