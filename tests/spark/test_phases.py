@@ -40,12 +40,17 @@ def delete(kind: str, *old: bytes | None) -> bytes:
 
 def opened(spark: Any, directory: Path, *transactions: list[bytes]) -> OpenLog:
     """Write transactions as a log, and open it."""
+    written(directory, *transactions)
+    return open_log(spark, directory)
+
+
+def written(directory: Path, *transactions: list[bytes]) -> None:
+    """Write transactions as a log."""
     payloads = []
     for number, changes in enumerate(transactions, 1):
         lsn, end, time = pgo.Lsn(10 * number), pgo.Lsn(10 * number + 1), pgo.Timestamp(number)
         payloads += [pgo.build(pgo.Begin(lsn, time, number)), *changes, pgo.build(pgo.Commit(lsn, end, time))]
     write_log(directory, payloads, log_options(), rows=5)
-    return open_log(spark, directory)
 
 
 def rows(state: Any) -> list[tuple[Any, ...]]:

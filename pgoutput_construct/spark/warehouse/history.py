@@ -105,7 +105,7 @@ def _intervals(
         tuple((row["_commit_lsn"], row["_seq"]) for row in truncates),
     )
     rows = changes.where(F.col("_op") != EMPTIED)
-    events, _ = events_of(before, rows, replay, found.moved, found.chained, apart)
+    events, _ = events_of(before, rows, replay, found, apart)
     given = {field.name: field for field in events.schema}
     kept = [*names, "_untyped", *_PLACE, *_FROM, SHAPE, TURN]
     ends = [T.StructField("_valid_to", T.TimestampType()), T.StructField("_ended_by", T.StringType())]
