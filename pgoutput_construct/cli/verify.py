@@ -80,6 +80,7 @@ def verify_command(
     note_unpublished([each for each in unpublished_columns(changelog.index) if each.name in names])
     verdicts: list[TableVerdict] = []
     with spark_session(master, into=[into], warehouse=warehouse) as spark, progress_line() as show:
+        spark.conf.set("spark.sql.caseSensitive", "true")  # names of columns may differ in case only
         estimate = Estimate()
 
         def compared(table: str, rows: int, total: int) -> None:

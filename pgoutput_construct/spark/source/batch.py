@@ -8,6 +8,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.metadata import Prefix
 from pgoutput_construct.spark.source.bounds import Bounds, bounded
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.ranges import log_of, range_of
@@ -26,7 +27,7 @@ class LogReader(DataSourceReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Leave out segments and transactions that filters do; Spark applies these all the same."""
-        self.bounds = bounded(self.bounds, filters)
+        self.bounds = bounded(self.bounds, filters, Prefix(self.options.metadataPrefix))
         return filters
 
     def partitions(self) -> list[InputPartition]:

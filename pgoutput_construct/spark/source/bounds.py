@@ -12,6 +12,7 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEq
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.columnar.forms.times import FIRST_TIMESTAMP
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.wire import Timestamp
 
 __all__ = ["Bounds", "bounded"]
@@ -64,10 +65,11 @@ class Bounds:
         return replace(self, **{least: max(first, getattr(self, least)), most: min(last, getattr(self, most))})
 
 
-def bounded(bounds: Bounds, filters: Iterable[Filter]) -> Bounds:
-    """Narrow bounds to what Spark's filters let through; Spark applies them all the same."""
+def bounded(bounds: Bounds, filters: Iterable[Filter], prefix: Prefix = USUAL) -> Bounds:
+    """Narrow bounds to what Spark's filters let through, under a reader's names; Spark applies them all the same."""
+    columns: Mapping[object, str] = {(prefix.ours(name),): column for name, column in _COLUMNS.items()}
     for each in filters:
-        column = _COLUMNS.get(getattr(each, "attribute", ()))
+        column = columns.get(getattr(each, "attribute", ()))
         if column is None or type(each) not in _RANGES:
             continue
         given = getattr(each, "value", None)
@@ -80,10 +82,10 @@ def bounded(bounds: Bounds, filters: Iterable[Filter]) -> Bounds:
     return bounds
 
 
-_COLUMNS: Final[Mapping[tuple[str, ...], str]] = {
-    ("_commit_lsn",): "lsn",
-    ("_commit_time",): "time",
-    ("_seq",): "position",
+_COLUMNS: Final[Mapping[str, str]] = {
+    "_commit_lsn": "lsn",
+    "_commit_time": "time",
+    "_seq": "position",
 }
 """What the bounds of a column are called."""
 

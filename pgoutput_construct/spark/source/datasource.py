@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any, Final, cast
 from weakref import WeakSet
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -20,6 +20,7 @@ __all__ = ["PgoutputSource", "register"]
 
 _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 _AVAILABLE_NOW: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
+_KNOWN: Final = "DATA_SOURCE_ALREADY_EXISTS"
 _registered: "WeakSet[Any]" = WeakSet()
 
 
@@ -77,7 +78,11 @@ def register(spark: SparkSession) -> None:
     no limit.
     """
     if spark not in _registered:
-        spark.dataSource.register(PgoutputSource)
+        try:
+            spark.dataSource.register(PgoutputSource)
+        except AnalysisException as error:  # by another session of this process
+            if error.getCondition() != _KNOWN:
+                raise
         if spark.conf.get(_PUSHDOWN) != "true":  # a pipeline must have it in its specification: none may set it
             spark.conf.set(_PUSHDOWN, "true")
         with suppress(PySparkException):  # the same; it has triggers of its own
